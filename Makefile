@@ -1,0 +1,52 @@
+# The two commands of the README: `make run` and `make test`. Each makes its own environment first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+EXTRAS := models,symbolic,report,spaces,dev
+CONSTRAINTS := constraints.txt
+STAMP := $(VENV)/.installed
+# Nothing that runs here may reach for a hub or send statistics.
+export HF_HUB_OFFLINE ?= 1
+export HF_DATASETS_OFFLINE ?= 1
+export HF_EVALUATE_OFFLINE ?= 1
+export HF_HUB_DISABLE_TELEMETRY ?= 1
+export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
+export GRADIO_ANALYTICS_ENABLED ?= False
+
+.PHONY: help venv run test test-slow check format clean
+
+help: ## list the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+venv: $(STAMP) ## make .venv with everything that run and test need
+
+# torch goes first, pinned: where the index offers a CPU build it is taken, and later installs keep it.
+$(STAMP): pyproject.toml $(CONSTRAINTS)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' $(CONSTRAINTS))"
+	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable ".[$(EXTRAS)]"
+	touch $(STAMP)
+
+run: venv ## judge Anticipation-RNN and all baselines on JSB Chorales; writes results/jsb
+	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
+		--model models/anticipation_rnn --baselines all --seeds 5 --out results/jsb
+
+test: venv ## the fast tests
+	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-slow: venv ## the long tests: full data set rebuild, simulated coverage
+	$(BIN)/python -m pytest -m slow
+
+check: venv ## lint, format, types, spelling, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/python -m pytest -q tests/conformance/test_imports.py
+
+format: venv ## apply the formatter and the safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment and what the tools left
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis results

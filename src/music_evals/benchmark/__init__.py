@@ -1,0 +1,1 @@
+"""Tasks, runner, records and reports."""

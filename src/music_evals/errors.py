@@ -1,0 +1,154 @@
+"""Named errors and warnings of `music_evals`.
+
+Every error that the library raises on purpose derives from `MusicEvalsError` and from the builtin that it refines.
+Its message says what was expected, what came, and what to do::
+
+    MusicEvalsError
+    ├── InvalidInputError (ValueError)       a value breaks the contract of the function that it was given to
+    │   ├── InvalidTokensError               tokens outside the vocabulary, or of the wrong shape
+    │   ├── InvalidNotesError                notes with impossible onsets, durations, pitches or velocities
+    │   ├── PolyphonyError                   two notes at once where one voice is needed
+    │   ├── ContextLengthError               a context that is not past + middle + future
+    │   └── PairCountError                   references and predictions do not pair up
+    ├── UnsupportedTypeError (TypeError)     an item of a type that is not offered
+    ├── UnknownNameError (LookupError)       a model, dataset, config or metric that does not exist; names the nearest
+    ├── UnreadableFileError (ValueError)     a file that cannot be read as what it claims to be
+    │   ├── FileTooLargeError                over the bounds on bytes, ticks or notes
+    │   └── ParserCrashError                 the native parser died on the file, in a process of its own
+    ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
+    ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
+    ├── OutputError (OSError)                results cannot be written
+    └── MissingBackendError (ImportError)    an optional package is needed; names the extra to install
+
+Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
+with a context that differs from the reference's; the reference's is used).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ContextLengthError",
+    "ContextMismatchWarning",
+    "CorruptRecordsError",
+    "FileTooLargeError",
+    "InvalidInputError",
+    "InvalidNotesError",
+    "InvalidTokensError",
+    "MissingBackendError",
+    "MusicEvalsError",
+    "NoDataError",
+    "OutputError",
+    "PairCountError",
+    "ParserCrashError",
+    "PolyphonyError",
+    "UndefinedMetricWarning",
+    "UnknownNameError",
+    "UnreadableFileError",
+    "UnsupportedTypeError",
+]
+
+
+class MusicEvalsError(Exception):
+    """Root of every error that `music_evals` raises on purpose."""
+
+
+class InvalidInputError(MusicEvalsError, ValueError):
+    """A value breaks the contract of the function that it was given to."""
+
+
+class InvalidTokensError(InvalidInputError):
+    """Tokens outside the vocabulary, or of the wrong shape or dtype."""
+
+
+class InvalidNotesError(InvalidInputError):
+    """Notes with an impossible onset, duration, pitch or velocity."""
+
+
+class PolyphonyError(InvalidInputError):
+    """Two notes sound at once where one voice is needed."""
+
+
+class ContextLengthError(InvalidInputError):
+    """A context that is not past + middle + future."""
+
+
+class PairCountError(InvalidInputError):
+    """References and predictions do not pair up."""
+
+
+class UnsupportedTypeError(MusicEvalsError, TypeError):
+    """An item of a type that is not offered."""
+
+
+class UnknownNameError(MusicEvalsError, LookupError):
+    """A name that is not registered; the message offers the nearest ones.
+
+    Parameters
+    ----------
+    kind
+        What was looked up, e.g. ``"model"``.
+    name
+        The name that was not found.
+    known
+        All names that would have been.
+
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+
+
+class UnreadableFileError(MusicEvalsError, ValueError):
+    """A file that cannot be read as what it claims to be."""
+
+
+class FileTooLargeError(UnreadableFileError):
+    """A file over the bounds on bytes, ticks or notes."""
+
+
+class ParserCrashError(UnreadableFileError):
+    """The native parser died or hung on a file; it ran in a process of its own."""
+
+
+class NoDataError(MusicEvalsError, ValueError):
+    """An empty folder, split or selection where items are needed."""
+
+
+class CorruptRecordsError(MusicEvalsError, ValueError):
+    """A record file that was damaged, or that belongs to another run."""
+
+
+class OutputError(MusicEvalsError, OSError):
+    """Results cannot be written."""
+
+
+class MissingBackendError(MusicEvalsError, ImportError):
+    """An optional package is needed.
+
+    Parameters
+    ----------
+    package
+        Import name of the package.
+    extra
+        The extra of `music_evals` that installs it.
+    what
+        What it is needed for.
+
+    """
+
+    def __init__(self, package: str, extra: str, what: str) -> None:
+        super().__init__(f'{what} needs the package {package!r}; install it with: pip install "music_evals[{extra}]"')
+
+
+class UndefinedMetricWarning(UserWarning):
+    """A score is undefined (0/0); NaN was returned."""
+
+
+class ContextMismatchWarning(UserWarning):
+    """A prediction came with a context that differs from its reference's; the reference's was used."""

@@ -1,0 +1,1 @@
+"""From records to model cards and the Hub."""

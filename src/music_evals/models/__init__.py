@@ -1,0 +1,1 @@
+"""Networks, baselines and their training."""

@@ -1,0 +1,1 @@
+"""The only place where files and extractors meet metrics."""

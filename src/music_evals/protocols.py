@@ -1,0 +1,73 @@
+"""What the benchmark may know of a plug-in, and the registry of those that ship with the package.
+
+A plug-in is any object with the methods below; nothing needs to be inherited. The registry holds import paths as text,
+so that looking up a name imports nothing but that plug-in.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Tokens
+from music_evals.errors import UnknownNameError
+
+__all__ = ["INPAINTERS", "Inpainter", "load_plugin"]
+
+
+@runtime_checkable
+class Inpainter(Protocol):
+    """A model that fills the middle of a context.
+
+    Attributes
+    ----------
+    name
+        System id in records and tables.
+    deterministic
+        True when `inpaint` does not use `rng`: one seed is enough.
+    sees_reference
+        True for a control or a leaking protocol, which gets the true middle; such a system stands outside of all
+        comparisons. False for every honest model: the middle that it gets is masked (`annotations.MASK`).
+
+    """
+
+    name: str
+    deterministic: bool
+    sees_reference: bool
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Return middles, shape (n, 96), values 0..129, for contexts of shape (n, 384)."""
+        ...
+
+
+@runtime_checkable
+class LikelihoodInpainter(Inpainter, Protocol):
+    """An inpainter that can also say how likely the true middle is."""
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return log-probabilities (nats, <= 0) of the true tokens, shape (n, 96), for whole contexts (n, 384)."""
+        ...
+
+
+INPAINTERS: dict[str, str] = {
+    "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
+}
+"""Model type -> ``module:class`` of every inpainter with weights."""
+
+
+def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:
+    """Import the object that a registry names.
+
+    Raises
+    ------
+    UnknownNameError
+        The name is not registered; the message offers the nearest.
+
+    """
+    if name not in registry:
+        raise UnknownNameError(kind, name, registry)
+    module, _, attribute = registry[name].partition(":")
+    return getattr(importlib.import_module(module), attribute)

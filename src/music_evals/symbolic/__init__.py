@@ -1,0 +1,1 @@
+"""Music on the page: notes, grids, measures, encodings and files."""
