@@ -1,0 +1,302 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from music_evals.errors import InvalidInputError, PairCountError
+from music_evals.stats import _clusters, paired, paired_mean_test, swap_test_divergence
+
+
+def total_variation(p, q):
+    return np.abs(p - q).sum(axis=-1) / 2
+
+
+def clustered_pair(rng, n_clusters, difference=0.0):
+    """Scores of two systems whose difference is correlated within clusters."""
+    groups = np.repeat(np.arange(n_clusters), rng.integers(5, 16, n_clusters))
+    song = rng.normal(size=n_clusters)[groups]
+    noise = rng.normal(size=len(groups))
+    return difference + song + noise, rng.normal(size=len(groups)) - song, groups
+
+
+def clustered_bins(rng, n_clusters, difference=0.0, n_bins=10):
+    """Bins of a reference and of two systems; a lies `difference` further from the reference."""
+    groups = np.repeat(np.arange(n_clusters), rng.integers(5, 16, n_clusters))
+    songs = rng.normal(size=(3, n_clusters))[:, groups]
+    values = songs + rng.normal(size=songs.shape) + np.array([0, difference, 0])[:, None]
+    return *np.clip(np.floor(values + n_bins / 2).astype(int), 0, n_bins - 1), groups
+
+
+# Means
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "groups", "difference", "p_value"),
+    [
+        # three songs, all +1: only all signs kept or all flipped are as extreme, 2 of 8
+        ([1, 1, 1], [0, 0, 0], None, 1, 0.25),
+        # 5 songs, all the same way: 2 / 2^5 is the least that five can give
+        ([2, 3, 4, 5, 6], [1, 1, 1, 1, 1], None, 3, 0.0625),
+        # sums of songs 3 and -1: totals +-2 and +-4, all at least 2
+        ([1, 1, 1, 0], [0, 0, 0, 1], ["a", "a", "a", "b"], 0.5, 1),
+        # sums 3, 1: totals +-4, +-2; two of four
+        ([1, 1, 1, 1], [0, 0, 0, 0], ["a", "a", "a", "b"], 1, 0.5),
+        ([1, 2], [0, 0], ["a", "a"], 1.5, 1),  # one song says nothing
+        ([1, 2], [1, 2], None, 0, 1),
+    ],
+)
+def test_by_hand(a, b, groups, difference, p_value):
+    assert paired_mean_test(a, b, groups) == (difference, p_value, len(a))
+
+
+def test_only_items_defined_for_both_are_compared():
+    a, b = [1, np.nan, 1, 1, 5], [0, 0, 0, 0, np.nan]
+    assert paired_mean_test(a, b, None) == (1, 0.25, 3)
+    assert paired_mean_test(a, b, ["x", "x", "x", "y", "z"]) == (1, 0.5, 3)
+
+
+def test_nothing_to_compare_is_undefined():
+    for a, b in (([np.nan, 1], [1, np.nan]), ([], [])):
+        result = paired_mean_test(a, b, None)
+        assert np.isnan(result[:2]).all()
+        assert result.n == 0
+
+
+def test_infinite_difference_has_no_p_value():
+    result = paired_mean_test([np.inf, 1], [0, 1], None)
+    assert (result.difference, result.n) == (np.inf, 2)
+    assert math.isnan(result.p_value)
+    assert math.isnan(paired_mean_test([np.inf, 1], [np.inf, 1], None).difference)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_agrees_with_scipy_where_all_swaps_are_listed(seed):
+    a, b, groups = clustered_pair(np.random.default_rng(seed), 9)
+    sums = [np.bincount(groups, weights=scores) for scores in (a, b)]
+    theirs = scipy.stats.permutation_test(
+        sums, lambda x, y: (x - y).sum(), permutation_type="samples", n_resamples=np.inf
+    )
+    assert paired_mean_test(a, b, groups).p_value == pytest.approx(theirs.pvalue, abs=1e-12)
+
+
+@pytest.mark.parametrize("difference", [0.0, 0.4, 0.8])
+def test_random_swaps_agree_with_all_swaps(monkeypatch, difference):
+    a, b, groups = clustered_pair(np.random.default_rng(3), 16, difference)
+    exact = paired_mean_test(a, b, groups).p_value
+    monkeypatch.setattr(paired, "EXACT_MEAN_CLUSTERS", 0)
+    error = math.sqrt(exact * (1 - exact) / 20_000)
+    assert paired_mean_test(a, b, groups, n_resamples=20_000).p_value == pytest.approx(exact, abs=4 * error + 1e-4)
+
+
+def test_random_swaps_never_give_zero():
+    assert paired_mean_test(np.ones(50), np.zeros(50), None, n_resamples=99).p_value == 0.01
+
+
+def test_ties_are_ties_in_floating_point():
+    # 0.1 + 0.2 - 0.3 is not 0 in binary; in truth the total is 0 and every swap is as extreme.
+    assert paired_mean_test([0.1, 0.2, 0.0], [0.0, 0.0, 0.3], None).p_value == 1
+    # sums 0.1, 0.2, 0.3: the total 0.6 against (0.1 + 0.2) + 0.3 = 0.6000000000000001
+    assert paired_mean_test([0.3, 0.2, 0.1], [0, 0, 0], None).p_value == 0.25
+    many = np.random.default_rng(0).permutation(np.repeat([0.1, 0.2, -0.3], 20))
+    assert paired_mean_test(many, np.zeros(60), None, n_resamples=200).p_value == 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(3, 24))
+def test_symmetric_and_blind_to_item_order(seed, n_clusters):
+    rng = np.random.default_rng(seed)
+    a, b, groups = clustered_pair(rng, n_clusters)
+    order = rng.permutation(len(a))
+    plain = paired_mean_test(a, b, groups, n_resamples=100)
+    swapped = paired_mean_test(b, a, groups, n_resamples=100)
+    assert swapped == pytest.approx((-plain.difference, plain.p_value, plain.n), rel=1e-9)
+    assert paired_mean_test(a[order], b[order], groups[order], n_resamples=100) == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_seed_decides():
+    a, b, groups = clustered_pair(np.random.default_rng(2), 30)
+    assert paired_mean_test(a, b, groups, seed=1) == paired_mean_test(a, b, groups, seed=1)
+    assert paired_mean_test(a, b, groups, seed=1) != paired_mean_test(a, b, groups, seed=2)
+
+
+def test_false_alarms_come_at_the_nominal_rate_only_with_clusters():
+    rng = np.random.default_rng(0)
+    clustered, naive = [], []
+    for seed in range(400):
+        a, b, groups = clustered_pair(rng, 24)
+        clustered.append(paired_mean_test(a, b, groups, n_resamples=200, seed=seed).p_value <= 0.05)
+        naive.append(paired_mean_test(a, b, None, n_resamples=200, seed=seed).p_value <= 0.05)
+    # binomial standard deviation 0.011
+    assert 0.02 <= np.mean(clustered) <= 0.085
+    assert np.mean(naive) > 0.3
+
+
+def test_a_real_difference_is_found():
+    rng = np.random.default_rng(0)
+    found = [paired_mean_test(*clustered_pair(rng, 24, 2.0), n_resamples=400).p_value <= 0.05 for _ in range(50)]
+    assert np.mean(found) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "groups", "options", "error"),
+    [
+        ([1.0], [1.0, 2.0], None, {}, PairCountError),
+        ([1.0, 2.0], [1.0, 2.0], ["a"], {}, PairCountError),
+        ([[1.0]], [[1.0]], None, {}, InvalidInputError),
+        ([1.0], [1.0], None, {"n_resamples": 0}, InvalidInputError),
+    ],
+)
+def test_wrong_scores_are_a_named_error(a, b, groups, options, error):
+    with pytest.raises(error):
+        paired_mean_test(a, b, groups, **options)
+
+
+# Divergences
+
+
+def test_divergence_by_hand():
+    # Three songs, the reference always 0; a is right everywhere, b nowhere: divergences 0 and 1.
+    # Of the 8 swaps only none and all keep them that far apart.
+    result = swap_test_divergence([0, 0, 0], [0, 0, 0], [1, 1, 1], None, n_bins=2, divergence=total_variation)
+    assert result == (-1, 0.25, 3)
+
+
+def brute_force_p_value(reference, a, b, groups, n_bins):
+    def distance(bins):
+        return sum(abs(reference.count(k) - bins.count(k)) for k in range(n_bins)) / 2 / len(reference)
+
+    songs = sorted(set(groups))
+    observed = abs(distance(a) - distance(b))
+    extreme = 0
+    for swaps in itertools.product([False, True], repeat=len(songs)):
+        swapped = dict(zip(songs, swaps, strict=True))
+        pairs = [(y, x) if swapped[song] else (x, y) for x, y, song in zip(a, b, groups, strict=True)]
+        one, other = (list(side) for side in zip(*pairs, strict=True))
+        extreme += abs(distance(one) - distance(other)) >= observed - 1e-9
+    return extreme / 2 ** len(songs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_agrees_with_every_swap_listed_item_by_item(seed):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(7), rng.integers(1, 5, 7))
+    reference, a, b = rng.integers(-1, 4, size=(3, len(groups)))
+    result = swap_test_divergence(reference, a, b, groups, n_bins=4, divergence=total_variation)
+    expected = brute_force_p_value(reference.tolist(), a.tolist(), b.tolist(), groups.tolist(), 4)
+    assert result.p_value == pytest.approx(expected, abs=1e-12)
+    assert result.n == len(groups)
+
+
+@pytest.mark.parametrize("clustered", [True, False])
+def test_random_swaps_agree_with_all_swaps_for_divergences(clustered):
+    # 13 units: 2^12 = 4,096 swaps are listed, or 4,095 drawn. Without clusters the draw takes the binomial shortcut.
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(2, 6, 13) if clustered else np.ones(13, dtype=int)
+    groups = np.repeat(np.arange(13), sizes)
+    reference, a = rng.integers(0, 6, size=(2, len(groups)))
+    b = (a + rng.integers(1, 3, len(groups))) % 6
+    options = {"n_bins": 6, "divergence": lambda p, q: ((p - q) ** 2).sum(axis=-1)}
+    exact = swap_test_divergence(reference, a, b, groups, n_resamples=4096, **options).p_value
+    drawn = [
+        swap_test_divergence(reference, a, b, groups, n_resamples=4095, seed=seed, **options).p_value
+        for seed in range(5)
+    ]
+    assert 0.02 < exact < 0.98
+    assert len(set(drawn)) > 1
+    assert np.mean(drawn) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / (5 * 4095)) + 3e-4)
+
+
+def test_equal_systems_do_not_differ():
+    bins = np.arange(60) % 7
+    for groups in (None, bins):
+        result = swap_test_divergence(bins, bins, bins, groups, n_bins=7, divergence=total_variation)
+        assert result == (0, 1, 60)
+
+
+def test_no_items_are_undefined():
+    result = swap_test_divergence([], [], [], None, n_bins=7, divergence=total_variation)
+    assert np.isnan(result[:2]).all()
+    assert result.n == 0
+
+
+def test_undefined_divergence_is_no_evidence():
+    def never_for_bin_1(p, q):
+        return np.where(q[:, 1] > 0, np.nan, total_variation(p, q))
+
+    undefined = swap_test_divergence([0, 0], [0, 0], [1, 1], None, n_bins=3, divergence=never_for_bin_1)
+    assert np.isnan(undefined[:2]).all()
+
+    # the data are defined, every mixed swap is not: it counts as extreme, so all 4 swaps of 2 songs do
+    def never_for_mixtures(p, q):
+        return np.where((q > 0).sum(axis=1) > 1, np.nan, total_variation(p, q))
+
+    assert swap_test_divergence([0, 0], [0, 0], [1, 1], None, n_bins=2, divergence=never_for_mixtures).p_value == 1
+
+
+def test_symmetric_and_blind_to_item_order_for_divergences():
+    rng = np.random.default_rng(1)
+    reference, a, b, groups = clustered_bins(rng, 25, 1.0)
+    order = rng.permutation(len(a))
+    options = {"n_bins": 10, "divergence": total_variation, "n_resamples": 300}
+    for labels, shuffled in ((groups, groups[order]), (None, None)):
+        plain = swap_test_divergence(reference, a, b, labels, **options)
+        swapped = swap_test_divergence(reference, b, a, labels, **options)
+        assert swapped.difference == pytest.approx(-plain.difference, rel=1e-9)
+        assert swapped.p_value == pytest.approx(plain.p_value, abs=0.1)
+        again = swap_test_divergence(reference[order], a[order], b[order], shuffled, **options)
+        assert again == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_seed_and_not_the_block_decides_for_divergences(monkeypatch):
+    bins_and_groups = clustered_bins(np.random.default_rng(1), 25, 0.5)
+    options = {"n_bins": 10, "divergence": total_variation, "n_resamples": 300}
+    one, other = (swap_test_divergence(*bins_and_groups, seed=seed, **options) for seed in (1, 2))
+    monkeypatch.setattr(_clusters, "BLOCK_ENTRIES", 1000)
+    assert swap_test_divergence(*bins_and_groups, seed=1, **options) == one
+    assert one != other
+    few = [bins[:60] for bins in bins_and_groups]
+    blocked = swap_test_divergence(*few, **options)
+    monkeypatch.undo()
+    assert swap_test_divergence(*few, **options) == blocked
+
+
+def test_false_alarms_for_divergences_come_at_the_nominal_rate():
+    rng = np.random.default_rng(0)
+    rejected = [
+        swap_test_divergence(
+            *clustered_bins(rng, 24), n_bins=10, divergence=total_variation, n_resamples=199, seed=seed
+        ).p_value
+        <= 0.05
+        for seed in range(400)
+    ]
+    assert 0.02 <= np.mean(rejected) <= 0.085
+
+
+def test_a_really_worse_system_is_found():
+    rng = np.random.default_rng(0)
+    results = [
+        swap_test_divergence(*clustered_bins(rng, 24, 2.0), n_bins=10, divergence=total_variation, n_resamples=199)
+        for _ in range(40)
+    ]
+    assert np.mean([result.p_value <= 0.05 and result.difference > 0 for result in results]) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("bins", "groups", "options", "error"),
+    [
+        (([0, 1], [0, 1], [0]), None, {}, PairCountError),
+        (([0], [0, 1], [0, 1]), None, {}, PairCountError),
+        (([0, 1], [0, 1], [0, 1]), ["a"], {}, PairCountError),
+        (([0, 1], [0, 1], [0, 9]), None, {}, InvalidInputError),
+        (([0, 1], [0, 1], [0, 1]), None, {"n_resamples": 0}, InvalidInputError),
+        (([0, 1], [0, 1], [0, 1]), None, {"n_bins": 0}, InvalidInputError),
+        (([0, 1], [0, 1], [1, 1]), None, {"divergence": lambda p, q: p[0, 0] + q[0, 0]}, InvalidInputError),
+    ],
+)
+def test_wrong_bins_are_a_named_error(bins, groups, options, error):
+    with pytest.raises(error):
+        swap_test_divergence(*bins, groups, **({"n_bins": 2, "divergence": total_variation} | options))
