@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import InvalidInputError, InvalidNotesError
+from music_evals.errors import InvalidInputError, InvalidNotesError, InvalidTokensError
 
 __all__ = [
     "HOLD",
@@ -32,6 +32,7 @@ __all__ = [
     "Tempo",
     "TimeSignature",
     "Tokens",
+    "check_tokens",
 ]
 
 HOLD = 128
@@ -48,6 +49,28 @@ NoteArray = npt.NDArray[np.void]
 NOTE_DTYPE = np.dtype(
     [("onset_tick", "<i8"), ("duration_tick", "<i8"), ("pitch", "u1"), ("velocity", "u1"), ("voice", "<i2")]
 )
+
+
+def check_tokens(tokens: npt.ArrayLike) -> Tokens:
+    """Return NoteSeq tokens as uint8, or say what is wrong with them.
+
+    Raises
+    ------
+    InvalidTokensError
+        Not whole numbers, or outside 0..129.
+
+    """
+    array = np.asarray(tokens)
+    if array.size == 0:
+        return array.astype(np.uint8)
+    if not np.issubdtype(array.dtype, np.integer):
+        msg = f"tokens must be whole numbers 0..{VOCABULARY_SIZE - 1}, got {array.dtype}"
+        raise InvalidTokensError(msg)
+    if array.min() < 0 or array.max() >= VOCABULARY_SIZE:
+        wrong = array[(array < 0) | (array >= VOCABULARY_SIZE)].flat[0]
+        msg = f"token {wrong} is outside the vocabulary 0..{VOCABULARY_SIZE - 1} (0..127 pitch, 128 hold, 129 rest)"
+        raise InvalidTokensError(msg)
+    return array.astype(np.uint8, copy=False)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from music_evals.annotations import Tokens
 from music_evals.errors import UnknownNameError
 
-__all__ = ["INPAINTERS", "Inpainter", "load_plugin"]
+__all__ = ["BASELINES", "CONTROL", "INPAINTERS", "Inpainter", "LikelihoodInpainter", "load_plugin"]
 
 
 @runtime_checkable
@@ -56,6 +56,24 @@ INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
 }
 """Model type -> ``module:class`` of every inpainter with weights."""
+
+CONTROL = "reference"
+"""The baseline that returns the true middle: it must score perfectly and stands outside of all comparisons."""
+
+BASELINES: dict[str, str] = dict.fromkeys(
+    (
+        "silence",
+        "repeat_last_measure",
+        "copy_past",
+        "interpolation_copy",
+        "last_pitch_beats",
+        "markov",
+        "corpus_prior",
+        CONTROL,
+    ),
+    "music_evals.models.baselines:make_baseline",
+)
+"""Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
 
 
 def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, REST, VOCABULARY_SIZE, ContextLayout, NoteArray, Tokens
+from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, REST, ContextLayout, NoteArray, Tokens, check_tokens
 from music_evals.errors import ContextLengthError, InvalidTokensError
 from music_evals.symbolic.notes import check_monophonic, make_notes
 
@@ -81,28 +81,6 @@ def decode(tokens: npt.ArrayLike) -> NoteArray:
     stops = np.append(stops, len(checked))
     ends = stops[np.searchsorted(stops, onsets, side="right")]
     return make_notes(onsets, ends - onsets, checked[onsets])
-
-
-def check_tokens(tokens: npt.ArrayLike) -> Tokens:
-    """Return the tokens as uint8, or say what is wrong with them.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not whole numbers, or outside 0..129.
-
-    """
-    array = np.asarray(tokens)
-    if array.size == 0:
-        return array.astype(np.uint8)
-    if not np.issubdtype(array.dtype, np.integer):
-        msg = f"tokens must be whole numbers 0..{VOCABULARY_SIZE - 1}, got {array.dtype}"
-        raise InvalidTokensError(msg)
-    if array.min() < 0 or array.max() >= VOCABULARY_SIZE:
-        wrong = array[(array < 0) | (array >= VOCABULARY_SIZE)].flat[0]
-        msg = f"token {wrong} is outside the vocabulary 0..{VOCABULARY_SIZE - 1} (0..127 pitch, 128 hold, 129 rest)"
-        raise InvalidTokensError(msg)
-    return array.astype(np.uint8, copy=False)
 
 
 def check_contexts(tokens: npt.ArrayLike, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:

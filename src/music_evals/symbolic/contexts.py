@@ -1,0 +1,322 @@
+"""From a score to NoteSeq tokens: one voice, one grid, and contexts of past, middle and future.
+
+Two ways to lay measures over a piece (`measures=`):
+
+- ``"fixed"``, the default and MUSIB's: a measure is 24 steps, counted from tick 0, whatever the score says about meter.
+  Pickups and other meters move the notated bar lines inside these measures.
+- ``"notated"``: the bars of `symbolic.measures.meter_map`. Every bar of a context must last four quarters, so only 4/4
+  and 2/2 without irregular bars can be cut.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tokens
+from music_evals.errors import ContextLengthError, InvalidInputError, PolyphonyError, UnknownNameError
+from music_evals.symbolic.measures import meter_map
+from music_evals.symbolic.notes import rescale_tick
+from music_evals.symbolic.noteseq import encode
+
+__all__ = [
+    "context_starts",
+    "context_tokens",
+    "cut_context",
+    "middle_tokens",
+    "pick_voice",
+    "quantize_voice",
+    "tokens_from_score",
+    "window_starts",
+]
+
+STEPS_PER_QUARTER = 6  # MUSIB, "Data representation": 24 steps a measure of 4/4
+
+Measures = Literal["fixed", "notated"]
+
+
+def pick_voice(score: Score, voice: int | str | None = None) -> NoteArray:
+    """Return the notes of one voice.
+
+    Parameters
+    ----------
+    score
+        Any score.
+    voice
+        Index or name. None takes the only voice that has notes; a score without notes gives none.
+
+    Raises
+    ------
+    PolyphonyError
+        No voice was chosen and several have notes.
+    UnknownNameError
+        There is no voice of this index or name.
+
+    """
+    if voice is None:
+        sounding = np.unique(score.notes["voice"])
+        if len(sounding) > 1:
+            names = ", ".join(f"{index} {score.voices[index]!r}" for index in sounding)
+            msg = f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice="
+            raise PolyphonyError(msg)
+        return score.notes
+    index = score.voices.index(voice) if voice in score.voices else voice
+    if not isinstance(index, int) or not 0 <= index < len(score.voices):
+        raise UnknownNameError("voice", str(voice), [*map(str, range(len(score.voices))), *filter(None, score.voices)])
+    return score.voice(index)
+
+
+def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
+    """Put the notes of one voice on a grid so that no two sound at once.
+
+    Onsets and ends are rounded half up. What is smaller than a step does not exist on the grid: an overlap of less than
+    one step is cut at the next onset, and of two notes that come to start on one step the later one stays, for it
+    sounds on.
+
+    Parameters
+    ----------
+    notes
+        One voice, shape (n,), on a grid of `from_tpq` ticks a quarter.
+    from_tpq, to_tpq
+        Ticks in a quarter note of the two grids.
+
+    Returns
+    -------
+    NoteArray
+        Shape (m,), m <= n, one note at a time.
+
+    Raises
+    ------
+    PolyphonyError
+        Two notes start together, or overlap by a step or more.
+
+    """
+    onsets = notes["onset_tick"]
+    ends = onsets + notes["duration_tick"]
+    sounding_until = np.maximum.accumulate(ends)[:-1]
+    overlap = sounding_until - onsets[1:]
+    together = (overlap * to_tpq >= from_tpq) | (np.diff(onsets) == 0)
+    if together.any():
+        second = notes[1:][together][0]
+        msg = (
+            f"one voice is needed, but pitch {second['pitch']} starts at tick {second['onset_tick']} "
+            f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices or keep one"
+        )
+        raise PolyphonyError(msg)
+    starts = rescale_tick(onsets, from_tpq, to_tpq)
+    stops = np.maximum(rescale_tick(ends, from_tpq, to_tpq), starts + 1)
+    stops[:-1] = np.minimum(stops[:-1], starts[1:])
+    moved = notes.copy()
+    moved["onset_tick"] = starts
+    moved["duration_tick"] = stops - starts
+    kept: NoteArray = moved[stops > starts]
+    return kept
+
+
+def tokens_from_score(
+    score: Score,
+    n_steps: int | None = None,
+    *,
+    voice: int | str | None = None,
+    steps_per_quarter: int = STEPS_PER_QUARTER,
+) -> Tokens:
+    """Encode one voice of a score as NoteSeq tokens.
+
+    Parameters
+    ----------
+    score
+        On any grid, with any meter: time is counted in quarters from tick 0.
+    n_steps
+        Length of the result: what lies beyond it is cut, what is missing is rest. None takes the whole piece up to the
+        end of its last note, in whole steps.
+    voice
+        As `pick_voice`.
+    steps_per_quarter
+        The grid.
+
+    Returns
+    -------
+    Tokens
+        Shape (n_steps,), uint8, values 0..129.
+
+    Raises
+    ------
+    PolyphonyError
+        Several voices and none chosen, or two notes at once; see `quantize_voice`.
+    UnknownNameError
+        There is no such voice.
+
+    Examples
+    --------
+    >>> from music_evals.symbolic.notes import make_notes
+    >>> tokens_from_score(Score(make_notes([0, 480], [480, 240], [60, 64]), 480), 10).tolist()
+    [60, 128, 128, 128, 128, 128, 64, 128, 128, 129]
+
+    """
+    notes = quantize_voice(pick_voice(score, voice), score.ticks_per_quarter, steps_per_quarter)
+    if n_steps is None:
+        n_steps = int((notes["onset_tick"] + notes["duration_tick"]).max(initial=0))
+    return encode(notes, n_steps)
+
+
+def context_tokens(score: Score, *, voice: int | str | None = None, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
+    """Encode a file that holds one context: the first `layout.n_steps` steps of one voice.
+
+    Returns
+    -------
+    Tokens
+        Shape (`layout.n_steps`,), uint8; 384 steps for MUSIB's 6 + 4 + 6 measures of 4/4. A shorter piece ends in
+        rests.
+
+    """
+    return tokens_from_score(score, layout.n_steps, voice=voice, steps_per_quarter=_steps_per_quarter(layout))
+
+
+def middle_tokens(score: Score, *, voice: int | str | None = None, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
+    """Encode a file that holds only a middle: the first `layout.middle_steps` steps of one voice.
+
+    Returns
+    -------
+    Tokens
+        Shape (`layout.middle_steps`,), uint8; 96 steps for MUSIB's four measures of 4/4.
+
+    """
+    return tokens_from_score(score, layout.middle_steps, voice=voice, steps_per_quarter=_steps_per_quarter(layout))
+
+
+def window_starts(n_measures: int, layout: ContextLayout = MUSIB_LAYOUT, *, stride: int = 1) -> range:
+    """Return the first measure of every context in a piece of `n_measures`.
+
+    There are n - 15 at stride 1 for MUSIB's layout. (The published counts are n - 16 a voice: one too few.)
+
+    Examples
+    --------
+    >>> window_starts(18)
+    range(0, 3)
+
+    """
+    if n_measures < 0 or stride < 1:
+        msg = f"n_measures must not be negative and stride at least 1, got {n_measures} and {stride}"
+        raise InvalidInputError(msg)
+    return range(0, max(n_measures - layout.n_measures + 1, 0), stride)
+
+
+def context_starts(
+    score: Score, *, measures: Measures = "fixed", layout: ContextLayout = MUSIB_LAYOUT, stride: int = 1
+) -> Sequence[int]:
+    """Return the first measure of every context that `cut_context` can cut from a score.
+
+    Parameters
+    ----------
+    score
+        Any score.
+    measures
+        ``"fixed"``: measures from tick 0 to the end of the last note, the last one padded with rest. ``"notated"``:
+        only where all bars of the context last `layout.steps_per_measure` steps.
+    layout
+        Past, middle and future.
+    stride
+        Measures from one start to the next.
+
+    """
+    if measures == "fixed":
+        steps = int(rescale_tick(score.end_tick, score.ticks_per_quarter, _steps_per_quarter(layout)))
+        return window_starts(-(-steps // layout.steps_per_measure), layout, stride=stride)
+    _check_measures(measures)
+    bars = meter_map(score)
+    wrong = np.concatenate([[0], np.cumsum(~_is_regular(bars.lengths, score.ticks_per_quarter, layout))])
+    starts = window_starts(bars.n_measures, layout, stride=stride)
+    return [start for start in starts if wrong[start + layout.n_measures] == wrong[start]]
+
+
+def cut_context(
+    score: Score,
+    start: int,
+    *,
+    voice: int | str | None = None,
+    measures: Measures = "fixed",
+    layout: ContextLayout = MUSIB_LAYOUT,
+) -> Tokens:
+    """Cut one context out of a piece and encode it.
+
+    A note that is held over the start shows as leading holds without an onset, as in MUSIB; a note that is held over
+    the end is cut there.
+
+    Parameters
+    ----------
+    score
+        Any score.
+    start
+        First measure of the context, from 0.
+    voice
+        As `pick_voice`.
+    measures
+        ``"fixed"`` or ``"notated"``; see the module. A notated pickup is bar 0.
+    layout
+        Past, middle and future.
+
+    Returns
+    -------
+    Tokens
+        Shape (`layout.n_steps`,), uint8. Steps after the end of the piece are rests.
+
+    Raises
+    ------
+    ContextLengthError
+        The context starts after the end of the piece, or a notated bar in it is not `layout.steps_per_measure` steps.
+    PolyphonyError, UnknownNameError
+        As `tokens_from_score`.
+
+    """
+    steps_per_quarter = _steps_per_quarter(layout)
+    if measures == "fixed":
+        first_step = start * layout.steps_per_measure
+    else:
+        _check_measures(measures)
+        first_step = _first_notated_step(score, start, layout)
+    end_step = int(rescale_tick(score.end_tick, score.ticks_per_quarter, steps_per_quarter))
+    if not 0 <= first_step < max(end_step, 1):
+        n_measures = end_step / layout.steps_per_measure
+        msg = f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
+        raise ContextLengthError(msg)
+    stop = first_step + layout.n_steps
+    return tokens_from_score(score, stop, voice=voice, steps_per_quarter=steps_per_quarter)[first_step:].copy()
+
+
+def _first_notated_step(score: Score, start: int, layout: ContextLayout) -> int:
+    bars = meter_map(score)
+    inside = bars.lengths[start : start + layout.n_measures] if start >= 0 else bars.lengths[:0]
+    regular = _is_regular(inside, score.ticks_per_quarter, layout)
+    if len(inside) < layout.n_measures or not regular.all():
+        bar = start + int(np.argmin(regular)) if len(regular) and not regular.all() else bars.n_measures
+        reason = (
+            "is not there"
+            if bar >= bars.n_measures
+            else f"lasts {bars.lengths[bar] / score.ticks_per_quarter:g} quarters"
+        )
+        msg = (
+            f"a context of {layout.n_measures} bars of {layout.steps_per_measure} steps cannot start at bar {start}: "
+            f'bar {bar} {reason}; choose from context_starts(score, measures="notated"), or use measures="fixed"'
+        )
+        raise ContextLengthError(msg)
+    return int(rescale_tick(bars.starts[start], score.ticks_per_quarter, _steps_per_quarter(layout)))
+
+
+def _is_regular(lengths: npt.NDArray[np.int64], ticks_per_quarter: int, layout: ContextLayout) -> npt.NDArray[np.bool_]:
+    return np.equal(lengths * _steps_per_quarter(layout), layout.steps_per_measure * ticks_per_quarter)
+
+
+def _steps_per_quarter(layout: ContextLayout) -> int:
+    if layout.steps_per_measure % 4:
+        msg = f"a measure of 4/4 needs a multiple of 4 steps, got {layout.steps_per_measure}"
+        raise InvalidInputError(msg)
+    return layout.steps_per_measure // 4
+
+
+def _check_measures(measures: str) -> None:
+    if measures not in {"fixed", "notated"}:
+        raise UnknownNameError("way to lay measures", measures, ["fixed", "notated"])

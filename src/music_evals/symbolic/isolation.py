@@ -1,0 +1,211 @@
+"""Read many files whose parser may crash or hang: it runs in a process of its own.
+
+One worker reads file after file. If it dies or does not finish, that file is reported as an error, a new worker is
+started, and the batch goes on. The worker is a plain child process, so that a script needs no ``__main__`` guard. It is
+spoken to through POSIX pipes (Linux, macOS).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import IO, Any, Generic, TypeVar, cast, overload
+
+from music_evals.annotations import Score
+from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError
+from music_evals.symbolic.midi import read_midi
+
+__all__ = ["read_many"]
+
+T = TypeVar("T")
+
+START_TIMEOUT_SEC = 120.0  # a cold disk and a busy machine take seconds to import a parser
+EXIT_TIMEOUT_SEC = 10.0  # a process that has closed its pipe is about to end
+_WORKER = "from music_evals.symbolic.isolation import _serve; _serve()"
+_READY = "ready"
+
+
+@overload
+def read_many(
+    paths: Iterable[str | os.PathLike[str]], *, timeout_sec: float = ...
+) -> Iterator[tuple[Path, Score | MusicEvalsError]]: ...
+
+
+@overload
+def read_many(
+    paths: Iterable[str | os.PathLike[str]], *, reader: Callable[[str], T], timeout_sec: float = ...
+) -> Iterator[tuple[Path, T | MusicEvalsError]]: ...
+
+
+def read_many(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    reader: Callable[[str], Any] = read_midi,
+    timeout_sec: float = 60.0,
+) -> Iterator[tuple[Path, Any]]:
+    """Read files one by one in a process of its own, and never lose the batch.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    reader
+        A function of a path: `read_midi`, `symbolic.files.read_score`, or your own. It must be importable, a function
+        at the top of a module and not in ``__main__``, and what it returns must be picklable.
+    timeout_sec
+        Seconds that one file may take.
+
+    Yields
+    ------
+    path, result
+        In the order of `paths`. The result is what the reader returned (a score), or the named error that it raised,
+        or `ParserCrashError` where the reader died (by a signal, by an exception that is not ours, out of memory) or
+        did not finish.
+
+    Raises
+    ------
+    InvalidInputError
+        The worker cannot import the reader, or `timeout_sec` is not positive.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.mid")
+    ...     _ = path.write_bytes(b"no MIDI")
+    ...     [(_, result)] = read_many([path])
+    >>> type(result).__name__
+    'UnreadableFileError'
+
+    """
+    if timeout_sec <= 0:
+        msg = f"timeout_sec must be positive, got {timeout_sec}"
+        raise InvalidInputError(msg)
+    worker: _Worker[Any] | None = None
+    try:
+        for path in map(Path, paths):
+            worker = worker or _Worker(reader)
+            result = worker.read(path, timeout_sec)
+            if isinstance(result, ParserCrashError):
+                worker.close()
+                worker = None
+            yield path, result
+    finally:
+        if worker is not None:
+            worker.close()
+
+
+class _Worker(Generic[T]):
+    """A child process that reads files on request."""
+
+    def __init__(self, reader: Callable[[str], T]) -> None:
+        module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
+        if module in {None, "__main__"} or "<" in name:
+            msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
+            raise InvalidInputError(msg)
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
+        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
+            [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )  # fmt: skip
+        self.pipes = cast("tuple[IO[bytes], IO[bytes]]", (self.process.stdin, self.process.stdout))
+        requests, answers = (os.dup(pipe.fileno()) for pipe in self.pipes)
+        self.requests = Connection(requests, readable=False)
+        self.answers = Connection(answers, writable=False)
+        answer = self._ask((module, name), START_TIMEOUT_SEC)
+        if answer != _READY:
+            self.close()
+            msg = f"the worker cannot import the reader {module}.{name}: {answer}"
+            raise InvalidInputError(msg)
+
+    def read(self, path: Path, timeout_sec: float) -> T | MusicEvalsError:
+        """Return what the reader returns or raises, or how it died."""
+        answer = self._ask(str(path), timeout_sec)
+        if isinstance(answer, str):
+            return ParserCrashError(f"{path}: {answer}; the file was skipped, check or remove it")
+        kind, value = answer
+        if kind is None:
+            return cast("T", value)
+        error: MusicEvalsError = kind.__new__(kind, value)  # not __init__: some build their message there
+        return error
+
+    def _ask(self, request: Any, timeout_sec: float) -> Any:
+        """Send a request and return the answer, or text that says why there is none."""
+        try:
+            self.requests.send(request)
+            if not self.answers.poll(timeout_sec):
+                return f"the parser did not finish within {timeout_sec:g} s"
+            return self.answers.recv()
+        except (EOFError, OSError):
+            return f"the parser died ({self._cause_of_death()})"
+
+    def _cause_of_death(self) -> str:
+        try:
+            code = self.process.wait(timeout=EXIT_TIMEOUT_SEC)
+        except subprocess.TimeoutExpired:
+            return "it closed its pipe"
+        if code < 0:
+            return signal.strsignal(-code) or f"signal {-code}"
+        self.log.seek(max(self.log.seek(0, os.SEEK_END) - 4096, 0))
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        return f"exit code {code}: {lines[-1]}" if lines else f"exit code {code}"
+
+    def close(self) -> None:
+        """End the process and free its pipes."""
+        self.process.kill()
+        self.process.wait()
+        self.requests.close()
+        self.answers.close()
+        for pipe in self.pipes:
+            pipe.close()
+        self.log.close()
+
+
+def _serve() -> None:
+    """Answer the requests of the parent until it closes the pipe. Runs in the worker."""
+    _forbid_core_files()
+    requests = Connection(os.dup(sys.stdin.fileno()), writable=False)
+    answers = Connection(os.dup(sys.stdout.fileno()), readable=False)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a reader prints must not reach the answers
+    try:
+        module, name = requests.recv()
+        reader = _find(module, name)
+        answers.send(_READY)
+    except (ImportError, AttributeError) as error:
+        answers.send(str(error))
+        return
+    with contextlib.suppress(EOFError):  # the parent is gone, or done
+        while True:
+            answers.send(_answer(reader, requests.recv()))
+
+
+def _find(module: str, name: str) -> Callable[[str], Any]:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return cast("Callable[[str], Any]", found)
+
+
+def _answer(reader: Callable[[str], Any], path: str) -> tuple[type[MusicEvalsError] | None, Any]:
+    """Return (None, result), or the kind and the message of a named error; any other exception ends the worker."""
+    try:
+        return None, reader(path)
+    except MusicEvalsError as error:
+        return type(error), str(error)
+
+
+def _forbid_core_files() -> None:
+    """Let no crash leave a memory image on disk: crashes are expected here."""
+    try:
+        import resource
+    except ImportError:  # not on this platform
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

@@ -1,0 +1,133 @@
+"""One musical item of any kind that is offered, as NoteSeq tokens.
+
+Kinds: a path of a file, MIDI bytes, notes, tokens, or a dict of past, middle and future. Time is symbolic: a measure is
+four quarter notes from the start of the item, whatever its signatures and tempi say. A kind is told by its type and
+never guessed from its text.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, NOTE_DTYPE, REST, Score, Tokens
+from music_evals.errors import ContextLengthError, InvalidTokensError, UnsupportedTypeError
+from music_evals.symbolic import files, midi, noteseq
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER, tokens_from_score
+from music_evals.symbolic.notes import make_notes
+
+__all__ = ["OFFERED", "describe", "holds_only", "read_tokens"]
+
+OFFERED = (
+    "a path of a MIDI, MusicXML or ABC file; MIDI bytes; notes (a Score, a NOTE_DTYPE array in steps, a pretty_midi or "
+    "symusic object, rows of onset_step, duration_step and pitch); NoteSeq tokens (whole numbers 0..129 in a list, "
+    "tuple or array); or a dict of past, middle and future, each one of these"
+)
+_PARTS = {"past": MUSIB_LAYOUT.past, "middle": MUSIB_LAYOUT.middle, "future": MUSIB_LAYOUT.future}
+_NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
+
+
+def read_tokens(item: Any, *, whole: bool) -> Tokens:
+    """Return the NoteSeq tokens of one item of any kind that is offered.
+
+    Parameters
+    ----------
+    item
+        A path, MIDI bytes, notes, tokens, or a dict of past, middle and future.
+    whole
+        True: the item is a context of 384 steps. False: it is a middle of 96 steps or a whole context; notes and files
+        that end within 96 steps are a middle.
+
+    Returns
+    -------
+    Tokens
+        Shape (384,) or (96,).
+
+    Raises
+    ------
+    UnsupportedTypeError
+        An item of any other type.
+    ContextLengthError
+        Too short or too long.
+
+    """
+    lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
+    if isinstance(item, Mapping):
+        if set(item) != set(_PARTS):
+            msg = f"a context in parts has the keys past, middle and future; got {', '.join(map(str, item)) or 'none'}"
+            raise UnsupportedTypeError(msg)
+        parts = [_one_kind(item[name], (part.stop - part.start,)) for name, part in _PARTS.items()]
+        return np.concatenate(parts)
+    return _one_kind(item, lengths)
+
+
+def _one_kind(item: Any, lengths: tuple[int, ...]) -> Tokens:
+    if (isinstance(item, np.ndarray) and item.dtype != NOTE_DTYPE) or holds_only(item, int | np.integer):
+        return _check_length(_check_tokens(item), lengths)
+    return _fill(tokens_from_score(_read_score(item)), lengths)
+
+
+def _read_score(item: Any) -> Score:
+    """Return the notes of a file, of bytes, of an object of another package, or of rows."""
+    if isinstance(item, Score):
+        return item
+    if isinstance(item, np.ndarray):
+        return Score(item, STEPS_PER_QUARTER, voices=("",) * (int(item["voice"].max(initial=0)) + 1))
+    if isinstance(item, str | os.PathLike):
+        return files.read_score(item)
+    if isinstance(item, bytes | bytearray | memoryview):
+        return midi.read_midi(bytes(item))
+    # told by the name of their package: neither package is imported for a user who has none of its objects
+    package, name = type(item).__module__.split(".")[0], type(item).__name__
+    if package == "pretty_midi" and name == "PrettyMIDI":
+        return midi.from_pretty_midi(item)
+    if package == "symusic" and name.startswith("Score"):
+        return midi.read_midi(item.to("tick").dumps_midi())
+    if holds_only(item, Mapping) and all(set(row) >= _NOTE_ROW for row in item):
+        columns = ([row[key] for row in item] for key in ("onset_step", "duration_step", "pitch"))
+        return Score(make_notes(*columns), STEPS_PER_QUARTER)
+    msg = f"got {describe(item)}; offered are {OFFERED}"
+    raise UnsupportedTypeError(msg)
+
+
+def holds_only(item: Any, kinds: Any) -> bool:
+    """Tell whether the item is a list or tuple, not empty, of these types; True and False are no numbers here."""
+    if not isinstance(item, list | tuple) or not item:
+        return False
+    return all(issubclass(kind, kinds) and not issubclass(kind, bool) for kind in {type(value) for value in item})
+
+
+def describe(item: Any) -> str:
+    """Name a type for a message: ``list of float``, ``Tensor``."""
+    name = type(item).__name__
+    if isinstance(item, list | tuple):
+        inner = sorted({type(value).__name__ for value in item})
+        name += f" of {' and '.join(inner)}" if inner else " without items"
+    hint = " (one item stood where a batch of items is needed?)" if isinstance(item, int | float) else ""
+    return f"{name}{hint}"
+
+
+def _check_tokens(item: Any) -> Tokens:
+    if isinstance(item, np.ndarray) and item.dtype == np.int8:
+        raise InvalidTokensError("int8 cannot hold the tokens 128 (hold) and 129 (rest); make the array uint8")
+    return noteseq.check_tokens(item)
+
+
+def _check_length(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
+    if tokens.ndim != 1 or len(tokens) not in lengths:
+        wanted = " or ".join(f"{n} steps ({n // MUSIB_LAYOUT.steps_per_measure} measures)" for n in lengths)
+        msg = f"expected tokens of {wanted}, got shape {tokens.shape}"
+        raise ContextLengthError(msg)
+    return tokens
+
+
+def _fill(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
+    """Pad with rest to the shortest of the lengths that holds the tokens."""
+    fitting = [n for n in lengths if len(tokens) <= n]
+    if not fitting:
+        msg = f"expected notes that end within {max(lengths)} steps, got {len(tokens)}; cut the context out first"
+        raise ContextLengthError(msg)
+    return np.pad(tokens, (0, min(fitting) - len(tokens)), constant_values=REST)

@@ -1,0 +1,105 @@
+"""Bounds on what a file may hold, checked before and after it is parsed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from music_evals.annotations import Score
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnreadableFileError
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "check_end", "check_n_bytes", "check_n_notes", "check_score", "read_bytes"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The largest file that a reader takes.
+
+    Parameters
+    ----------
+    max_bytes
+        Size of the file, and of everything unpacked from it. The longest piano works take about 1 MB of MIDI.
+    max_quarters
+        End of the last note in quarter notes; 100,000 quarters are 14 hours at 120 a minute. Damaged files claim ends
+        that are far beyond it, and every grid is as long as its piece.
+    max_notes
+        Notes in all voices.
+
+    """
+
+    max_bytes: int = 16 * 2**20
+    max_quarters: int = 100_000
+    max_notes: int = 500_000
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                msg = f"{field.name} must be at least 1, got {getattr(self, field.name)}"
+                raise InvalidInputError(msg)
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def read_bytes(path: Path, limits: Limits) -> bytes:
+    """Return the content of a file that is not over the bound on bytes.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    UnreadableFileError
+        It is a folder, or the system refuses it.
+    FileTooLargeError
+        More than `limits.max_bytes`; the file is not read.
+
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(limits.max_bytes + 1)
+    except FileNotFoundError:
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg) from None
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror})"
+        raise UnreadableFileError(msg) from error
+    check_n_bytes(len(content), limits, str(path))
+    return content
+
+
+def check_n_bytes(n_bytes: int, limits: Limits, name: str) -> None:
+    """Raise if there are more than `limits.max_bytes`."""
+    if n_bytes > limits.max_bytes:
+        msg = f"{name}: more than {limits.max_bytes} bytes; pass Limits(max_bytes=...) if it is meant to be this large"
+        raise FileTooLargeError(msg)
+
+
+def check_score(score: Score, limits: Limits, name: str) -> Score:
+    """Return the score, or raise if it is over the bounds on notes or length.
+
+    Raises
+    ------
+    FileTooLargeError
+        Names the file, what came and what would pass.
+
+    """
+    check_n_notes(len(score.notes), limits, name)
+    check_end(score.end_tick, score.ticks_per_quarter, limits, name)
+    return score
+
+
+def check_n_notes(n_notes: int, limits: Limits, name: str) -> None:
+    """Raise if there are more than `limits.max_notes`."""
+    if n_notes > limits.max_notes:
+        msg = f"{name}: {n_notes} notes, more than {limits.max_notes}; pass Limits(max_notes=...) to read it"
+        raise FileTooLargeError(msg)
+
+
+def check_end(tick: int, ticks_per_quarter: int, limits: Limits, name: str) -> None:
+    """Raise if a tick lies beyond `limits.max_quarters`."""
+    if tick > limits.max_quarters * ticks_per_quarter:
+        msg = (
+            f"{name}: lasts {tick / ticks_per_quarter:.0f} quarter notes, more than {limits.max_quarters}; the file is "
+            "probably damaged, else pass Limits(max_quarters=...)"
+        )
+        raise FileTooLargeError(msg)

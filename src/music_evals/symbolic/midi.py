@@ -1,0 +1,270 @@
+"""MIDI files and `pretty_midi` objects, to and from `Score`.
+
+symusic parses. What a MIDI file cannot hold is lost on the way out: voices without notes, the difference between two
+overlapping notes of one pitch in one voice (their ends are paired in order), and tempi finer than a microsecond a
+quarter. What `Score` cannot hold is lost on the way in: programs, controllers, pedals, lyrics and note-offs without a
+note. A note-on that is never ended is no note.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from music_evals.annotations import NOTE_DTYPE, KeySignature, Score, Tempo, TimeSignature
+from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
+from music_evals.symbolic.measures import drop_repeated_signatures
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.output import write_atomically
+
+if TYPE_CHECKING:
+    import pretty_midi
+
+__all__ = ["from_pretty_midi", "read_midi", "save_midi", "to_pretty_midi", "write_midi"]
+
+MAX_TICKS_PER_QUARTER = 2**15 - 1  # the division of a MIDI header has 15 bits
+MAX_PRETTY_MIDI_TICK = 10_000_000  # pretty_midi refuses later ticks, and holds one float for each
+MAX_MIDI_TICK = 2**31 - 1  # symusic counts in 32 bits
+
+Change = TypeVar("Change", Tempo, KeySignature)
+
+
+def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT_LIMITS) -> Score:
+    """Read a MIDI file.
+
+    Every track, channel and program that has notes becomes a voice, in file order, with the track's name. A note of no
+    length lasts one tick. Of several changes at one tick the last counts; changes that change nothing are left out.
+
+    The parser is native code and runs in this process. For files that nobody vouches for use
+    `symbolic.isolation.read_many`.
+
+    Parameters
+    ----------
+    source
+        A path, or the bytes of a file.
+    limits
+        Bounds on bytes, length and notes.
+
+    Returns
+    -------
+    Score
+        In the ticks of the file. Signatures and tempi are empty where the file has none.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    UnreadableFileError
+        Not a MIDI file, damaged, in SMPTE time, or with impossible values; names the file and the reason.
+    FileTooLargeError
+        Over a bound.
+
+    Examples
+    --------
+    >>> from music_evals.symbolic.notes import make_notes
+    >>> score = Score(make_notes([0, 480], [480, 960], [60, 64]), 480, (TimeSignature(0, 4, 4),), voices=("Tune",))
+    >>> read_midi(write_midi(score)).notes["pitch"].tolist()
+    [60, 64]
+
+    """
+    import symusic
+
+    if isinstance(source, bytes):
+        name, content = "MIDI bytes", source
+        check_n_bytes(len(content), limits, name)
+    else:
+        name, content = os.fspath(source), read_bytes(Path(source), limits)
+    try:
+        parsed = symusic.Score.from_midi(content)
+        _check_tracks(content, name)
+        return check_score(_from_symusic(parsed, limits, name), limits, name)
+    except RuntimeError as error:  # symusic raises nothing more precise
+        msg = f"{name}: not a readable MIDI file ({str(error).removesuffix(': iostream error')})"
+        raise UnreadableFileError(msg) from error
+    except InvalidInputError as error:
+        msg = f"{name}: holds impossible values ({error})"
+        raise UnreadableFileError(msg) from error
+
+
+def _check_tracks(content: bytes, name: str) -> None:
+    """Raise if tracks are missing that the header promises; symusic takes such a file, less the missing voices."""
+    promised = int.from_bytes(content[10:12], "big")
+    found, position = 0, 8 + int.from_bytes(content[4:8], "big")
+    while position < len(content):
+        found += content[position : position + 4] == b"MTrk"
+        position += 8 + int.from_bytes(content[position + 4 : position + 8], "big")
+    if found < promised:
+        msg = f"{name}: damaged MIDI file ({found} tracks where the header promises {promised})"
+        raise UnreadableFileError(msg)
+
+
+def _from_symusic(parsed: Any, limits: Limits, name: str) -> Score:
+    tracks = [track for track in parsed.tracks if len(track.notes)]
+    check_n_notes(sum(len(track.notes) for track in tracks), limits, name)
+    ticks_per_quarter = int(parsed.ticks_per_quarter)
+    columns = [track.notes.numpy() for track in tracks]
+    notes = np.zeros(0, dtype=NOTE_DTYPE)
+    if columns:
+        onsets, durations, pitches, velocities = (
+            np.concatenate([column[key] for column in columns]).astype(np.int64)
+            for key in ("time", "duration", "pitch", "velocity")
+        )
+        voices = np.repeat(np.arange(len(tracks)), [len(column["time"]) for column in columns])
+        notes = make_notes(onsets, np.where(durations == 0, 1, durations), pitches, velocities, voices)
+    return Score(
+        notes,
+        ticks_per_quarter,
+        drop_repeated_signatures(
+            [TimeSignature(change.time, change.numerator, change.denominator) for change in parsed.time_signatures],
+            ticks_per_quarter,
+        ),
+        drop_repeated([Tempo(change.time, _bpm(change.mspq)) for change in parsed.tempos]),
+        drop_repeated([KeySignature(key.time, key.key, bool(key.tonality)) for key in parsed.key_signatures]),
+        tuple(track.name for track in tracks),
+    )
+
+
+def _bpm(microseconds_per_quarter: int) -> float:
+    return 6e7 / microseconds_per_quarter if microseconds_per_quarter > 0 else float("inf")
+
+
+def drop_repeated(changes: Iterable[Change]) -> tuple[Change, ...]:
+    """Leave out every change to what is in force already; of several at one tick the last counts."""
+    kept: list[Change] = []
+    for change in {change.tick: change for change in changes}.values():
+        if not kept or dataclasses.replace(change, tick=kept[-1].tick) != kept[-1]:
+            kept.append(change)
+    return tuple(kept)
+
+
+def write_midi(score: Score) -> bytes:
+    """Write a score as the bytes of a MIDI file, one track a voice, program 0.
+
+    Raises
+    ------
+    InvalidInputError
+        The grid or the length is beyond what a MIDI file holds.
+
+    """
+    import symusic
+
+    if score.ticks_per_quarter > MAX_TICKS_PER_QUARTER or score.end_tick > MAX_MIDI_TICK:
+        msg = (
+            f"a MIDI file holds at most {MAX_TICKS_PER_QUARTER} ticks a quarter and {MAX_MIDI_TICK} ticks; this "
+            f"score has {score.ticks_per_quarter} and {score.end_tick}; put it on a coarser grid with "
+            "symbolic.notes.quantize"
+        )
+        raise InvalidInputError(msg)
+    file = symusic.Score(score.ticks_per_quarter)
+    for index, voice in enumerate(score.voices):
+        track = symusic.Track(voice)
+        notes = score.voice(index)
+        columns = (notes["onset_tick"], notes["duration_tick"], notes["pitch"], notes["velocity"])
+        for note in zip(*(column.tolist() for column in columns), strict=True):
+            track.notes.append(symusic.Note(*note))
+        file.tracks.append(track)
+    for change in score.time_signatures:
+        file.time_signatures.append(symusic.TimeSignature(change.tick, change.numerator, change.denominator))
+    for tempo in score.tempos:
+        file.tempos.append(symusic.Tempo(tempo.tick, tempo.bpm))
+    for key in score.key_signatures:
+        file.key_signatures.append(symusic.KeySignature(key.tick, key.fifths, int(key.minor)))
+    return bytes(file.dumps_midi())
+
+
+def save_midi(score: Score, path: str | os.PathLike[str]) -> Path:
+    """Write a score to a MIDI file, whole or not at all, and return its path.
+
+    Raises
+    ------
+    OutputError
+        The folder is missing, full or not writable; nothing is left behind.
+    InvalidInputError
+        As `write_midi`.
+
+    """
+    return write_atomically(path, write_midi(score))
+
+
+def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_LIMITS) -> Score:
+    """Take the notes of a `pretty_midi.PrettyMIDI` object, in the ticks of its own tempo map.
+
+    Every instrument with notes becomes a voice. A note of no length lasts one tick.
+
+    Raises
+    ------
+    InvalidNotesError
+        Pitch or velocity outside its range, or an end before its onset.
+    FileTooLargeError
+        Over a bound.
+
+    """
+    name = "pretty_midi object"
+    check_n_notes(sum(len(instrument.notes) for instrument in midi.instruments), limits, name)
+    instruments = [instrument for instrument in midi.instruments if instrument.notes]
+    rows = [
+        (midi.time_to_tick(note.start), midi.time_to_tick(note.end), note.pitch, note.velocity, voice)
+        for voice, instrument in enumerate(instruments)
+        for note in instrument.notes
+    ]
+    onsets, ends, pitches, velocities, voices = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+    notes = make_notes(onsets, np.where(ends == onsets, 1, ends - onsets), pitches, velocities, voices)
+    times, bpms = midi.get_tempo_changes()
+    score = Score(
+        notes,
+        int(midi.resolution),
+        drop_repeated_signatures(
+            sorted(
+                (
+                    TimeSignature(midi.time_to_tick(change.time), change.numerator, change.denominator)
+                    for change in midi.time_signature_changes
+                ),
+                key=_tick,
+            ),
+            int(midi.resolution),
+        ),
+        drop_repeated(Tempo(midi.time_to_tick(time), float(bpm)) for time, bpm in zip(times, bpms, strict=True)),
+        drop_repeated(
+            sorted((_key(midi.time_to_tick(key.time), key.key_number) for key in midi.key_signature_changes), key=_tick)
+        ),
+        tuple(instrument.name for instrument in instruments),
+    )
+    return check_score(score, limits, name)
+
+
+def _tick(change: TimeSignature | Tempo | KeySignature) -> int:
+    return change.tick
+
+
+def _key(tick: int, key_number: int) -> KeySignature:
+    """Fifths of pretty_midi's key numbers: 0..11 are C..B major, 12..23 C..B minor."""
+    minor, tonic = divmod(key_number, 12)
+    major_tonic = (tonic + 3 * minor) % 12
+    return KeySignature(tick, (7 * major_tonic + 5) % 12 - 5, bool(minor))
+
+
+def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
+    """Return the score as a `pretty_midi.PrettyMIDI` object, with its tempo map; without one it runs at 120 a minute.
+
+    Raises
+    ------
+    InvalidInputError
+        As `write_midi`, or longer than the 10,000,000 ticks that pretty_midi holds.
+
+    """
+    import pretty_midi
+
+    if score.end_tick > MAX_PRETTY_MIDI_TICK:
+        msg = (
+            f"pretty_midi holds at most {MAX_PRETTY_MIDI_TICK} ticks, the score ends at {score.end_tick}; put it on a "
+            "coarser grid with symbolic.notes.quantize"
+        )
+        raise InvalidInputError(msg)
+    return pretty_midi.PrettyMIDI(io.BytesIO(write_midi(score)))

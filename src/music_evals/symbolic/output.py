@@ -1,0 +1,33 @@
+"""Files written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from music_evals.errors import OutputError
+
+__all__ = ["write_atomically"]
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
+    """Write a file beside its place and move it there; return its path.
+
+    Raises
+    ------
+    OutputError
+        The folder is missing, full or not writable. Nothing is left behind, and a file that was there is kept.
+
+    """
+    target = Path(path)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        msg = f"{target}: cannot be written ({error.strerror}); check that the folder exists and has room"
+        raise OutputError(msg) from error
+    return target
