@@ -1,0 +1,53 @@
+"""Golden values name their source: a number without one could be our own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+FILES = sorted(GOLDEN.rglob("*.json"))
+
+
+def check_source(path: Path) -> None:
+    """Raise AssertionError unless the file is JSON with a `source` that tells more than a word, and with values."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert isinstance(content, dict), f"{path.name}: expected an object with a field `source`"
+    source = content.get("source")
+    assert source, f"{path.name}: no field `source`; tell where the numbers come from"
+    source = source if isinstance(source, str) else json.dumps(source)
+    assert len(source.split()) >= 3, f"{path.name}: the source {source!r} is too short to be found again"
+    assert "music_evals" not in source, f"{path.name}: our own code is no source of expected values"
+    assert set(content) - {"source"}, f"{path.name}: no values beside `source`"
+
+
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(GOLDEN)) for path in FILES])
+def test_golden_values_name_their_source(path: Path) -> None:
+    check_source(path)
+
+
+def test_golden_values_are_json() -> None:
+    others = [
+        path.name for path in GOLDEN.rglob("*") if path.is_file() and path.suffix not in {".json", ".md", ".py", ".pyc"}
+    ]
+    assert not others, f"values belong into JSON with a `source`: {others}"
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[1, 2]", '{"values": [1]}', '{"source": {}, "values": [1]}', '{"source": "paper", "values": [1]}',
+     '{"source": "output of music_evals 0.1", "values": [1]}', '{"source": "MUSIB, table 3, column 2"}'],
+)  # fmt: skip
+def test_a_file_without_a_source_is_refused(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "golden.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(AssertionError):
+        check_source(path)
+
+
+def test_a_file_with_a_source_passes(tmp_path: Path) -> None:
+    path = tmp_path / "golden.json"
+    path.write_text('{"source": "MUSIB, table 3, column 2", "values": [0.832]}', encoding="utf-8")
+    check_source(path)

@@ -1,0 +1,184 @@
+"""Who may import whom: the arrows of the house, read from the syntax tree of every module."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "music_evals"
+MODULES = sorted(SOURCE.rglob("*.py"))
+WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
+
+GROUND = {"errors", "annotations", "protocols"}
+# A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
+# offers lazily what the rooms hold.
+_SHARED = {"annotations", "protocols", "errors"}
+_LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
+_PLUGINS = {"models", "editing", "datasets"}
+ARROWS: dict[str, set[str]] = {
+    "errors": set(),
+    "annotations": {"errors"},
+    "protocols": {"annotations", "errors"},
+    "symbolic": _SHARED,
+    "audio": _SHARED,
+    "lyrics": _SHARED,
+    "metrics": {"annotations", "errors"},
+    "stats": {"annotations", "errors"},
+    "pipelines": _SHARED | _LAYER,
+    "models": _SHARED | {"symbolic", "audio.io", "lyrics"},
+    "editing": _SHARED | {"symbolic", "audio.io", "lyrics"},
+    "datasets": _SHARED | {"symbolic", "audio.io", "lyrics"},
+    "benchmark": _SHARED | _LAYER | {"pipelines"},
+    "hub": _SHARED | _LAYER | {"pipelines", "benchmark"},
+    "hf": _SHARED | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
+    "ui": _SHARED | _LAYER | {"pipelines", "benchmark", "hub"},
+    "cli": _SHARED | _LAYER | _PLUGINS | {"pipelines", "benchmark", "hub"},
+}
+
+# Cheap enough for the top of any module: the standard library, numpy and ourselves.
+LIGHT = {"numpy", "music_evals"}
+# Heavy packages at the top of a module, each with its reason.
+TOP_LEVEL = {
+    "hf": {"evaluate"},  # base classes of evaluate's modules: whoever imports hf has evaluate
+    "models": {"torch", "huggingface_hub"},  # networks are reached through the registry only
+}
+# metrics and stats are provable without anything heavier than these.
+MATHS = {"numpy", "scipy", "mir_eval"}
+
+
+def room_of(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return "" if parts == ("__init__",) else parts[0]
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> Iterator[tuple[str, int, bool]]:
+    """Yield (module, line, at the top of the module) of every import, those inside functions included."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nested = {id(child) for node in ast.walk(tree) if _is_deferred(node) for child in ast.walk(node)}
+    package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
+    for node in ast.walk(tree):
+        top = id(node) not in nested
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno, top) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute(node, package)
+            # `from music_evals.metrics import inpainting` imports a module, `... import HOLD` a name: both start alike
+            yield from ((f"{base}.{alias.name}", node.lineno, top) for alias in node.names)
+
+
+def _is_deferred(node: ast.AST) -> bool:
+    """Tell whether what is inside runs later than the import, or never (`if TYPE_CHECKING`)."""
+    if isinstance(node, ast.If):
+        return "TYPE_CHECKING" in ast.unparse(node.test)
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    base = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*base, node.module] if node.module else base)
+
+
+@pytest.fixture(params=MODULES, ids=[dotted(path) for path in MODULES])
+def module(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_arrows_are_kept(module: Path) -> None:
+    room = room_of(module)
+    allowed = ARROWS.get(room)
+    broken = []
+    for name, line, _ in imported(module):
+        target = name.removeprefix("music_evals").removeprefix(".") if name.split(".")[0] == "music_evals" else None
+        if target is None or room == "" or target.split(".")[0] in {room, "", "__version__"}:
+            continue
+        assert allowed is not None, f"{module.name} stands in no room: add {room!r} to ARROWS, with its arrows"
+        if not any(target == arrow or target.startswith(f"{arrow}.") for arrow in allowed):
+            broken.append(f"line {line}: {room} may not import {name}")
+    assert not broken, f"{module.relative_to(ROOT)}: " + "; ".join(broken)
+
+
+def test_no_module_imports_a_window(module: Path) -> None:
+    scripts = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()} | set(WINDOWS)
+    # `datasets` the package and `evaluate` are no windows, though `datasets_scripts` is
+    broken = [f"line {line}: {name}" for name, line, _ in imported(module) if name.split(".")[0] in scripts]
+    assert not broken, f"{module.relative_to(ROOT)} reaches for a window: {broken}"
+
+
+def test_heavy_packages_are_imported_where_they_are_used(module: Path) -> None:
+    allowed = LIGHT | TOP_LEVEL.get(room_of(module), set()) | sys.stdlib_module_names
+    heavy = [
+        f"line {line}: {name}" for name, line, top in imported(module) if top and name.split(".")[0] not in allowed
+    ]
+    assert not heavy, f"{module.relative_to(ROOT)} imports at its top what belongs into a function: {heavy}"
+
+
+@pytest.mark.parametrize("room", ["metrics", "stats"])
+def test_the_maths_needs_no_heavy_package(room: str) -> None:
+    allowed = MATHS | {"music_evals"} | sys.stdlib_module_names
+    for path in sorted((SOURCE / room).rglob("*.py")):
+        wrong = [f"line {line}: {name}" for name, line, _ in imported(path) if name.split(".")[0] not in allowed]
+        assert not wrong, f"{path.relative_to(ROOT)}: {wrong}"
+
+
+def test_audio_never_imports_torch() -> None:
+    for path in sorted((SOURCE / "audio").rglob("*.py")):
+        assert all(name.split(".")[0] != "torch" for name, _, _ in imported(path)), path
+
+
+def test_every_room_of_the_tree_has_arrows() -> None:
+    rooms = {room_of(path) for path in MODULES} - {""}
+    assert rooms <= set(ARROWS), f"rooms without arrows: {sorted(rooms - set(ARROWS))}"
+    # the table itself has no way up: what a room may import never may import the room
+    for room, allowed in ARROWS.items():
+        for target in {name.split(".")[0] for name in allowed}:
+            assert room not in ARROWS[target], f"{room} and {target} may import each other"
+
+
+def test_windows_never_import_one_another() -> None:
+    names = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()} | set(WINDOWS)
+    for window in WINDOWS:
+        for path in sorted((ROOT / window).rglob("*.py")):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                found = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                found += [node.module or "." * node.level] if isinstance(node, ast.ImportFrom) else []
+                assert not {name.split(".")[0] for name in found} & names, f"{path.relative_to(ROOT)}: {found}"
+
+
+def test_import_music_evals_is_light(record_property: pytest.RecordProperty) -> None:
+    code = (
+        "import json, sys, time\n"
+        "start = time.perf_counter()\n"
+        "import music_evals\n"
+        "seconds = time.perf_counter() - start\n"
+        "print(json.dumps({'seconds': seconds, 'modules': sorted({n.split('.')[0] for n in sys.modules})}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    record_property("import_seconds", found["seconds"])  # told, not asserted: the machine may be busy
+    heavy = {
+        "scipy", "mir_eval", "torch", "transformers", "librosa", "evaluate", "datasets", "gradio", "ray", "music21",
+        "symusic", "pretty_midi", "matplotlib", "pandas", "pyarrow", "huggingface_hub", "tqdm", "soundfile", "soxr",
+    }  # fmt: skip
+    assert not heavy & set(found["modules"])
+
+
+def test_public_names_resolve() -> None:
+    import music_evals
+
+    for name in getattr(music_evals, "__all__", []):
+        assert getattr(music_evals, name) is not None

@@ -1,0 +1,370 @@
+"""Every folder under `metrics/` obeys the contract of an evaluate module."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import json
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from music_evals import hf
+from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO, MetricInfo, evaluate_inpainting, evaluate_nll
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = sorted(path for path in (ROOT / "metrics").iterdir() if path.is_dir() and path.name != "__pycache__")
+NAMES = [path.name for path in FOLDERS]
+PUBLISHED = {
+    "position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1", "silence_divergence", "pitch_class_divergence",
+    "groove_divergence", "inpainting_nll", "musical_inpainting",
+}  # fmt: skip
+
+FILES = {"{name}.py", "README.md", "app.py", "requirements.txt"}
+MAX_CODE_LINES = 40
+SECTIONS = [
+    "Definition", "Inputs", "Options", "Output", "Range and direction", "Undefined", "Variants", "Example",
+    "Limitations", "Citation", "Licence",
+]  # fmt: skip
+CARD_KEYS = {
+    "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "pinned", "license", "tags",
+    "description",
+}  # fmt: skip
+SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO}
+# What each module returns; a module of several scores names them.
+SCORES = {name: [name] for name in NAMES} | {"musical_inpainting": list(INPAINTING_METRICS)}
+
+
+@pytest.fixture(params=FOLDERS, ids=NAMES)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def card(folder: Path) -> tuple[dict[str, Any], str]:
+    return read_card(folder)
+
+
+@pytest.fixture
+def module(folder: Path, in_root: Path, tmp_path: Path) -> Any:
+    """The module, loaded as a user loads it."""
+    return load(folder.name, tmp_path)
+
+
+def load(name: str, cache: Path) -> Any:
+    import evaluate
+
+    return evaluate.load(f"./metrics/{name}", cache_dir=str(cache))
+
+
+def read_card(folder: Path) -> tuple[dict[str, Any], str]:
+    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert match, f"{folder.name}/README.md must begin with YAML between two lines of ---"
+    return yaml.safe_load(match[1]), match[2]
+
+
+def section(text: str, heading: str) -> str:
+    match = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert match, f"the card has no section {heading!r}"
+    return match[1].strip()
+
+
+def script(folder: Path) -> ast.Module:
+    return ast.parse((folder / f"{folder.name}.py").read_text(encoding="utf-8"))
+
+
+def code_lines(path: Path) -> int:
+    """Count lines that are neither blank, nor comment, nor docstring."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    docs: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docs.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(source.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in docs for i, line in lines)
+
+
+def contexts_and_middles(rng: np.random.Generator, n: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Random music: one onset about every third step, some rests, predictions that keep half of the middle."""
+    tokens = np.where(rng.random((n, 384)) < 0.3, rng.integers(55, 80, (n, 384)), 128)
+    tokens[rng.random((n, 384)) < 0.1] = 129
+    tokens[:, 144] = 60
+    middles = np.where(rng.random((n, 96)) < 0.5, tokens[:, 144:240], rng.integers(55, 130, (n, 96)))
+    return tokens.astype(np.uint8), middles.astype(np.uint8)
+
+
+def inputs_for(module: Any, rng: np.random.Generator) -> dict[str, Any]:
+    contexts, middles = contexts_and_middles(rng)
+    if "references" in module.features:
+        return {"predictions": list(middles), "references": list(contexts)}
+    return {"predictions": np.log(rng.uniform(0.01, 1, (12, 96)))}
+
+
+def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Return the same from the workshop, without evaluate."""
+    if module.name == "inpainting_nll":
+        return evaluate_nll(inputs["predictions"], **options)
+    names = SCORES[module.name]
+    return evaluate_inpainting(
+        np.array(inputs["references"]), np.array(inputs["predictions"]), metrics=names, **options
+    )
+
+
+def same(first: Any, second: Any) -> bool:
+    """Tell whether two results are equal; NaN is equal to NaN here."""
+    return json.dumps(first) == json.dumps(second)
+
+
+def test_the_published_modules_are_there() -> None:
+    assert set(NAMES) >= PUBLISHED
+
+
+def test_files(folder: Path) -> None:
+    expected = {name.format(name=folder.name) for name in FILES}
+    found = {path.name for path in folder.iterdir()} - {"__pycache__"}
+    assert found == expected
+
+
+def test_windows_hold_no_package() -> None:
+    for window in ("metrics", "datasets_scripts", "models", "spaces"):
+        assert not list((ROOT / window).rglob("__init__.py"))
+
+
+def test_the_script_is_thin(folder: Path) -> None:
+    lines = code_lines(folder / f"{folder.name}.py")
+    assert lines <= MAX_CODE_LINES, f"{lines} lines of code; the logic belongs into src/music_evals"
+
+
+def test_imports_suit_the_parser_of_evaluate(folder: Path) -> None:
+    """evaluate reads imports line by line: one a line, at the top, from our package only."""
+    imports = [node for node in ast.walk(script(folder)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    for node in imports:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        assert len(names) == 1, f"line {node.lineno}: one import a line"
+        assert node.lineno == node.end_lineno, f"line {node.lineno}: an import of one line"
+        assert names[0].split(".")[0] == "music_evals", f"line {node.lineno}: {names[0]} belongs into the workshop"
+        assert node.col_offset == 0, f"line {node.lineno}: an import that is indented is not seen"
+
+
+def test_the_class_is_named_after_the_folder(folder: Path) -> None:
+    from evaluate.naming import camelcase_to_snakecase
+
+    classes = [node.name for node in script(folder).body if isinstance(node, ast.ClassDef)]
+    assert [camelcase_to_snakecase(name) for name in classes] == [folder.name]
+
+
+def test_app_is_three_lines_over_the_shared_page(folder: Path) -> None:
+    assert code_lines(folder / "app.py") <= 4
+    calls = [
+        ast.unparse(node) for node in ast.walk(ast.parse((folder / "app.py").read_text())) if isinstance(node, ast.Call)
+    ]
+    assert f"build_metric_page('{folder.name}', __file__)" in calls
+
+
+def test_requirements_name_the_package(folder: Path) -> None:
+    lines = [line for line in (folder / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?\b", line) for line in lines)
+    assert not any(re.match(r"(torch|tensorflow|jax)\b", line) for line in lines), "a metric page needs no such thing"
+    assert not any(re.search(r"\[[^]]*\bmodels\b", line) for line in lines), "the extra `models` brings torch"
+
+
+def test_card_yaml(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    head, _ = card
+    assert set(head) >= CARD_KEYS
+    assert (head["sdk"], head["app_file"], head["pinned"]) == ("gradio", "app.py", False)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", str(head["sdk_version"]))
+    assert head["license"] == "apache-2.0"
+    assert {"evaluate", "metric"} <= set(head["tags"])
+    assert head["title"].lower().replace(" ", "_").replace("-", "_") == folder.name
+    assert 30 <= len(head["description"].strip()) <= 300
+
+
+def test_card_sections(card: tuple[dict[str, Any], str]) -> None:
+    _, text = card
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
+    assert all(len(section(text, heading)) > 40 for heading in SECTIONS)
+    assert "Apache-2.0" in section(text, "Licence")
+    assert "```bibtex\n@" in section(text, "Citation")
+    assert "default" in section(text, "Variants") or section(text, "Variants").startswith("None.")
+
+
+def test_card_tells_range_and_direction(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", section(card[1], "Range and direction"), re.MULTILINE)
+    assert [name for name, _, _ in rows] == SCORES[folder.name]
+    for name, span, direction in rows:
+        check_scale(name, span, direction)
+
+
+def check_scale(name: str, span: str, direction: str) -> None:
+    """Compare one row of a table with what the library knows of the score."""
+    assert name in SCALES, f"{name}: tell its scale in SCALES, from the library"
+    low, high = re.match(r"([\d.]+) to ([\d.]+|∞)", span).groups()  # type: ignore[union-attr]
+    info = SCALES[name]
+    assert float(low) == pytest.approx(info.low, abs=5e-4)
+    assert (math.inf if high == "∞" else float(high)) == pytest.approx(info.high, abs=5e-4)
+    assert direction == f"{info.direction} is better"
+
+
+def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    output, options = section(card[1], "Output"), section(card[1], "Options")
+    for name in SCORES[folder.name]:
+        prefix = name if SCORES[folder.name] == [folder.name] else "<name>"
+        keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined"]
+        keys += [f"{prefix}_null"] if SCALES[name].kind == "set" else []
+        assert all(f"`{key}`" in output for key in keys)
+    wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
+    wanted += ["variant"] if folder.name != "inpainting_nll" else []
+    assert all(f"| `{option}` |" in options for option in wanted)
+
+
+def test_card_example_runs(folder: Path, card: tuple[dict[str, Any], str], in_root: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", section(card[1], "Example"), re.DOTALL | re.MULTILINE)
+    assert blocks, "the card needs an example with its printed numbers"
+    name = f"{folder.name}/README.md"
+    for block in blocks:
+        example = doctest.DocTestParser().get_doctest(block, {}, name, name, 0)
+        printed = [part for part in example.examples if part.want]
+        assert printed, "the example must print a number"
+        runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+        assert runner.run(example).failed == 0
+
+
+def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
+    assert module.name == folder.name
+    assert module.module_type == "metric"
+    assert len(module.description) > 30
+    assert module.citation.lstrip().startswith("@")
+    assert module.info.license == "Apache-2.0"
+    assert "predictions" in module.inputs_description
+    assert isinstance(module, hf.SymbolicMetric | hf.LikelihoodMetric)
+
+
+def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> None:
+    inputs = inputs_for(module, rng)
+    result = module.compute(**inputs, n_resamples=50)
+    expected: list[str] = []
+    for name in SCORES[module.name]:
+        expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined"]
+        expected += [f"{name}_null"] if SCALES[name].kind == "set" else []
+        assert type(result[name]) is float
+        assert SCALES[name].low <= result[name] <= SCALES[name].high
+        low, high = result[f"{name}_ci"]
+        assert {type(low), type(high)} == {float}
+        assert low <= high
+        assert (type(result[f"{name}_n"]), result[f"{name}_n"]) == (int, 12)
+        assert 0 < result[f"{name}_n_defined"] <= 12
+    assert list(result) == expected
+    json.dumps(result, allow_nan=False)
+
+
+def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> None:
+    result = module.compute(**inputs_for(module, rng), n_resamples=0, per_item=True)
+    rows = result["per_item"]
+    assert len(rows) == 12
+    assert {type(value) for row in rows for value in row.values()} == {float}
+    for name in SCORES[module.name]:
+        if SCALES[name].kind == "item":
+            defined = [row[name] for row in rows if not math.isnan(row[name])]
+            assert result[name] == pytest.approx(math.fsum(defined) / len(defined))
+            assert result[f"{name}_n_defined"] == len(defined)
+
+
+def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
+    """The folder and the workshop give the same numbers, options included."""
+    inputs = inputs_for(module, rng)
+    options: list[dict[str, Any]] = [
+        {},
+        {"groups": [f"song {i // 3}" for i in range(12)], "seed": 7, "confidence": 0.8, "n_resamples": 60},
+    ]
+    if "references" in module.features:
+        options += [{"variant": "official", "n_resamples": 20}, {"variant": "paper", "n_resamples": 20}]
+    for chosen in options:
+        assert same(module.compute(**inputs, **chosen), library_result(module, inputs, **chosen))
+
+
+def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> None:
+    inputs = inputs_for(module, rng)
+    whole = module.compute(**inputs, n_resamples=20)
+    for i, prediction in enumerate(inputs["predictions"]):
+        reference = {"reference": inputs["references"][i]} if "references" in inputs else {}
+        module.add(prediction=prediction, **reference)
+    assert same(module.compute(n_resamples=20), whole)
+
+
+def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
+    contexts, _ = contexts_and_middles(rng)
+    if "references" in module.features:
+        result = module.compute(predictions=contexts[:, 144:240], references=contexts, n_resamples=20)
+    else:
+        result = module.compute(predictions=np.zeros((3, 96)), n_resamples=20)
+    for name in SCORES[module.name]:
+        assert result[name] == (1.0 if SCALES[name].direction == "higher" else 0.0)
+
+
+def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Generator) -> None:
+    inputs = inputs_for(module, rng)
+    with pytest.raises(TypeError, match="no_such_option"):
+        module.compute(**inputs, no_such_option=1)
+    if "references" in module.features:
+        with pytest.raises(LookupError, match="did you mean corrected"):
+            module.compute(**inputs, variant="correct")
+    assert module.compute(**inputs, n_resamples=20)
+
+
+def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+    """All modules of one kind go through `evaluate.combine`, and keep their numbers."""
+    import evaluate
+
+    contexts, middles = contexts_and_middles(rng)
+    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"}]
+    options = {"n_resamples": 30, "groups": np.arange(12) // 4}
+    combined = evaluate.combine([load(name, tmp_path) for name in names])
+    result = combined.compute(predictions=middles, references=contexts, **options)
+    whole = load("musical_inpainting", tmp_path).compute(predictions=middles, references=contexts, **options)
+    assert all(same(result[key], value) for key, value in whole.items())
+    combined.add_batch(predictions=middles[:5], references=contexts[:5])
+    for middle, context in zip(middles[5:], contexts[5:], strict=True):
+        combined.add(middle, context)
+    assert same(combined.compute(**options), result)
+
+
+def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+    import evaluate
+
+    contexts, middles = contexts_and_middles(rng)
+    works = {"one": load("note_f1", tmp_path), "two": load("musical_inpainting", tmp_path)}
+    result = evaluate.combine(works, force_prefix=True).compute(predictions=middles, references=contexts, n_resamples=0)
+    assert result["one_note_f1"] == result["two_note_f1"]
+
+
+def workers(count: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    code = (
+        "import json, sys, evaluate, numpy as np\n"
+        "rank, count, cache = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]\n"
+        "metric = evaluate.load('./metrics/note_f1', num_process=count, process_id=rank, experiment_id='run',"
+        " cache_dir=cache)\n"
+        "contexts = np.full((6, 384), 128, np.uint8); contexts[:, ::12] = 60\n"
+        "middles = contexts[:, 144:240].copy(); middles[3:] = 129\n"
+        "metric.add_batch(predictions=middles[rank::count], references=contexts[rank::count])\n"
+        "print(json.dumps(metric.compute(n_resamples=0)))\n"
+    )
+    for rank in range(count):
+        command = [sys.executable, "-c", code, str(rank), str(count), str(folder)]
+        yield subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.slow
+def test_distributed(tmp_path: Path) -> None:
+    """Two processes add their shares, the first one sees all: three of six items are right."""
+    outputs = [json.loads(worker.communicate(timeout=300)[0]) for worker in list(workers(2, tmp_path))]
+    assert (outputs[0]["note_f1"], outputs[0]["note_f1_n"]) == (0.5, 6)
+    assert outputs[1] is None

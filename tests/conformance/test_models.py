@@ -1,0 +1,120 @@
+"""Every folder under `models/` obeys the contract of a model."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from music_evals.protocols import INPAINTERS, Inpainter, load_plugin
+
+ROOT = Path(__file__).resolve().parents[2]
+# A model is a folder with a train.yaml; variants are sub-folders (models/<name>/jsb).
+FOLDERS = sorted(path.parent for path in (ROOT / "models").rglob("train.yaml"))
+IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
+MAX_BYTES = 12 * 2**20
+MAX_TOTAL_BYTES = 40 * 2**20
+TOPICS = {
+    "what it is for": r"^#+ .*(use|what)",
+    "how it was trained": r"^#+ .*train",
+    "how well it does": r"^#+ .*(result|evaluation|score)",
+    "what it cannot do": r"^#+ .*(limit|beware)",
+    "whom to cite": r"^#+ .*cit",
+    "its licence": r"licen[cs]e",
+    "the command that trains it": r"music-evals train models/",
+}
+
+
+@pytest.fixture(params=FOLDERS, ids=IDS)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+@pytest.fixture
+def card(folder: Path) -> tuple[dict[str, Any], str]:
+    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert match, "README.md must begin with YAML between two lines of ---"
+    return yaml.safe_load(match[1]), match[2]
+
+
+@pytest.fixture
+def recipe(folder: Path) -> dict[str, Any]:
+    return yaml.safe_load((folder / "train.yaml").read_text(encoding="utf-8"))
+
+
+def weights(folder: Path) -> Path | None:
+    path = folder / "model.safetensors"
+    return path if path.is_file() else None
+
+
+def dtypes(path: Path) -> set[str]:
+    """Read the types of the tensors from the file's own header."""
+    with path.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(size))
+    return {entry["dtype"] for name, entry in header.items() if name != "__metadata__"}
+
+
+def test_every_model_folder_is_found() -> None:
+    tops = {path.name for path in (ROOT / "models").iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert tops == {path.relative_to(ROOT / "models").parts[0] for path in FOLDERS}, "each model has a train.yaml"
+
+
+def test_files(folder: Path) -> None:
+    found = {path.name for path in folder.iterdir() if path.is_file()}
+    assert found >= {"README.md", "config.json", "train.yaml"}
+    assert not found - {"README.md", "config.json", "train.yaml", "model.safetensors"}, "a window holds nothing else"
+
+
+def test_the_model_type_is_registered(folder: Path, recipe: dict[str, Any]) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    kind = recipe["model_type"]
+    assert kind in INPAINTERS
+    assert kind in json.dumps(config), "config.json must tell the model type"
+    assert isinstance(recipe["training"]["seed"], int)
+
+
+def test_weights_are_small_and_half_precise(folder: Path) -> None:
+    path = weights(folder)
+    if path is None:
+        pytest.skip("untrained")
+    assert path.stat().st_size <= MAX_BYTES
+    assert dtypes(path) == {"F16"}
+
+
+def test_all_weights_together_are_small() -> None:
+    assert sum(path.stat().st_size for path in (ROOT / "models").rglob("*.safetensors")) <= MAX_TOTAL_BYTES
+
+
+def test_untrained_models_say_so(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    said = card[0].get("status")
+    assert (said == "untrained") == (weights(folder) is None)
+
+
+def test_card_yaml(card: tuple[dict[str, Any], str]) -> None:
+    head, _ = card
+    assert head["license"]
+    assert head["library_name"] == "music_evals"
+    assert head["tags"]
+    if head.get("status") != "untrained":
+        assert head["model-index"][0]["results"], "a trained model tells its scores"
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_card_speaks_of(topic: str, card: tuple[dict[str, Any], str]) -> None:
+    found = re.search(TOPICS[topic], card[1], re.MULTILINE | re.IGNORECASE)
+    assert found, f"the card must tell {topic}: nothing matches {TOPICS[topic]!r}"
+
+
+def test_from_pretrained(folder: Path, recipe: dict[str, Any]) -> None:
+    if weights(folder) is None:
+        pytest.skip("untrained")
+    model = load_plugin(INPAINTERS, recipe["model_type"], "model").from_pretrained(str(folder))
+    assert isinstance(model, Inpainter)
+    assert model.sees_reference is False
+    assert not model.training
