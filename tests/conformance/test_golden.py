@@ -28,10 +28,13 @@ def test_golden_values_name_their_source(path: Path) -> None:
     check_source(path)
 
 
+@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(GOLDEN)) for path in FILES])
+def test_golden_values_are_listed(path: Path) -> None:
+    assert f"`{path.name}`" in (GOLDEN / "README.md").read_text(encoding="utf-8")
+
+
 def test_golden_values_are_json() -> None:
-    others = [
-        path.name for path in GOLDEN.rglob("*") if path.is_file() and path.suffix not in {".json", ".md", ".py", ".pyc"}
-    ]
+    others = [path.name for path in GOLDEN.rglob("*") if path.is_file() and path.suffix not in {".json", ".md"}]
     assert not others, f"values belong into JSON with a `source`: {others}"
 
 

@@ -1,0 +1,486 @@
+"""Score inpainting judged in one pass: all metrics of a set of filled middles, with their intervals.
+
+Every evaluate module and the benchmark runner come through here, so that they give equal numbers. What is loaded, and
+from where, is their affair: the input are NoteSeq tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning, UnknownNameError
+from music_evals.metrics import divergence, inpainting, likelihood
+from music_evals.metrics.arrays import (
+    FloatArray,
+    IntArray,
+    by_chunks,
+    check_contexts,
+    check_middles,
+    check_same_count,
+    check_variant,
+)
+from music_evals.stats import resampling
+
+__all__ = [
+    "INPAINTING_EXTENSIONS",
+    "INPAINTING_METRICS",
+    "NLL_INFO",
+    "MetricInfo",
+    "evaluate_inpainting",
+    "evaluate_nll",
+    "item_features",
+    "item_scores",
+]
+
+
+class MetricInfo(NamedTuple):
+    """What a reader must know of a score before comparing it.
+
+    Attributes
+    ----------
+    direction
+        ``"higher"`` or ``"lower"`` is better; ``"none"`` for a rate that is compared with the reference's own.
+    low, high
+        Range, for the default variant in nats.
+    kind
+        ``"item"``: a mean over items. ``"set"``: one value for the whole set.
+
+    """
+
+    direction: str
+    low: float
+    high: float
+    kind: str
+
+
+_LN2 = float(np.log(2))
+
+INPAINTING_METRICS: Final[Mapping[str, MetricInfo]] = MappingProxyType(
+    {
+        "position_score": MetricInfo("higher", 0.0, 1.0, "item"),
+        "pitch_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
+        "rhythm_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
+        "note_f1": MetricInfo("higher", 0.0, 1.0, "item"),
+        "silence_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
+        "pitch_class_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
+        "groove_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
+    }
+)
+"""The metrics of `evaluate_inpainting`, in the order of its result."""
+
+INPAINTING_EXTENSIONS: Final[Mapping[str, MetricInfo]] = MappingProxyType(
+    {
+        "consonance_pitch_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
+        "interval_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
+        "self_replication_rate": MetricInfo("none", 0.0, 1.0, "item"),
+    }
+)
+"""What the authors name as future work; computed where asked for."""
+
+NLL_INFO: Final = MetricInfo("lower", 0.0, float("inf"), "item")
+"""`inpainting_nll`, the metric of `evaluate_nll`."""
+
+AVERAGES: Final = ("macro", "micro")
+
+_F1_SCORES = ("position_score", "note_f1")
+_NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
+_PER_ITEM_FEATURES = dict(
+    zip(divergence.FEATURES, ("silence_rate", "pitch_class_entropy_difference", "groove_similarity"), strict=True)
+)
+Features = dict[str, tuple[FloatArray, FloatArray]]
+
+
+class _Options(NamedTuple):
+    """How intervals are made."""
+
+    groups: npt.NDArray[Any] | None
+    confidence: float
+    n_resamples: int
+    seed: int
+
+
+class _Pairs(NamedTuple):
+    """Checked input and what one pass over it gave."""
+
+    contexts: Tokens
+    middles: Tokens
+    counts: inpainting.NoteCounts | None
+    features: Features
+
+
+def item_scores(
+    contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: str = "corrected"
+) -> dict[str, FloatArray]:
+    """Return the item metrics by name, shape (n,) each; NaN where an item is undefined.
+
+    Parameters
+    ----------
+    contexts
+        Whole contexts with the true middle, shape (n, 384), values 0..129.
+    middles
+        Filled middles, shape (n, 96), values 0..129.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``.
+
+    Raises
+    ------
+    InvalidTokensError, ContextLengthError, PairCountError, UnknownNameError, NoDataError
+        As `evaluate_inpainting`.
+
+    """
+    pairs = _analyse(contexts, middles, _NOTE_METRICS, variant)
+    return {} if pairs.counts is None else inpainting.note_scores(pairs.counts, variant=variant)
+
+
+def item_features(contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: str = "corrected") -> Features:
+    """Return what the divergences are made of: by metric, (of the true middle, of the filled middle), shape (n,) each.
+
+    Input and errors are those of `item_scores`. `metrics.divergence.histogram_bins` turns the values into bins.
+    """
+    return _analyse(contexts, middles, divergence.FEATURES, variant).features
+
+
+def evaluate_inpainting(
+    contexts: npt.ArrayLike,
+    middles: npt.ArrayLike,
+    *,
+    groups: npt.ArrayLike | None = None,
+    variant: str = "corrected",
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    metrics: Iterable[str] | None = None,
+    extensions: Iterable[str] = (),
+    per_item: bool = False,
+    average: str = "macro",
+    base: str | None = None,
+    corpus: npt.ArrayLike | None = None,
+) -> dict[str, Any]:
+    """Judge filled middles against the true ones, all metrics in one pass.
+
+    Parameters
+    ----------
+    contexts
+        Whole contexts with the true middle, NoteSeq tokens of shape (n, 384), values 0..129.
+    middles
+        Filled middles in the same order, shape (n, 96), values 0..129.
+    groups
+        Cluster (song) of each item, shape (n,), for the intervals; None makes each item its own cluster.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``; see `metrics.inpainting` and `metrics.divergence`. The
+        extensions have none.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    n_resamples
+        Resamples of the intervals and of the noise floors; 0 leaves both out (NaN).
+    seed
+        Seed of both. A metric's numbers do not depend on which others are computed.
+    metrics
+        Names out of `INPAINTING_METRICS`; None for all.
+    extensions
+        Names out of `INPAINTING_EXTENSIONS`.
+    per_item
+        True adds the scores of each item.
+    average
+        ``"macro"``: mean over items, as published. ``"micro"``: over the notes (for accuracies the shared positions,
+        for the replication rate the measures) of all items together.
+    base
+        Logarithm of the divergences, ``"nats"`` (default) or ``"bits"``.
+    corpus
+        Tokens (..., steps) in whose measures `self_replication_rate` looks for copies; None for the item's context.
+
+    Returns
+    -------
+    dict
+        For each name: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` items and ``<name>_n_defined`` of them that
+        count; for set metrics ``<name>_null``, the noise floor. Means have a clustered percentile interval, set metrics
+        a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
+        divergences, the value behind it of the filled and of the true middle (``..._reference``).
+
+    Raises
+    ------
+    InvalidTokensError, ContextLengthError
+        Tokens outside 0..129, or not of the shapes above.
+    PairCountError
+        Contexts, middles and groups differ in number.
+    NoDataError
+        No items.
+    UnknownNameError
+        Unknown variant, metric, extension, average or base; the message names the nearest.
+    InvalidInputError
+        ``official``: a reference without a note; or an option out of range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        A score is NaN because no item defines it.
+
+    """
+    names = (*_select(metrics, INPAINTING_METRICS, "metric"), *_select(extensions, INPAINTING_EXTENSIONS, "extension"))
+    _check_name("average", average, AVERAGES)
+    pairs = _analyse(contexts, middles, names, variant)
+    options = _Options(_check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
+    scores = _score_items(pairs, names, variant, corpus)
+    intervals = _mean_intervals(pairs, scores, options, average)
+    result: dict[str, Any] = {}
+    for name in names:
+        if name in intervals:
+            result |= _report(name, intervals[name])
+        else:
+            result |= _report(name, *_set_level(pairs, name, options, variant, base or "nats"))
+    if per_item:
+        result["per_item"] = _per_item(scores, {name: pairs.features[name] for name in names if name in pairs.features})
+    return result
+
+
+def evaluate_nll(
+    log_probabilities: npt.ArrayLike,
+    *,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    per_item: bool = False,
+) -> dict[str, Any]:
+    """Return the mean `inpainting_nll` over items, in nats a step, with its interval.
+
+    Parameters
+    ----------
+    log_probabilities
+        Natural logarithm of the probability of the true token at each step, shape (n, steps), at most 0.
+    groups, confidence, n_resamples, seed, per_item
+        As in `evaluate_inpainting`.
+
+    Returns
+    -------
+    dict
+        ``inpainting_nll`` and its ``_ci``, ``_n`` and ``_n_defined``. The interval is NaN where a value is infinite.
+
+    Raises
+    ------
+    InvalidInputError
+        NaN, values above 0, or not of shape (n, steps).
+    NoDataError, PairCountError
+        No items, or not one group an item.
+
+    """
+    rows = np.asarray(log_probabilities, dtype=np.float64)
+    if not len(rows):
+        raise NoDataError("there are no log-probabilities; give one row an item")
+    if rows.ndim != 2:
+        msg = f"expected log-probabilities of shape (n, steps), got {rows.shape}; give one row an item"
+        raise InvalidInputError(msg)
+    values = np.asarray(likelihood.inpainting_nll(rows))
+    options = _Options(_check_groups(groups, len(values)), confidence, n_resamples, seed)
+    result = _report("inpainting_nll", _intervals_of_means(values[:, None], options)[0])
+    if per_item:
+        result["per_item"] = [{"inpainting_nll": float(value)} for value in values]
+    return result
+
+
+def _select(names: Iterable[str] | None, known: Mapping[str, MetricInfo], kind: str) -> tuple[str, ...]:
+    """Return the names that are asked for, in the order of `known`."""
+    wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
+    for name in wanted:
+        _check_name(kind, name, known)
+    return tuple(name for name in known if name in wanted)
+
+
+def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in known:
+        raise UnknownNameError(kind, name, known)
+
+
+def _check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
+    if groups is None:
+        return None
+    labels = np.asarray(groups)
+    if labels.shape != (n,):
+        msg = f"groups must hold one label an item, shape ({n},), got {labels.shape}"
+        raise PairCountError(msg)
+    return labels
+
+
+def _analyse(contexts: npt.ArrayLike, middles: npt.ArrayLike, names: Sequence[str], variant: str) -> _Pairs:
+    """Check the input and pass over it once, for what these metrics need."""
+    check_variant(variant)
+    whole, filled = check_contexts(contexts), check_middles(middles)
+    check_same_count(whole, filled)
+    if not len(whole):
+        raise NoDataError("there are no items to score; give at least one context and its middle")
+    notes, features = not {*_NOTE_METRICS}.isdisjoint(names), not {*divergence.FEATURES}.isdisjoint(names)
+    if not notes and not features:
+        return _Pairs(whole, filled, None, {})
+    kernel = functools.partial(_pass, notes=notes, features=features, variant=variant)
+    rows = list(by_chunks(kernel, whole, filled))
+    counts = inpainting.NoteCounts(*(rows.pop(0).astype(np.int64) for _ in range(5))) if notes else None
+    values = dict(zip(divergence.FEATURES, zip(rows[0::2], rows[1::2], strict=True), strict=True)) if features else {}
+    return _Pairs(whole, filled, counts, values)
+
+
+def _pass(contexts: Tokens, middles: Tokens, *, notes: bool, features: bool, variant: str) -> FloatArray:
+    true = contexts[:, MUSIB_LAYOUT.middle]
+    parts = []
+    if notes:
+        parts.append(np.array(inpainting.count_notes(true, middles), dtype=np.float64))
+    if features:
+        parts.append(divergence.feature_rows(contexts, middles, variant=variant))
+    return np.concatenate(parts)
+
+
+def _score_items(
+    pairs: _Pairs, names: Sequence[str], variant: str, corpus: npt.ArrayLike | None
+) -> dict[str, FloatArray]:
+    """Return the item metrics that are asked for, by name."""
+    scores = {} if pairs.counts is None else inpainting.note_scores(pairs.counts, variant=variant)
+    with warnings.catch_warnings():
+        # items that are undefined are counted in the result
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        if "consonance_pitch_accuracy" in names:
+            true = pairs.contexts[:, MUSIB_LAYOUT.middle]
+            scores["consonance_pitch_accuracy"] = np.asarray(inpainting.consonance_pitch_accuracy(true, pairs.middles))
+        if "self_replication_rate" in names:
+            scores["self_replication_rate"] = inpainting.self_replication_rate(
+                pairs.contexts, pairs.middles, corpus=corpus
+            )
+    return {name: scores[name] for name in names if name in scores}
+
+
+def _mean_intervals(
+    pairs: _Pairs, scores: Mapping[str, FloatArray], options: _Options, average: str
+) -> dict[str, resampling.Interval]:
+    """Return the interval of each item metric."""
+    if not scores:
+        return {}
+    if average == "macro":
+        return dict(zip(scores, _intervals_of_means(np.stack([*scores.values()], axis=1), options), strict=True))
+    weights = _weights(pairs, scores)
+    return {name: _micro_interval(values, weights[name], options) for name, values in scores.items()}
+
+
+def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
+    """Return what each item weighs in a micro average: the denominator of its score."""
+    true = pairs.contexts[:, MUSIB_LAYOUT.middle]
+    counts = inpainting.note_counts(true, pairs.middles) if pairs.counts is None else pairs.counts
+    measures = (pairs.middles < HOLD).reshape(len(true), -1, MUSIB_LAYOUT.steps_per_measure).any(axis=2).sum(axis=1)
+    return {
+        name: counts.reference + counts.estimate
+        if name in _F1_SCORES
+        else measures
+        if name == "self_replication_rate"
+        else counts.shared
+        for name in names
+    }
+
+
+def _micro_interval(values: FloatArray, weights: IntArray, options: _Options) -> resampling.Interval:
+    """Let each item stand as often as it has notes: the mean over notes, resampled by the items' clusters."""
+    items = np.repeat(np.arange(len(values)), weights)
+    groups = items if options.groups is None else options.groups[items]
+    interval = _intervals_of_means(values[items, None], options._replace(groups=groups))[0]
+    return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
+
+
+def _intervals_of_means(columns: FloatArray, options: _Options) -> list[resampling.Interval]:
+    if options.n_resamples:
+        return resampling.bootstrap_means(columns, **options._asdict())
+    defined = (~np.isnan(columns)).sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        means = np.nansum(columns, axis=0) / defined
+    return [
+        resampling.Interval(float(mean), np.nan, np.nan, len(columns), int(n))
+        for mean, n in zip(means, defined, strict=True)
+    ]
+
+
+def _set_level(
+    pairs: _Pairs, name: str, options: _Options, variant: str, base: str
+) -> tuple[resampling.Interval, float]:
+    """Return a divergence with its interval, and its noise floor."""
+    if name == "interval_divergence":
+        return _interval_divergence(pairs, options, base)
+    reference, estimate = (divergence.histogram_bins(values, variant=variant) for values in pairs.features[name])
+    measure = functools.partial(divergence.jensen_shannon, base=base)
+    return _divergence_interval(reference, estimate, divergence.n_bins(variant), measure, options)
+
+
+def _interval_divergence(pairs: _Pairs, options: _Options, base: str) -> tuple[resampling.Interval, float]:
+    """Resample the intervals of an item together; its middles are swapped whole for the noise floor."""
+    n = len(pairs.middles)
+    intervals = divergence.interval_pairs(pairs.contexts[:, MUSIB_LAYOUT.middle], pairs.middles)
+    items = intervals.items
+    if not len(items):
+        return resampling.Interval(np.nan, np.nan, np.nan, n, 0), float("nan")
+    measure = functools.partial(divergence.normalised_jensen_shannon, base=base)
+    groups = items if options.groups is None else options.groups[items]
+    interval, null = _divergence_interval(
+        intervals.reference,
+        intervals.estimate,
+        divergence.INTERVAL_BINS,
+        measure,
+        options._replace(groups=groups),
+        units=items,
+    )
+    return interval._replace(n=n, n_defined=len(np.unique(items))), null
+
+
+def _divergence_interval(
+    reference: IntArray,
+    estimate: IntArray,
+    n_bins: int,
+    measure: Callable[[FloatArray, FloatArray], FloatArray],
+    options: _Options,
+    *,
+    units: IntArray | None = None,
+) -> tuple[resampling.Interval, float]:
+    if not options.n_resamples:
+        masses = (np.bincount(bins[bins >= 0], minlength=n_bins) / len(bins) for bins in (reference, estimate))
+        n_defined = int(((reference >= 0) & (estimate >= 0)).sum())
+        return resampling.Interval(float(measure(*masses)), np.nan, np.nan, len(reference), n_defined), float("nan")
+    interval = resampling.bootstrap_divergence(
+        reference, estimate, n_bins=n_bins, divergence=measure, **options._asdict()
+    )
+    null = resampling.null_divergence(
+        reference,
+        estimate,
+        n_bins=n_bins,
+        divergence=measure,
+        n_permutations=options.n_resamples,
+        seed=options.seed,
+        units=units,
+    )
+    return interval, null
+
+
+def _report(name: str, interval: resampling.Interval, null: float | None = None) -> dict[str, Any]:
+    """Return the keys of one metric, and warn where it is undefined."""
+    if np.isnan(interval.estimate):
+        msg = f"{name} is undefined: none of the {interval.n} items defines it"
+        # report -> evaluate_* -> the caller
+        warnings.warn(msg, UndefinedMetricWarning, stacklevel=3)
+    result: dict[str, Any] = {
+        name: interval.estimate,
+        f"{name}_ci": (interval.low, interval.high),
+        f"{name}_n": interval.n,
+        f"{name}_n_defined": interval.n_defined,
+    }
+    if null is not None:
+        result[f"{name}_null"] = null
+    return result
+
+
+def _per_item(scores: Mapping[str, FloatArray], features: Features) -> list[dict[str, float]]:
+    columns = dict(scores)
+    for name, (true, filled) in features.items():
+        feature = _PER_ITEM_FEATURES[name]
+        columns |= {feature: filled, f"{feature}_reference": true}
+    rows = zip(*(values.tolist() for values in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
