@@ -1,0 +1,199 @@
+"""The Bach chorales inside the music21 package, read as notes and bar lines.
+
+Each file is parsed, its repeats are written out, and it goes through music21's own MIDI export, which merges ties and
+gives one track a voice: the route by which MUSIB made its JSB set. Two things differ from a bare export: grace notes,
+which have no length on the page but get one in MIDI, are left out; and the conductor track, which carries a voice's
+name but no notes, is dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from music_evals.annotations import KeySignature, Score, TimeSignature
+from music_evals.errors import MissingBackendError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.symbolic.midi import read_midi
+
+__all__ = ["VOICES", "Chorale", "Measure", "chorale_paths", "encoder_credit", "read_chorale"]
+
+VOICES = ("soprano", "alto", "tenor", "bass")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measure:
+    """One measure of the first part with its repeats written out.
+
+    Parameters
+    ----------
+    offset_quarters
+        Where it starts, in quarter notes from the start of the piece.
+    notated_quarters
+        How long the notes in it are.
+    full_quarters
+        How long its time signature says it should be; longer than `notated_quarters` for pickups and their completion.
+
+    """
+
+    offset_quarters: float
+    notated_quarters: float
+    full_quarters: float
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the measure is as long as its time signature says."""
+        return self.notated_quarters == self.full_quarters
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chorale:
+    """One file of the corpus.
+
+    Parameters
+    ----------
+    name
+        File name without its ending, e.g. ``"bwv269"``.
+    score
+        Its notes with repeats written out, on the grid of the MIDI export; one voice a part, in the order of the page.
+        Key and time signatures are those of the first part's first measure.
+    measures
+        The measures of the first part, repeats written out.
+    time_signatures
+        Every signature that occurs anywhere, e.g. ``{"4/4"}``.
+    mode
+        ``"major"`` or ``"minor"`` as the encoder wrote it beside the key signature; where the file gives none, by
+        music21's key analysis.
+
+    """
+
+    name: str
+    score: Score
+    measures: tuple[Measure, ...]
+    time_signatures: frozenset[str]
+    mode: str
+
+    @property
+    def pickup_quarters(self) -> float:
+        """Length of the incomplete first measure in quarter notes, 0 where the piece starts with a full one."""
+        first = self.measures[0]
+        return 0.0 if first.is_full else first.notated_quarters
+
+    @property
+    def time_signature(self) -> str:
+        """The first time signature, e.g. ``"4/4"``."""
+        first = self.score.time_signatures[0]
+        return f"{first.numerator}/{first.denominator}"
+
+    @property
+    def key_fifths(self) -> int:
+        """Sharps (positive) or flats (negative) of the first key signature."""
+        return self.score.key_signatures[0].fifths
+
+
+def chorale_paths() -> dict[str, Path]:
+    """Return the compressed MusicXML files of Bach in music21's corpus, by name, sorted.
+
+    Raises
+    ------
+    MissingBackendError
+        music21 is not installed.
+    NoDataError
+        It is installed without its corpus.
+
+    """
+    corpus = _music21().corpus
+    paths = {path.stem: Path(path) for path in corpus.getComposer("bach") if path.suffix == ".mxl"}
+    if not paths:
+        raise NoDataError(
+            "the corpus of the installed music21 holds no Bach; some system packages leave it out: "
+            "install music21 with pip"
+        )
+    return dict(sorted(paths.items()))
+
+
+def read_chorale(name: str) -> Chorale:
+    """Read one file of the corpus, about 0.15 s.
+
+    Parameters
+    ----------
+    name
+        File name without its ending, e.g. ``"bwv269"``.
+
+    Raises
+    ------
+    UnknownNameError
+        The corpus has no such file; the message offers the nearest.
+    UnreadableFileError
+        A part has no notes, so that voices and tracks do not pair up.
+
+    """
+    paths = chorale_paths()
+    if name not in paths:
+        raise UnknownNameError("chorale", name, paths)
+    music21 = _music21()
+    # forceSource without storePickle: nothing is read from or left in music21's own cache of parsed files.
+    stream = music21.converter.parse(paths[name], forceSource=True, storePickle=False)
+    grace = [note for note in stream.recurse().notes if note.duration.isGrace]
+    if grace:
+        stream.remove(grace, recurse=True)
+    stream = stream.expandRepeats()
+    first = stream.parts[0]
+    key = first.recurse().getElementsByClass(music21.key.KeySignature).first()
+    mode = getattr(key, "mode", None) or stream.analyze("key").mode
+    signatures = stream.recurse().getElementsByClass(music21.meter.TimeSignature)
+    meter = first.recurse().getElementsByClass(music21.meter.TimeSignature).first()
+    return Chorale(
+        name,
+        _export(stream, name, KeySignature(0, key.sharps, mode == "minor"), meter),
+        tuple(_measure(measure) for measure in first.getElementsByClass("Measure")),
+        frozenset(signature.ratioString for signature in signatures),
+        mode,
+    )
+
+
+def encoder_credit(path: Path) -> str:
+    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none.
+
+    Parameters
+    ----------
+    path
+        An ``.mxl`` file.
+
+    Returns
+    -------
+    str
+        E.g. ``"PDF © 2004 Margaret Greentree www.jsbchorales.net; used by permission"``.
+
+    """
+    with zipfile.ZipFile(path) as archive:
+        pages = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META-INF/")]
+        text = archive.read(pages[0]).decode("utf-8", errors="replace")
+    # A pattern, not a parser: the line may stand in any of several elements, and nothing of the tree is needed.
+    lines = (" ".join(line.split()) for line in re.findall(r"<(?:rights|credit-words)[^>]*>([^<]*)<", text))
+    return "; ".join(dict.fromkeys(line for line in lines if re.search(r"©|copyright|permission", line, re.IGNORECASE)))
+
+
+def _measure(measure: Any) -> Measure:
+    notated, full = measure.duration.quarterLength, measure.barDuration.quarterLength
+    return Measure(float(measure.offset), float(notated), float(full))
+
+
+def _export(stream: Any, name: str, key: KeySignature, meter: Any) -> Score:
+    score = read_midi(_music21().midi.translate.music21ObjectToMidiFile(stream).writestr())
+    if len(score.voices) != len(stream.parts):
+        msg = f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
+        raise UnreadableFileError(msg)
+    return dataclasses.replace(
+        score, time_signatures=(TimeSignature(0, meter.numerator, meter.denominator),), key_signatures=(key,)
+    )
+
+
+def _music21() -> Any:
+    try:
+        import music21
+    except ImportError as error:
+        raise MissingBackendError("music21", "symbolic", "reading the Bach corpus") from error
+    return music21

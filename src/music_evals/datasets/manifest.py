@@ -1,0 +1,100 @@
+"""Parquet files of a data set and the manifest that vouches for them.
+
+A manifest holds, for each file, its row count, the SHA-256 of its bytes and the SHA-256 of its rows. The bytes change
+with the Parquet writer; the rows do not, and a rebuild is right when its row hashes agree.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.errors import OutputError
+from music_evals.symbolic.output import write_atomically
+
+__all__ = ["rows_sha256", "write_dataset"]
+
+
+def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of rows as canonical JSON, one a line, keys sorted: independent of the file format.
+
+    Parameters
+    ----------
+    rows
+        Plain Python values that JSON can hold.
+
+    """
+    digest = hashlib.sha256()
+    for row in rows:
+        line = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def write_dataset(
+    folder: Path, configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]], features: Any, **facts: Any
+) -> dict[str, Any]:
+    """Write one Parquet file a split and then the manifest, each whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        Holds ``data/<config>/<split>-00000-of-00001.parquet`` and ``manifest.json`` afterwards.
+    configs
+        Config -> split -> rows.
+    features
+        `datasets.Features` of the rows.
+    **facts
+        What else the manifest should say, e.g. the version of the source.
+
+    Returns
+    -------
+    dict
+        The manifest: `facts` and, under ``"files"``, path -> rows, sha256, rows_sha256.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be written to.
+
+    """
+    files: dict[str, Any] = {}
+    contents: dict[str, bytes] = {}
+    for config, splits in configs.items():
+        for split, rows in splits.items():
+            name = f"data/{config}/{split}-00000-of-00001.parquet"
+            contents[name] = _parquet_bytes(rows, features)
+            files[name] = {
+                "rows": len(rows),
+                "sha256": hashlib.sha256(contents[name]).hexdigest(),
+                "rows_sha256": rows_sha256(rows),
+            }
+    manifest = {**facts, "files": files}
+    # Last, so that a manifest never vouches for files that were not written.
+    contents["manifest.json"] = (json.dumps(manifest, indent=2) + "\n").encode()
+    for name, content in contents.items():
+        _make_folder((folder / name).parent)
+        write_atomically(folder / name, content)
+    return manifest
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made ({error.strerror}); choose another folder"
+        raise OutputError(msg) from error
+
+
+def _parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    # The schema carries the features, so that a reader gets exact types without a card.
+    table = pa.Table.from_pylist(list(rows), schema=features.arrow_schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", compression_level=19)
+    return bytes(sink.getvalue())

@@ -1,0 +1,131 @@
+"""Sixteen-measure windows of one voice, and which of their middles a training set already holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tokens
+from music_evals.symbolic.notes import quantize, rescale_tick
+from music_evals.symbolic.noteseq import encode
+
+__all__ = ["content_key", "cut_windows", "middle_keys", "quantize_voice", "training_keys", "voice_tokens"]
+
+
+def quantize_voice(score: Score, voice: int, ticks_per_quarter: int) -> NoteArray:
+    """Put one voice on a coarse grid so that it stays monophonic.
+
+    Onsets and ends are rounded half up, a note keeps at least one step. Of notes whose onsets round to the same step,
+    the one that starts last is kept, as MUSIB's writer does by overwriting; it happens where two 32nd notes meet a
+    grid of 24 steps a measure.
+
+    Parameters
+    ----------
+    score
+        Any score.
+    voice
+        Index of the voice, monophonic in the source.
+    ticks_per_quarter
+        The grid; 6 is MUSIB's 24 steps a measure of 4/4.
+
+    Returns
+    -------
+    NoteArray
+        Shape (n,), onsets and durations in steps.
+
+    """
+    notes = score.voice(voice)
+    steps = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, ticks_per_quarter)
+    kept = notes[np.append(steps[1:] != steps[:-1], True)[: len(notes)]]
+    return quantize(Score(kept, score.ticks_per_quarter, voices=score.voices), ticks_per_quarter).notes
+
+
+def voice_tokens(
+    score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT
+) -> Tokens:
+    """Encode `n_measures` measures of 4/4 of one voice as NoteSeq tokens.
+
+    Parameters
+    ----------
+    score, voice
+        As in `quantize_voice`.
+    n_measures
+        Length of the result in measures of `layout.steps_per_measure` steps; after the last note come rests.
+    pickup_quarters
+        How many quarter notes are cut off at the start. A note held over the cut appears as leading holds.
+    layout
+        Gives the steps a measure; a measure has four quarters.
+
+    Returns
+    -------
+    Tokens
+        Shape (n_measures * steps_per_measure,), uint8, values 0..129.
+
+    """
+    steps_per_quarter = layout.steps_per_measure // 4
+    skipped = round(pickup_quarters * steps_per_quarter)
+    notes = quantize_voice(score, voice, steps_per_quarter)
+    return encode(notes, skipped + n_measures * layout.steps_per_measure)[skipped:]
+
+
+def cut_windows(tokens: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
+    """Cut all windows of `layout.n_measures` measures at a stride of one measure.
+
+    Parameters
+    ----------
+    tokens
+        One voice from a bar line on, shape (n_measures * steps_per_measure,).
+
+    Returns
+    -------
+    Tokens
+        Shape (n_windows, layout.n_steps), a read-only view; n_windows = n_measures - layout.n_measures + 1, or 0.
+
+    """
+    if len(tokens) < layout.n_steps:
+        return np.empty((0, layout.n_steps), dtype=np.uint8)
+    windows = np.lib.stride_tricks.sliding_window_view(tokens, layout.n_steps)
+    return windows[:: layout.steps_per_measure]
+
+
+def content_key(tokens: Tokens) -> bytes:
+    """Return the interval and rhythm content of a passage, equal for passages that are transpositions of each other.
+
+    Every onset is written as its distance from the first onset in semitones, every hold and rest is kept. A passage
+    without an onset is its holds and rests.
+
+    Parameters
+    ----------
+    tokens
+        Shape (steps,), values 0..129.
+
+    """
+    values = tokens.astype(np.int16)
+    onsets = tokens < HOLD
+    if onsets.any():
+        # 512 keeps the intervals, -127..127 around it, apart from the tokens 128 and 129.
+        values[onsets] += 512 - values[onsets][0]
+    return values.tobytes()
+
+
+def middle_keys(windows: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> list[bytes]:
+    """Return `content_key` of the middle of each window, shape (n, layout.n_steps) in."""
+    return [content_key(window[layout.middle]) for window in windows]
+
+
+def training_keys(windows: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
+    """Return the content of every bar-aligned passage, as long as a middle, anywhere in the windows.
+
+    Parameters
+    ----------
+    windows
+        Training windows, each of shape (layout.n_steps,).
+
+    """
+    return {content_key(passage) for window in windows for passage in _passages(window, layout)}
+
+
+def _passages(window: Tokens, layout: ContextLayout) -> Iterator[Tokens]:
+    for start in range(0, layout.n_steps - layout.middle_steps + 1, layout.steps_per_measure):
+        yield window[start : start + layout.middle_steps]
