@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
 from music_evals.datasets.jsb_chorales import CONFIGS, build_config, features
 from music_evals.datasets.jsb_counts import corpus_counts
 from music_evals.datasets.manifest import write_dataset
+from music_evals.errors import MusicEvalsError
 
 
 def main() -> None:
@@ -33,4 +35,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MusicEvalsError as error:
+        sys.exit(f"build.py: {error}")

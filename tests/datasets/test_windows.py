@@ -8,7 +8,6 @@ from music_evals.datasets.windows import (
     content_key,
     cut_windows,
     middle_keys,
-    quantize_voice,
     training_keys,
     voice_tokens,
 )
@@ -25,8 +24,8 @@ def score(onsets, durations, pitches, ticks_per_quarter=6):
 
 def test_of_two_notes_that_round_to_one_step_the_later_is_kept():
     # 32nd notes of bwv248.64-s, 8 ticks a quarter: ticks 94 and 95 are steps 70.5 and 71.25, both 71.
-    notes = quantize_voice(score([88, 94, 95, 96], [6, 1, 1, 8], [73, 74, 76, 73], 8), 0, 6)
-    assert notes[["onset_tick", "duration_tick", "pitch"]].tolist() == [(66, 5, 73), (71, 1, 76), (72, 6, 73)]
+    tokens = voice_tokens(score([88, 94, 95, 96], [6, 1, 1, 8], [73, 74, 76, 73], 8), 0, 4)
+    assert tokens[66:].tolist() == [73, *[HOLD] * 4, 76, 73, *[HOLD] * 5, *[REST] * 18]
 
 
 def test_two_notes_at_once_in_the_source_are_refused():

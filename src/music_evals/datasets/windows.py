@@ -6,50 +6,21 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tokens
-from music_evals.symbolic.notes import quantize, rescale_tick
-from music_evals.symbolic.noteseq import encode
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, ContextLayout, Score, Tokens
+from music_evals.symbolic.contexts import tokens_from_score
 
-__all__ = ["content_key", "cut_windows", "middle_keys", "quantize_voice", "training_keys", "voice_tokens"]
-
-
-def quantize_voice(score: Score, voice: int, ticks_per_quarter: int) -> NoteArray:
-    """Put one voice on a coarse grid so that it stays monophonic.
-
-    Onsets and ends are rounded half up, a note keeps at least one step. Of notes whose onsets round to the same step,
-    the one that starts last is kept, as MUSIB's writer does by overwriting; it happens where two 32nd notes meet a
-    grid of 24 steps a measure.
-
-    Parameters
-    ----------
-    score
-        Any score.
-    voice
-        Index of the voice, monophonic in the source.
-    ticks_per_quarter
-        The grid; 6 is MUSIB's 24 steps a measure of 4/4.
-
-    Returns
-    -------
-    NoteArray
-        Shape (n,), onsets and durations in steps.
-
-    """
-    notes = score.voice(voice)
-    steps = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, ticks_per_quarter)
-    kept = notes[np.append(steps[1:] != steps[:-1], True)[: len(notes)]]
-    return quantize(Score(kept, score.ticks_per_quarter, voices=score.voices), ticks_per_quarter).notes
+__all__ = ["content_key", "cut_windows", "middle_keys", "training_keys", "voice_tokens"]
 
 
 def voice_tokens(
     score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT
 ) -> Tokens:
-    """Encode `n_measures` measures of 4/4 of one voice as NoteSeq tokens.
+    """Encode `n_measures` measures of 4/4 of one voice as NoteSeq tokens; see `symbolic.contexts.tokens_from_score`.
 
     Parameters
     ----------
     score, voice
-        As in `quantize_voice`.
+        A score and the index of one of its voices, monophonic in the source.
     n_measures
         Length of the result in measures of `layout.steps_per_measure` steps; after the last note come rests.
     pickup_quarters
@@ -65,8 +36,8 @@ def voice_tokens(
     """
     steps_per_quarter = layout.steps_per_measure // 4
     skipped = round(pickup_quarters * steps_per_quarter)
-    notes = quantize_voice(score, voice, steps_per_quarter)
-    return encode(notes, skipped + n_measures * layout.steps_per_measure)[skipped:]
+    n_steps = skipped + n_measures * layout.steps_per_measure
+    return tokens_from_score(score, n_steps, voice=voice, steps_per_quarter=steps_per_quarter)[skipped:]
 
 
 def cut_windows(tokens: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
