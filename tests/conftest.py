@@ -51,3 +51,58 @@ def in_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run the test from the root of the repository, as `./metrics/<name>` asks for."""
     monkeypatch.chdir(root)
     return root
+
+
+TINY_README = """---
+configs:
+- config_name: musib
+  default: true
+  data_files:
+  - {split: train, path: "data/musib/train-*.parquet"}
+  - {split: validation, path: "data/musib/validation-*.parquet"}
+  - {split: test, path: "data/musib/test-*.parquet"}
+- config_name: musib_official
+  data_files:
+  - {split: validation, path: "data/musib_official/validation-*.parquet"}
+  - {split: test, path: "data/musib_official/test-*.parquet"}
+---
+"""
+TINY_SPLITS = {
+    ("musib", "train"): 24, ("musib", "validation"): 12, ("musib", "test"): 70,
+    ("musib_official", "validation"): 6, ("musib_official", "test"): 6,
+}  # fmt: skip
+
+
+def tiny_melody(rng: np.random.Generator) -> list[int]:
+    """384 tokens of quarter and half notes on a random walk, with some rests."""
+    tokens: list[int] = []
+    pitch = 67
+    while len(tokens) < 384:
+        length = int(rng.choice([6, 6, 12]))
+        pitch = int(np.clip(pitch + rng.integers(-3, 4), 55, 80))
+        tokens += [129] * length if rng.random() < 0.1 else [pitch] + [128] * (length - 1)
+    return tokens[:384]
+
+
+@pytest.fixture(scope="session")
+def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small generated dataset of the layout of `jsb_chorales`: the folder, to be given as a path."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(7)
+    folder = tmp_path_factory.mktemp("window") / "tiny"
+    for (config, split), n in TINY_SPLITS.items():
+        table = pa.table(
+            {
+                "item_id": [f"{config}/{split}/{row:03d}" for row in range(n)],
+                "song": [f"song {row // 4}" for row in range(n)],
+                "tokens": pa.array([tiny_melody(rng) for _ in range(n)], pa.list_(pa.uint8())),
+                "seen_in_train": [row % 5 == 0 for row in range(n)],
+            }
+        )
+        path = folder / "data" / config / f"{split}-00000-of-00001.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, path)
+    (folder / "README.md").write_text(TINY_README, encoding="utf-8")
+    return folder

@@ -1,3 +1,116 @@
-"""How music models are judged: metrics, benchmarks and protocols for music generation."""
+"""How music models are judged: metrics, benchmarks and protocols for music generation.
+
+Everything below is loaded when it is first asked for (PEP 562); importing the package loads none of it.
+
+Judging
+    `evaluate_inpainting` (all metrics of filled middles, with intervals), `evaluate_nll`, `run_benchmark` with its
+    `Settings` (models and baselines on a dataset, from end to end).
+Metrics of items
+    `position_score`, `pitch_accuracy`, `rhythm_accuracy`, `note_f1`, `inpainting_nll`.
+Metrics of sets
+    `silence_divergence`, `pitch_class_divergence`, `groove_divergence`.
+Statistics
+    `bootstrap_mean`, `bootstrap_divergence`, `null_divergence`, `paired_mean_test`, `swap_test_divergence`, `holm`.
+Symbolic music
+    `Score`, `read_score`, `save_midi`, `tokens_from_score`, `cut_context`, `midi_frame`, `apply_filters`.
+Systems
+    `load_model`, `make_baseline`, `train_from_file`; what they must offer: `Inpainter`, `LikelihoodInpainter`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, Score
+    from music_evals.benchmark.inpainting import Settings, run_benchmark
+    from music_evals.benchmark.systems import load_model
+    from music_evals.metrics.divergence import groove_divergence, pitch_class_divergence, silence_divergence
+    from music_evals.metrics.inpainting import note_f1, pitch_accuracy, position_score, rhythm_accuracy
+    from music_evals.metrics.likelihood import inpainting_nll
+    from music_evals.models.baselines import make_baseline
+    from music_evals.models.training import train_from_file
+    from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
+    from music_evals.protocols import Inpainter, LikelihoodInpainter
+    from music_evals.stats.multiplicity import holm
+    from music_evals.stats.paired import paired_mean_test, swap_test_divergence
+    from music_evals.stats.resampling import bootstrap_divergence, bootstrap_mean, null_divergence
+    from music_evals.symbolic.contexts import cut_context, tokens_from_score
+    from music_evals.symbolic.files import read_score
+    from music_evals.symbolic.filters import apply_filters
+    from music_evals.symbolic.frame import midi_frame
+    from music_evals.symbolic.midi import save_midi
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "MUSIB_LAYOUT",
+    "ContextLayout",
+    "Inpainter",
+    "LikelihoodInpainter",
+    "Score",
+    "Settings",
+    "__version__",
+    "apply_filters",
+    "bootstrap_divergence",
+    "bootstrap_mean",
+    "cut_context",
+    "evaluate_inpainting",
+    "evaluate_nll",
+    "groove_divergence",
+    "holm",
+    "inpainting_nll",
+    "load_model",
+    "make_baseline",
+    "midi_frame",
+    "note_f1",
+    "null_divergence",
+    "paired_mean_test",
+    "pitch_accuracy",
+    "pitch_class_divergence",
+    "position_score",
+    "read_score",
+    "rhythm_accuracy",
+    "run_benchmark",
+    "save_midi",
+    "silence_divergence",
+    "swap_test_divergence",
+    "tokens_from_score",
+    "train_from_file",
+]
+
+_HOMES = {
+    "annotations": ("MUSIB_LAYOUT", "ContextLayout", "Score"),
+    "benchmark.inpainting": ("Settings", "run_benchmark"),
+    "benchmark.systems": ("load_model",),
+    "metrics.divergence": ("groove_divergence", "pitch_class_divergence", "silence_divergence"),
+    "metrics.inpainting": ("note_f1", "pitch_accuracy", "position_score", "rhythm_accuracy"),
+    "metrics.likelihood": ("inpainting_nll",),
+    "models.baselines": ("make_baseline",),
+    "models.training": ("train_from_file",),
+    "pipelines.inpainting": ("evaluate_inpainting", "evaluate_nll"),
+    "protocols": ("Inpainter", "LikelihoodInpainter"),
+    "stats.multiplicity": ("holm",),
+    "stats.paired": ("paired_mean_test", "swap_test_divergence"),
+    "stats.resampling": ("bootstrap_divergence", "bootstrap_mean", "null_divergence"),
+    "symbolic.contexts": ("cut_context", "tokens_from_score"),
+    "symbolic.files": ("read_score",),
+    "symbolic.filters": ("apply_filters",),
+    "symbolic.frame": ("midi_frame",),
+    "symbolic.midi": ("save_midi",),
+}
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    globals()[name] = value  # the next look-up finds it at once
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,287 @@
+"""Pictures of a run as SVG text, for a page that sets their colours: they follow its light or dark theme.
+
+Piano rolls are drawn here; distributions and histograms by matplotlib (extra ``report``), whose fixed colours are
+replaced by the variables of the page.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, Tokens
+from music_evals.errors import MissingBackendError
+from music_evals.symbolic import noteseq
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["check_backend", "distributions", "divergences", "piano_roll", "song_means"]
+
+Floats = npt.NDArray[np.float64]
+
+# Stand-ins for the page's colours: matplotlib wants numbers, the page has variables.
+_COLOURS = {
+    "ink": "#010101",
+    "muted": "#020202",
+    "line": "#030303",
+    "accent": "#040404",
+    "second": "#050505",
+    "surface": "#060606",
+}
+_STYLE = {
+    "svg.fonttype": "none",  # text stays text: selectable, and in the page's own font
+    "font.size": 10,
+    "axes.edgecolor": _COLOURS["line"],
+    "axes.labelcolor": _COLOURS["muted"],
+    "axes.titlecolor": _COLOURS["ink"],
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _COLOURS["muted"],
+    "ytick.color": _COLOURS["ink"],
+    "grid.color": _COLOURS["line"],
+    "text.color": _COLOURS["ink"],
+}
+
+
+def check_backend() -> None:
+    """Raise where matplotlib is not installed, before a long run and not after it.
+
+    Raises
+    ------
+    MissingBackendError
+        Names the extra.
+
+    """
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        package = "matplotlib"
+        raise MissingBackendError(package, "report", "the HTML report") from error
+    mpl.use("Agg")
+
+
+def distributions(name: str, values: Mapping[str, Floats], highlight: str, *, label: str) -> str:
+    """Draw the scores of each song, one line of dots a system, with the median as a bar.
+
+    Parameters
+    ----------
+    name
+        Unique in the page.
+    values
+        System -> one score a song, shape (songs,), NaN where undefined; the first system is drawn on top.
+    highlight
+        System in the accent colour.
+    label
+        What the scores are, for the axis and for readers who do not see the picture.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+
+    """
+    rng = np.random.default_rng(0)  # only moves dots apart, so that equal ones are seen
+    figure, axes = _figure(0.32 * len(values) + 0.9)
+    for row, (system, scores) in enumerate(values.items()):
+        defined = scores[~np.isnan(scores)]
+        colour = _COLOURS["accent" if system == highlight else "muted"]
+        axes.scatter(defined, row + rng.uniform(-0.2, 0.2, len(defined)), s=14, color=colour, alpha=0.55, linewidths=0)
+        if len(defined):
+            axes.vlines(np.median(defined), row - 0.36, row + 0.36, color=colour, linewidth=2.5)
+    axes.set_yticks(range(len(values)), [_literal(system) for system in values])
+    axes.set_ylim(len(values) - 0.5, -0.5)
+    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlabel(f"{label}; one dot a song, bar = median")
+    axes.grid(axis="x", linewidth=0.6)
+    axes.tick_params(length=0)
+    medians = ", ".join(
+        f"{system} {np.nanmedian(scores):.2f}" for system, scores in values.items() if not np.isnan(scores).all()
+    )
+    return _svg(figure, name, f"{label} by song. Medians: {medians}")
+
+
+def divergences(
+    name: str,
+    masses: Mapping[str, tuple[Floats, Floats]],
+    cells: Mapping[str, Mapping[str, Any]],
+    highlight: str,
+    *,
+    label: str,
+    feature: str,
+) -> str:
+    """Draw histograms of a feature, and beside them each system's divergence with its interval and noise floor.
+
+    Parameters
+    ----------
+    name
+        Unique in the page.
+    masses
+        Curve -> (lower edges of the bins, masses), shape (bins,) each; the first is the reference.
+    cells
+        System -> ``value``, ``low``, ``high``, ``null``.
+    highlight
+        System in the accent colour.
+    label, feature
+        Names of the divergence and of the feature.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+
+    """
+    figure, left, right = _figures(max(2.6, 0.32 * len(cells) + 0.9))
+    colours = [_COLOURS["ink"], _COLOURS["accent"], _COLOURS["second"]]
+    for (curve, (edges, mass)), colour in zip(masses.items(), colours, strict=False):
+        left.step(edges, mass, where="post", color=colour, linewidth=1.6, label=_literal(curve))
+    left.set_xlabel(feature)
+    left.set_ylabel("share of items")
+    filled = np.flatnonzero(np.any([mass > 0 for _, mass in masses.values()], axis=0))
+    if filled.size:
+        first, _ = next(iter(masses.values()))
+        left.set_xlim(first[filled[0]] - 0.03, first[filled[-1]] + 0.04)
+    left.legend(fontsize=8, frameon=False, labelcolor=_COLOURS["ink"])
+    for row, (system, cell) in enumerate(cells.items()):
+        _divergence_row(right, row, cell, _COLOURS["accent" if system == highlight else "muted"])
+    right.set_yticks(range(len(cells)), [_literal(system) for system in cells])
+    right.set_ylim(len(cells) - 0.5, -0.5)
+    right.set_xlim(-0.02, 0.72)
+    right.set_xlabel("in nats; line = interval, tick = noise floor")
+    right.grid(axis="x", linewidth=0.6)
+    right.tick_params(axis="y", length=0)
+    told = ", ".join(f"{system} {cell['value']:.2f}" for system, cell in cells.items() if cell["value"] is not None)
+    return _svg(figure, name, f"{label}: {told}. Histograms of the {feature}: {', '.join(masses)}")
+
+
+def _literal(name: str) -> str:
+    """Keep matplotlib from reading a dollar sign as the start of a formula."""
+    return name.replace("$", r"\$")
+
+
+def _divergence_row(axes: Any, row: int, cell: Mapping[str, Any], colour: str) -> None:
+    if cell["value"] is None:
+        return
+    if cell["low"] is not None and cell["high"] is not None:
+        axes.hlines(row, cell["low"], cell["high"], color=colour, linewidth=2, alpha=0.5)
+    axes.scatter([cell["value"]], [row], s=30, color=colour, zorder=3)
+    if cell.get("null") is not None:
+        axes.vlines(cell["null"], row - 0.32, row + 0.32, color=_COLOURS["second"], linewidth=2)
+
+
+def _figure(height: float) -> tuple[Figure, Any]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(9, height), layout="constrained")
+        return figure, figure.add_subplot()
+
+
+def _figures(height: float) -> tuple[Figure, Any, Any]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(10, height), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        return figure, left, right
+
+
+def _svg(figure: Figure, name: str, description: str) -> str:
+    """Return the figure as an element that can stand in a page beside others."""
+    import matplotlib as mpl
+
+    buffer = io.StringIO()
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    # within HTML the names of the namespaces are known; ids are shared by all pictures of a page
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
+    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
+    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r"font: [^;\"]*;", "font-size: 10px;", text)
+    for variable, colour in _COLOURS.items():
+        text = text.replace(colour, f"var(--{variable})")
+    label = html.escape(description, quote=True)
+    return re.sub(
+        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
+        rf'<svg class="plot" role="img" aria-label="{label}" viewBox="\1">',
+        text,
+        count=1,
+    )
+
+
+_STEP_PX = 2.4
+_PITCH_PX = 5
+
+
+def piano_roll(context: Tokens, middle: Tokens, *, label: str, layout: ContextLayout = MUSIB_LAYOUT) -> str:
+    """Draw one context with a middle in it: past and future in grey, the middle in the accent colour.
+
+    Parameters
+    ----------
+    context
+        Shape (384,); its past and future are drawn.
+    middle
+        Shape (96,): the true one or a prediction.
+    label
+        What is shown, for readers who do not see the picture.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element; its pitch range is that of `context`, whole, and `middle` together.
+
+    """
+    shown = context.copy()
+    shown[layout.middle] = middle
+    pitches = np.concatenate([tokens[tokens < 128] for tokens in (context, middle)])
+    low, high = (int(pitches.min()), int(pitches.max())) if pitches.size else (60, 60)
+    low, high = low - 2, high + 2
+    width, height = layout.n_steps * _STEP_PX, (high - low + 1) * _PITCH_PX
+    span = _rectangle(layout.middle.start, 0, layout.middle_steps, height, "span")
+    bars = "".join(
+        f'<line class="bar" x1="{x:g}" x2="{x:g}" y1="0" y2="{height}"/>'
+        for x in (measure * layout.steps_per_measure * _STEP_PX for measure in range(layout.n_measures + 1))
+    )
+    notes = "".join(_note(note, high, layout) for note in noteseq.decode(shown))
+    return (
+        f'<svg class="roll" role="img" aria-label="{html.escape(label, quote=True)}" '
+        f'viewBox="0 0 {width:g} {height}">{span}{bars}{notes}</svg>'
+    )
+
+
+def _note(note: Any, high: int, layout: ContextLayout) -> str:
+    inside = layout.middle.start <= note["onset_tick"] < layout.middle.stop
+    top = (high - int(note["pitch"])) * _PITCH_PX
+    kind = "note filled" if inside else "note"
+    return _rectangle(int(note["onset_tick"]), top, int(note["duration_tick"]), _PITCH_PX, kind)
+
+
+def _rectangle(step: int, top: float, steps: int, height: float, kind: str) -> str:
+    x, width = step * _STEP_PX, steps * _STEP_PX
+    # a hair's breadth between two notes of one pitch, so that they are seen to be two
+    gap = 0.8 if kind != "span" else 0
+    return f'<rect class="{kind}" x="{x:g}" y="{top:g}" width="{width - gap:g}" height="{height:g}"/>'
+
+
+def song_means(values: Floats, songs: Sequence[str]) -> Floats:
+    """Return the mean of the defined items of each song, shape (songs,), songs in their first order."""
+    index = {song: row for row, song in enumerate(dict.fromkeys(songs))}
+    rows = np.array([index[song] for song in songs])
+    defined = ~np.isnan(values)
+    sums = np.bincount(rows[defined], weights=values[defined], minlength=len(index))
+    counts = np.bincount(rows[defined], minlength=len(index))
+    means: Floats = np.divide(sums, counts, out=np.full(len(index), np.nan), where=counts > 0)
+    return means

@@ -1,0 +1,339 @@
+"""The report of a run: one HTML file that needs nothing but a browser. Made from records and results alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
+from music_evals.benchmark import plots
+from music_evals.benchmark._page import SCRIPT, STYLE
+from music_evals.benchmark.aggregate import RANKING, Scores
+from music_evals.benchmark.results import (
+    HEADINGS,
+    SUBSETS,
+    columns,
+    format_interval,
+    format_note,
+    format_value,
+    mark,
+    ordered_systems,
+)
+from music_evals.benchmark.runner import FEATURES
+from music_evals.metrics.divergence import histogram_bins, n_bins
+from music_evals.symbolic import midi, noteseq
+from music_evals.symbolic.notes import quantize
+
+__all__ = ["render_report"]
+
+SHOWN_CONTEXTS = 5
+"""Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
+
+MIDI_TICKS_PER_QUARTER = 480
+TEMPO_BPM = 96.0
+
+_VERDICTS = {"+": "significantly better than", "-": "significantly worse than"}
+
+
+def render_report(results: Mapping[str, Any], scores: Scores) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    results
+        From `results.build_results`.
+    scores
+        The records that the results were made of.
+
+    Returns
+    -------
+    str
+        HTML without any outside reference.
+
+    Raises
+    ------
+    MissingBackendError
+        matplotlib is not installed.
+
+    """
+    plots.check_backend()
+    dataset = results["dataset"]
+    place = " / ".join(part for part in (dataset["id"], dataset["config"], dataset["split"]) if part)
+    sections = [
+        f"<h1>Score inpainting on {escape(place)}</h1>",
+        _lead(results),
+        *(_table_section(results, subset) for subset in results["tables"]),
+        _published(results["published"]) if results["published"] else "",
+        _distributions(results, scores),
+        _divergences(results, scores),
+        _piano_rolls(results, scores),
+        _failures(results["failures"]),
+        _receipt(results, scores),
+    ]
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Score inpainting on {escape(place)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(section for section in sections if section)
+        + f"\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def _highlight(results: Mapping[str, Any]) -> str:
+    """Return the best model, or the best system where there is no model."""
+    ranking: Sequence[str] = results["tables"]["all"]["ranking"]
+    return next((name for name in ranking if results["systems"][name]["role"] == "model"), ranking[0])
+
+
+def _rival(results: Mapping[str, Any]) -> str | None:
+    """Return the baseline that the highlighted system is shown beside."""
+    rival = results["best_baseline"].get(RANKING)
+    baselines = [name for name in results["tables"]["all"]["ranking"] if results["systems"][name]["role"] == "baseline"]
+    found = rival if rival in baselines else next(iter(baselines), None)
+    return None if found == _highlight(results) else found
+
+
+def _lead(results: Mapping[str, Any]) -> str:
+    name = _highlight(results)
+    table = results["tables"]["all"]
+    cell = table["scores"][name][RANKING]
+    text = f"<b>{escape(name)}</b> reaches a note F1 of {format_value(cell['value'])} ({format_interval(cell)})"
+    test = cell.get("test")
+    if test:
+        against = test["against"]
+        other = table["scores"][against][RANKING]
+        verdict = _VERDICTS.get(mark(results, name, RANKING, cell), "not significantly different from")
+        text += (
+            f" and is {verdict} the best baseline, <b>{escape(against)}</b>, which reaches "
+            f"{format_value(other['value'])} ({format_interval(other)}); corrected p {_p_value(test['p_holm'])}"
+        )
+    counted = f"{table['n_items']} windows from {table['n_songs']} songs"
+    return f'<p class="lead">{text}.</p>\n<p class="muted">{counted}, metric variant {escape(results["variant"])}.</p>'
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return "n/a"
+    return "&lt; 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def _table_section(results: Mapping[str, Any], subset: str) -> str:
+    table = results["tables"][subset]
+    names = columns(table)
+    arrows = {"higher": "↑", "lower": "↓"}
+    head = "".join(
+        f'<th scope="col">{escape(HEADINGS[name])} {arrows[results["metrics"][name]["direction"]]}</th>'
+        for name in names
+    )
+    rows = "\n".join(_table_row(results, table, system, names) for system in ordered_systems(results, table))
+    confidence = 100 * results["intervals"]["confidence"]
+    note = (
+        f"Below each score its {confidence:g} % interval, clustered by song; then the noise floor of a divergence at "
+        "this number of items, or how many items define the score. ↑ higher, ↓ lower is better. "
+        "Systems in grey have seen the reference and are compared with nothing."
+    )
+    if results["best_baseline"]:
+        note += (
+            " ▲ significantly better, ▼ worse than the best baseline of that metric (★), which was chosen on the "
+            "validation split; paired by song, Holm-corrected over the metrics."
+        )
+    return (
+        f"<h2>Scores: {escape(SUBSETS[subset])}</h2>\n"
+        f'<div class="scroll"><table><caption>{table["n_items"]} items, {table["n_songs"]} songs, ranked by note F1'
+        f'</caption><thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
+        f'<p class="muted">{note}</p>'
+    )
+
+
+def _table_row(results: Mapping[str, Any], table: Mapping[str, Any], system: str, names: Iterable[str]) -> str:
+    kind = "highlight" if system == _highlight(results) else "" if system in table["ranking"] else "outside"
+    cells = "".join(_table_cell(results, system, name, table["scores"][system].get(name)) for name in names)
+    return f'<tr class="{kind}"><th scope="row">{escape(system)}</th>{cells}</tr>'
+
+
+def _table_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any] | None) -> str:
+    if cell is None:
+        return "<td></td>"
+    sign = mark(results, system, metric, cell)
+    signs = {
+        "+": ' <span class="good" aria-label="better than the best baseline">▲</span>',
+        "-": ' <span class="bad" aria-label="worse than the best baseline">▼</span>',
+        "=": ' <span aria-label="the best baseline">★</span>',
+    }
+    test, title = cell.get("test"), ""
+    if test:
+        title = (
+            f' title="{escape(test["against"], quote=True)}: difference {format_value(test["difference"])}, '
+            f'p {format_value(test["p_value"])}, corrected {format_value(test["p_holm"])}, n {test["n"]}"'
+        )
+    spread = "" if cell["seed_std"] is None else f"seeds ±{cell['seed_std']:.3f}"
+    small = "".join(f"<small>{line}</small>" for line in (format_interval(cell), format_note(cell), spread) if line)
+    return f"<td{title}>{format_value(cell['value'])}{signs.get(sign, '')}{small}</td>"
+
+
+def _published(published: Mapping[str, Any]) -> str:
+    names = [name for name in HEADINGS if any(name in row for row in published["table"].values())]
+    head = "".join(f'<th scope="col">{escape(HEADINGS[name])}</th>' for name in names)
+    rows = "\n".join(
+        f'<tr><th scope="row">{escape(system)}</th>'
+        + "".join(f"<td>{format_value(row.get(name))}</td>" for name in names)
+        + "</tr>"
+        for system, row in published["table"].items()
+    )
+    reasons = "".join(
+        f"<li><b>{escape(name)}</b>: {escape(reason)}</li>" for name, reason in published["differences"].items()
+    )
+    return (
+        f'<h2>The published table</h2>\n<div class="scroll"><table><caption>{escape(published["source"])}</caption>'
+        f'<thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
+        f"<p>Why our numbers differ from it:</p>\n<ul>{reasons}</ul>"
+    )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").replace("f1", "F1")
+
+
+def _distributions(results: Mapping[str, Any], scores: Scores) -> str:
+    order = ordered_systems(results, results["tables"]["all"])
+    drawn = []
+    for metric in (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy"):
+        by_song = {name: plots.song_means(scores.item_means(name, metric), scores.songs) for name in order}
+        drawn.append(f"<h3>{escape(_words(metric))}</h3>")
+        drawn.append(plots.distributions(f"song-{metric}", by_song, _highlight(results), label=_words(metric)))
+    return "<h2>How the songs differ</h2>\n" + "\n".join(drawn)
+
+
+def _divergences(results: Mapping[str, Any], scores: Scores) -> str:
+    table = results["tables"]["all"]
+    order = ordered_systems(results, table)
+    control = next(name for name in order if results["systems"][name]["role"] == "control")
+    shown = [control, _highlight(results), *filter(None, [_rival(results)])]
+    variant = results["variant"]
+    size = n_bins(variant)
+    edges = np.arange(size) / 100
+    drawn = []
+    for metric, feature in FEATURES.items():
+        masses = {}
+        for name in shown:
+            values = scores.values[name].get(feature, np.empty((0, 0)))
+            bins = histogram_bins(values[~np.isnan(values)], variant=variant)
+            masses[name] = (edges, np.bincount(bins[bins >= 0], minlength=size) / max(len(bins), 1))
+        cells = {name: table["scores"][name][metric] for name in order if name != control}
+        drawn.append(f"<h3>{escape(_words(metric))}</h3>")
+        drawn.append(
+            plots.divergences(
+                f"div-{metric}", masses, cells, _highlight(results), label=_words(metric), feature=_words(feature)
+            )
+        )
+    intro = (
+        "Left: how a feature of the items is distributed, for the reference and two systems. Right: the divergence of "
+        "each system from the reference. What does not lie beyond its noise floor is no evidence of a difference."
+    )
+    return f"<h2>Divergences</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
+
+
+def _piano_rolls(results: Mapping[str, Any], scores: Scores) -> str:
+    name = _highlight(results)
+    values = scores.item_means(name, RANKING)
+    defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
+    if not defined:
+        return ""
+    picked = dict.fromkeys(
+        int(defined[round(place)]) for place in np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
+    )
+    systems = [name, *filter(None, [_rival(results)])]
+    drawn = [_context(scores, row, systems) for row in picked]
+    intro = (
+        f"From the best to the worst context of {escape(name)}. Grey: past and future, which every system is shown. "
+        "The tinted span is the middle. Systems with several seeds: the first."
+    )
+    return f"<h2>Music</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
+
+
+def _context(scores: Scores, row: int, systems: Sequence[str]) -> str:
+    item, context = scores.item_ids[row], scores.contexts[row]
+    figures = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
+    for name in systems:
+        middle = scores.middles[name][0, row]
+        value = scores.item_means(name, RANKING)[row]
+        if (middle < 130).all():
+            figures.append(_roll(item, name, context, middle, note=f"note F1 {format_value(float(value))}"))
+    return f"<h3>{escape(item)}</h3>\n" + "\n".join(figures)
+
+
+def _roll(item: str, system: str, context: Tokens, middle: Tokens, *, note: str = "") -> str:
+    shown = context.copy()
+    shown[MUSIB_LAYOUT.middle] = middle
+    notes = noteseq.decode(shown)
+    score = Score(
+        notes,
+        MUSIB_LAYOUT.steps_per_measure // 4,
+        time_signatures=(TimeSignature(0, 4, 4),),
+        tempos=(Tempo(0, TEMPO_BPM),),
+        voices=(system,),
+    )
+    content = base64.b64encode(midi.write_midi(quantize(score, MIDI_TICKS_PER_QUARTER))).decode()
+    rows = json.dumps([[int(row[name]) for name in ("onset_tick", "duration_tick", "pitch")] for row in notes])
+    file = "".join(letter if letter.isalnum() else "_" for letter in f"{item}_{system}")
+    label = f"{item}, {system}"
+    kind = "" if note else ' class="reference"'
+    return (
+        f'<figure{kind}><figcaption><b>{escape(system)}</b><span class="muted">{escape(note)}</span>'
+        f'<button type="button" data-notes="{escape(rows, quote=True)}" aria-label="Play {escape(label, quote=True)}">'
+        f'Play</button><a download="{file}.mid" href="data:audio/midi;base64,{content}">MIDI</a></figcaption>'
+        f"{plots.piano_roll(context, middle, label=f'Piano roll of {label}')}</figure>"
+    )
+
+
+def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
+    if not failures:
+        return ""
+    rows = "\n".join(
+        f"<tr><td>{escape(str(row['item']))}</td><td>{escape(str(row['system'] or ''))}</td>"
+        f"<td>{'' if row['seed'] is None else row['seed']}</td><td>{escape(row['error'])}</td></tr>"
+        for row in failures
+    )
+    return (
+        f"<h2>Failures</h2>\n<p>{len(failures)} items were not scored and are in no mean.</p>\n"
+        '<div class="scroll"><table class="plain"><thead><tr><th>item</th><th>system</th><th>seed</th><th>reason</th>'
+        f"</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _receipt(results: Mapping[str, Any], scores: Scores) -> str:
+    dataset = results["dataset"]
+    facts = {
+        "dataset": " / ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key]),
+        "revision": dataset["revision"] or "local files",
+        "content hash of the split": dataset["fingerprint"],
+        "variant": results["variant"],
+        "protocol": results["protocol"] or "honest: no system that is compared sees the middle",
+        "seeds": ", ".join(map(str, results["seeds"])),
+        "intervals": "{confidence:.0%}, {n_resamples} resamples, seed {seed}, clustered by {clusters}".format(
+            **results["intervals"]
+        ),
+        "wall time": f"{scores.wall_time_sec:.0f} s",
+        **{f"version of {name}": version for name, version in results["versions"].items()},
+    }
+    rows = "\n".join(f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>" for key, value in facts.items())
+    systems = "\n".join(
+        f"<tr><td>{escape(name)}</td><td>{escape(held['role'])}</td><td><code>{escape(held['content_hash'])}</code></td>"
+        f"<td>{escape(', '.join(map(str, held['seeds'])))}</td><td>{escape(_details(held))}</td></tr>"
+        for name, held in results["systems"].items()
+    )
+    return (
+        f'<h2>Receipt</h2>\n<div class="scroll"><table class="plain"><tbody>\n{rows}\n</tbody></table></div>\n'
+        '<div class="scroll"><table class="plain"><thead><tr><th>system</th><th>role</th><th>content hash</th>'
+        f"<th>seeds</th><th>options</th></tr></thead><tbody>\n{systems}\n</tbody></table></div>"
+    )
+
+
+def _details(held: Mapping[str, Any]) -> str:
+    known = {"role", "content_hash", "seeds", "sees_reference"}
+    return ", ".join(f"{key} {value}" for key, value in held.items() if key not in known and value is not None)

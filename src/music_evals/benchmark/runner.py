@@ -1,0 +1,366 @@
+"""Run systems over items, chunk by chunk, into a record file.
+
+A chunk is some consecutive items, one system and one seed. Its randomness hangs on nothing but these names, so that a
+run that was killed and resumed, or spread over processes, gives the same predictions as one that was not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import multiprocessing
+import os
+import pickle
+import platform
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent import futures
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals import __version__
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.systems import System
+from music_evals.benchmark.tasks import ItemSet
+from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
+from music_evals.metrics.likelihood import inpainting_nll
+from music_evals.pipelines.inpainting import INPAINTING_METRICS, item_features, item_scores
+from music_evals.protocols import LikelihoodInpainter
+from music_evals.symbolic import noteseq
+
+__all__ = ["FEATURES", "METRICS", "NLL", "Progress", "package_versions", "run"]
+
+CHUNK_ITEMS = 64
+"""Items in a chunk: enough for a network to run them together, few enough to lose little by a kill."""
+
+NLL = "inpainting_nll"
+
+FEATURES = {
+    "silence_divergence": "silence_rate",
+    "pitch_class_divergence": "pitch_class_entropy_difference",
+    "groove_divergence": "groove_similarity",
+}
+"""Divergence -> the feature of items of which it compares the distributions. Its records hold the features."""
+
+METRICS = (*(name for name, info in INPAINTING_METRICS.items() if info.kind == "item"), *FEATURES.values())
+
+PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+"""What a plug-in may raise for an item. It becomes an error record; anything else (memory, interrupts) ends the run."""
+
+PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
+
+Progress = Callable[[int, int, str], None]
+"""Called with chunks done, chunks in all, and the name of the system."""
+
+Row = dict[str, Any]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    system: int
+    seed: int
+    start: int
+    stop: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Job:
+    """Everything that a chunk is worked out from; sent once to each worker process."""
+
+    items: ItemSet
+    systems: Sequence[System]
+    variant: str
+    seeds: tuple[int, ...]
+
+
+def run(
+    items: ItemSet,
+    systems: Sequence[System],
+    path: str | os.PathLike[str],
+    *,
+    seeds: Iterable[int] = (0,),
+    variant: str = "corrected",
+    protocol: str | None = None,
+    workers: int = 1,
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Judge every system on every item and return the records.
+
+    Parameters
+    ----------
+    items
+        What is judged on.
+    systems
+        Who is judged; names must differ.
+    path
+        The record file. A run that was killed is taken up again; finished chunks are skipped, failed items are not.
+    seeds
+        Seeds of the systems that use randomness.
+    variant
+        Variant of the metrics.
+    protocol
+        Name of a published protocol, for the receipt.
+    workers
+        Processes; 1 works in this one.
+    overwrite
+        Start afresh.
+    progress
+        Called after each chunk.
+
+    Returns
+    -------
+    list of dict
+        All rows of the record file; see `records`.
+
+    Raises
+    ------
+    InvalidInputError
+        Two systems of one name, no seed, or no worker.
+    CorruptRecordsError
+        The record file is damaged or belongs to another run.
+    OutputError
+        The records cannot be written.
+
+    """
+    job = _Job(items, systems, variant, tuple(dict.fromkeys(seeds)))
+    _check(job, workers)
+    chunks = list(_chunks(job))
+    started = time.monotonic()
+    with RecordFile(path, _header(job, protocol), _item_rows(items), overwrite=overwrite) as records:
+        todo = _unfinished(job, chunks, records.rows)
+        done = len(chunks) - len(todo)
+        for chunk, rows in _work(job, todo, workers):
+            records.append(rows)
+            done += 1
+            if progress is not None:
+                progress(done, len(chunks), systems[chunk.system].name)
+        if todo:
+            records.append([{"kind": "session", "wall_time_sec": round(time.monotonic() - started, 3)}])
+    return read_records(Path(path))
+
+
+def _check(job: _Job, workers: int) -> None:
+    names = [system.name for system in job.systems]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        msg = f"systems need different names, got {', '.join(twice)} more than once; rename one of them"
+        raise InvalidInputError(msg)
+    if not job.seeds or workers < 1:
+        msg = f"expected at least one seed and one worker, got {len(job.seeds)} and {workers}"
+        raise InvalidInputError(msg)
+
+
+def _header(job: _Job, protocol: str | None) -> Row:
+    items = job.items
+    return {
+        "task": "inpainting",
+        "protocol": protocol,
+        "variant": job.variant,
+        "dataset": {
+            "id": items.dataset,
+            "config": items.config,
+            "split": items.split,
+            "revision": items.revision,
+            "fingerprint": items.fingerprint,
+            "n_items": len(items),
+        },
+        "systems": {system.name: system.header(job.seeds) for system in job.systems},
+        "extractors": {},
+        "seeds": list(job.seeds),
+        "versions": package_versions(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Return the versions that decide the numbers; packages that are not installed are left out."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions | {"music_evals": __version__}
+
+
+def _item_rows(items: ItemSet) -> list[Row]:
+    seen = [None] * len(items) if items.seen_in_train is None else items.seen_in_train.tolist()
+    rows: list[Row] = [
+        {"kind": "item", "item": item, "song": song, "seen_in_train": known, "tokens": tokens}
+        for item, song, known, tokens in zip(items.item_ids, items.songs, seen, items.contexts.tolist(), strict=True)
+    ]
+    return rows + [{"kind": "item", "item": item, "error": reason} for item, reason in sorted(items.failures.items())]
+
+
+def _chunks(job: _Job) -> Iterator[_Chunk]:
+    for index, system in enumerate(job.systems):
+        for seed in system.seeds(job.seeds):
+            for start in range(0, len(job.items), CHUNK_ITEMS):
+                yield _Chunk(index, seed, start, min(start + CHUNK_ITEMS, len(job.items)))
+
+
+def _unfinished(job: _Job, chunks: Sequence[_Chunk], rows: Sequence[Mapping[str, Any]]) -> list[_Chunk]:
+    """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
+    latest: dict[tuple[str, int, str, str], bool] = {}
+    for row in rows:
+        if row["kind"] == "score":
+            latest[row["system"], row["seed"], row["item"], row["metric"]] = "error" not in row
+    good: dict[tuple[str, int, str], bool] = {}
+    for (system, seed, item, _), success in latest.items():
+        good[system, seed, item] = good.get((system, seed, item), True) and success
+
+    def finished(chunk: _Chunk) -> bool:
+        name = job.systems[chunk.system].name
+        return all(good.get((name, chunk.seed, item), False) for item in job.items.item_ids[chunk.start : chunk.stop])
+
+    return [chunk for chunk in chunks if not finished(chunk)]
+
+
+def _work(job: _Job, chunks: Sequence[_Chunk], workers: int) -> Iterator[tuple[_Chunk, list[Row]]]:
+    results = map(functools.partial(_judge, job), chunks) if workers == 1 else _in_processes(job, chunks, workers)
+    yield from zip(chunks, results, strict=True)
+
+
+def _in_processes(job: _Job, chunks: Sequence[_Chunk], workers: int) -> Iterator[list[Row]]:
+    """Judge chunks in new processes, in order; they are spawned, since a fork of a threaded process may hang."""
+    context = multiprocessing.get_context("spawn")
+    content = pickle.dumps(job)
+    with futures.ProcessPoolExecutor(workers, context, _start_worker, (content, os.getpid())) as pool:
+        yield from pool.map(_judge_in_worker, chunks)
+
+
+_worker_job: list[_Job] = []  # set once in each worker process, so that the items do not travel with every chunk
+
+
+def _start_worker(content: bytes, parent: int) -> None:
+    """Give each worker one thread, before anything heavy is imported, and end it with the parent."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    _worker_job[:] = [pickle.loads(content)]  # noqa: S301 (our own bytes)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)  # the parent was killed: nobody waits for the result
+
+
+def _judge_in_worker(chunk: _Chunk) -> list[Row]:
+    return _judge(_worker_job[0], chunk)
+
+
+def _judge(job: _Job, chunk: _Chunk) -> list[Row]:
+    """Return the prediction and score rows of one chunk."""
+    system = job.systems[chunk.system]
+    rows = range(chunk.start, chunk.stop)
+    middles, errors = _inpaint(job, system, rows, chunk.seed)
+    scores = _scores(job, rows, middles, errors)
+    # the likelihood of the true middle does not hang on the seed: it is worked out once
+    first = chunk.seed == system.seeds(job.seeds)[0]
+    likelihoods, failed = _likelihoods(job, system, rows) if first else (None, None)
+    result: list[Row] = []
+    for position, row in enumerate(rows):
+        who = {"item": job.items.item_ids[row], "system": system.name, "seed": chunk.seed}
+        reason = errors.get(row)
+        if reason is None:
+            result.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
+        result.extend(
+            _score_row({**who, "metric": name, "variant": job.variant}, values[position], reason)
+            for name, values in scores.items()
+        )
+        if likelihoods is not None:
+            result.append(_score_row({**who, "metric": NLL, "variant": job.variant}, likelihoods[position], failed))
+    return result
+
+
+def _score_row(what: Row, value: float, reason: str | None) -> Row:
+    """Return a score of one item; a value of None is undefined, which is not the same as failed."""
+    if reason is not None:
+        return {"kind": "score", **what, "error": reason, "n": 0}
+    # JSON has neither NaN nor infinity
+    number = None if np.isnan(value) else float(value) if np.isfinite(value) else "inf"
+    return {"kind": "score", **what, "value": number, "n": 1}
+
+
+def _inpaint(job: _Job, system: System, rows: Sequence[int], seed: int) -> tuple[Tokens, dict[int, str]]:
+    """Return middles (len(rows), 96) and the reason for each row that failed.
+
+    Where a chunk fails as a whole, its items are tried one by one, so that one bad item does not take the others down.
+    """
+    errors = {
+        row: system.failures[job.items.item_ids[row]] for row in rows if job.items.item_ids[row] in system.failures
+    }
+    try:
+        return _ask(job, system, rows, seed, f"chunk {rows[0]}"), errors
+    except PLUGIN_ERRORS:
+        middles = np.zeros((len(rows), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+    for position, row in enumerate(rows):
+        try:
+            middles[position] = _ask(job, system, [row], seed, f"item {job.items.item_ids[row]}")[0]
+        except PLUGIN_ERRORS as error:
+            errors.setdefault(row, f"{type(error).__name__}: {error}")
+    return middles, errors
+
+
+def _ask(job: _Job, system: System, rows: Sequence[int], seed: int, label: str) -> Tokens:
+    contexts = job.items.contexts[rows[0] : rows[-1] + 1]
+    seen = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
+    middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=_rng(seed, system.name, label)))
+    expected = (len(rows), MUSIB_LAYOUT.middle_steps)
+    if middles.shape != expected:
+        msg = f"{system.name} returned middles of shape {middles.shape}, expected {expected}"
+        raise InvalidTokensError(msg)
+    return middles
+
+
+def _rng(seed: int, system: str, label: str) -> np.random.Generator:
+    digest = hashlib.sha256(f"{seed}\0{system}\0{label}".encode()).digest()
+    return np.random.default_rng(np.random.SeedSequence(np.frombuffer(digest, dtype=np.uint32).tolist()))
+
+
+def _scores(job: _Job, rows: Sequence[int], middles: Tokens, errors: dict[int, str]) -> dict[str, Floats]:
+    """Return metric or feature -> values (len(rows),), undefined ones NaN; adds the rows that fail to `errors`."""
+    contexts = job.items.contexts[rows[0] : rows[-1] + 1]
+    try:
+        return _score(contexts, middles, job.variant)
+    except MusicEvalsError:
+        scores = {name: np.full(len(rows), np.nan) for name in METRICS}
+    # one item that the variant cannot score must not take the others of its chunk down
+    for position, row in enumerate(rows):
+        try:
+            found = _score(contexts[[position]], middles[[position]], job.variant)
+        except MusicEvalsError as error:
+            errors.setdefault(row, f"{type(error).__name__}: {error}")
+            continue
+        for name, value in found.items():
+            scores[name][position] = value[0]
+    return scores
+
+
+def _score(contexts: Tokens, middles: Tokens, variant: str) -> dict[str, Floats]:
+    with warnings.catch_warnings():
+        # what is undefined is counted and shown in every table
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        features = item_features(contexts, middles, variant=variant)
+        filled = {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
+        return {**item_scores(contexts, middles, variant=variant), **filled}
+
+
+def _likelihoods(job: _Job, system: System, rows: Sequence[int]) -> tuple[Floats | None, str | None]:
+    """Return the negative log-likelihoods (len(rows),) of a system that has any, and why they failed."""
+    if not isinstance(system.inpainter, LikelihoodInpainter):
+        return None, None
+    try:
+        log_probabilities = system.inpainter.nll(job.items.contexts[rows[0] : rows[-1] + 1])
+        return np.asarray(inpainting_nll(log_probabilities), dtype=np.float64), None
+    except PLUGIN_ERRORS as error:
+        return np.full(len(rows), np.nan), f"{type(error).__name__}: {error}"

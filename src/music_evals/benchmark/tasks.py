@@ -1,0 +1,283 @@
+"""What is judged: contexts of one split of a dataset, checked once, with an id, a song and a fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.errors import (
+    ContextLengthError,
+    InvalidInputError,
+    NoDataError,
+    UnknownNameError,
+    UnreadableFileError,
+)
+from music_evals.symbolic import noteseq
+
+__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "split_names"]
+
+DATASETS = "datasets_scripts"
+TRAIN_CONFIGS = {"musib_official": "musib"}
+"""Config that baselines are fitted on, where a config has no train split of its own."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ItemSet:
+    """Whole contexts to be judged on.
+
+    Parameters
+    ----------
+    dataset, config, split, revision
+        Where they came from; config and revision may be None.
+    item_ids
+        One id an item, without repetitions.
+    songs
+        Cluster of each item: windows of one song are no independent observations.
+    contexts
+        Shape (n, 384), uint8 NoteSeq tokens 0..129.
+    seen_in_train
+        Shape (n,), True where the middle occurs in a training window; None where that is not known.
+    failures
+        Item id -> reason, for items that could not be read. They have no row in `contexts`.
+
+    """
+
+    dataset: str
+    config: str | None
+    split: str
+    item_ids: tuple[str, ...]
+    songs: tuple[str, ...]
+    contexts: Tokens
+    seen_in_train: npt.NDArray[np.bool_] | None = None
+    revision: str | None = None
+    failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        noteseq.check_contexts(self.contexts)
+        n = len(self.item_ids)
+        if n == 0 and not self.failures:
+            msg = f"{self.dataset}, split {self.split}: no items; nothing can be judged"
+            raise NoDataError(msg)
+        if not len(self.songs) == len(self.contexts) == n:
+            msg = f"{n} item ids, {len(self.songs)} songs and {len(self.contexts)} contexts; expected equal numbers"
+            raise InvalidInputError(msg)
+        if len(set(self.item_ids)) < n:
+            twice = next(item for item in self.item_ids if self.item_ids.count(item) > 1)
+            msg = f"item id {twice!r} occurs twice in {self.dataset}, split {self.split}; ids must be unique"
+            raise InvalidInputError(msg)
+
+    def __len__(self) -> int:
+        return len(self.item_ids)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hash of the content: ids, songs, tokens and what is known as seen."""
+        digest = hashlib.sha256()
+        digest.update("\0".join((*self.item_ids, *self.songs, *sorted(self.failures))).encode())
+        digest.update(np.ascontiguousarray(self.contexts).tobytes())
+        if self.seen_in_train is not None:
+            digest.update(self.seen_in_train.tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def middles(self) -> Tokens:
+        """The true middles, shape (n, 96)."""
+        return self.contexts[:, MUSIB_LAYOUT.middle]
+
+    def head(self, n: int | None) -> ItemSet:
+        """Return the first `n` items, or all of them for None."""
+        if n is None or n >= len(self):
+            return self
+        seen = None if self.seen_in_train is None else self.seen_in_train[:n]
+        return dataclasses.replace(
+            self,
+            item_ids=self.item_ids[:n],
+            songs=self.songs[:n],
+            contexts=self.contexts[:n],
+            seen_in_train=seen,
+        )
+
+
+def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
+    """Tell where a dataset or model of this name is.
+
+    Looked up in this order: `folder`/`name` under the current folder, the path `name`, the Hub id `name`.
+
+    Parameters
+    ----------
+    name
+        A name, a path or a Hub id.
+    folder
+        The window, e.g. ``"models"``.
+    kind
+        Word for the message, e.g. ``"model"``.
+    known
+        Further names to offer when nothing is found.
+
+    Returns
+    -------
+    tuple of str and bool
+        Path or Hub id, and whether it is on this machine.
+
+    Raises
+    ------
+    UnknownNameError
+        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never asked of the Hub:
+        it is a typing error, not somebody's repository.
+
+    """
+    for candidate in (Path(folder) / name, Path(name)):
+        if candidate.is_dir():
+            return str(candidate), True
+    owner, slash, repository = name.partition("/")
+    if slash and repository and "/" not in repository and owner not in {"", ".", ".."} and not Path(owner).is_dir():
+        return name, False
+    parent = Path(name).parent if slash and Path(name).parent.is_dir() else Path(folder)
+    prefix = f"{parent}/" if slash else ""
+    found = [f"{prefix}{path.name}" for path in parent.glob("*") if path.is_dir()] if parent.is_dir() else []
+    raise UnknownNameError(kind, name, {*found, *(known or {})})
+
+
+def find_dataset(name: str) -> str:
+    """Return the folder or the Hub id of a dataset; see `find_window`."""
+    return find_window(name, DATASETS, "dataset")[0]
+
+
+def split_names(dataset: str, config: str | None) -> tuple[str, ...]:
+    """Return the splits of a config.
+
+    Raises
+    ------
+    UnknownNameError
+        No such dataset or config; the message offers the nearest.
+    UnreadableFileError
+        The dataset cannot be read.
+
+    """
+    import datasets
+
+    path = find_dataset(dataset)
+    try:
+        configs = datasets.get_dataset_config_names(path)
+        if config is not None and config not in configs:
+            kind = f"config of {dataset}"
+            raise UnknownNameError(kind, config, configs)
+        return tuple(datasets.get_dataset_split_names(path, config))
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        raise _unreadable(dataset, error) from error
+
+
+def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
+    """Load one split of a dataset of contexts.
+
+    Parameters
+    ----------
+    dataset
+        A name under ``datasets_scripts``, a folder or a Hub id.
+    config
+        Config of the dataset; None is its default.
+    split
+        Name of the split.
+    revision
+        Commit, tag or branch of a Hub id.
+
+    Returns
+    -------
+    ItemSet
+        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``.
+
+    Raises
+    ------
+    UnknownNameError
+        No such dataset, config or split; the message offers the nearest.
+    NoDataError
+        The folder or the split is empty.
+    InvalidInputError
+        A column is missing.
+    ContextLengthError
+        A row's tokens are not 384.
+    InvalidTokensError
+        A token outside the vocabulary.
+    UnreadableFileError
+        The dataset cannot be read.
+
+    """
+    table = _read_table(dataset, config, split, revision)
+    missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
+    if missing:
+        msg = (
+            f"{dataset}, split {split}: no column {', '.join(missing)}; expected item_id, song and tokens (384 NoteSeq "
+            f"tokens), got {', '.join(table.column_names)}"
+        )
+        raise InvalidInputError(msg)
+    seen = table["seen_in_train"].to_numpy().astype(bool) if "seen_in_train" in table.column_names else None
+    return ItemSet(
+        dataset=dataset,
+        config=config,
+        split=split,
+        revision=revision,
+        item_ids=tuple(map(str, table["item_id"].to_pylist())),
+        songs=tuple(map(str, table["song"].to_pylist())),
+        contexts=_contexts(table["tokens"], table["item_id"], dataset),
+        seen_in_train=seen,
+    )
+
+
+def _read_table(dataset: str, config: str | None, split: str, revision: str | None) -> Any:
+    """Return the split as an Arrow table."""
+    import datasets
+    from datasets.data_files import EmptyDatasetError
+
+    path = find_dataset(dataset)
+    try:
+        rows = datasets.load_dataset(path, config, split=split, revision=revision)
+    except EmptyDatasetError as error:
+        msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
+        raise NoDataError(msg) from error
+    except datasets.exceptions.DatasetNotFoundError as error:
+        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
+    except ConnectionError as error:
+        raise _unreadable(dataset, error) from error
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        # datasets raises the same classes for a wrong name and for a broken file: the names tell which it is
+        names = split_names(dataset, config)
+        if split not in names:
+            kind = f"split of {dataset}"
+            raise UnknownNameError(kind, split, names) from error
+        raise _unreadable(dataset, error) from error
+    return rows.with_format("arrow")[:]
+
+
+def _local_datasets() -> list[str]:
+    folder = Path(DATASETS)
+    return [path.name for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
+
+
+def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:
+    cause = error.__cause__ or error
+    reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
+    return UnreadableFileError(f"dataset {dataset} cannot be read: {reason}")
+
+
+def _contexts(tokens: Any, item_ids: Any, dataset: str) -> Tokens:
+    """Return the token column as (n, 384), checked."""
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(tokens), 0).to_numpy()
+    wrong = np.flatnonzero(lengths != MUSIB_LAYOUT.n_steps)
+    if wrong.size:
+        msg = (
+            f"{dataset}: item {item_ids[int(wrong[0])].as_py()!r} has {lengths[wrong[0]]} tokens; expected "
+            f"{MUSIB_LAYOUT.n_steps} (16 measures of 24 steps)"
+        )
+        raise ContextLengthError(msg)
+    flat = tokens.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    return noteseq.check_contexts(flat.reshape(-1, MUSIB_LAYOUT.n_steps))

@@ -1,0 +1,237 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from music_evals import cli
+from music_evals.annotations import Score
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
+
+VERBS = ("inpainting", "train", "frame")
+
+
+def write_midi(path: Path, *, chords: bool = False) -> None:
+    onsets = np.repeat(np.arange(64), 1 + chords) * 480
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_midi(Score(make_notes(onsets, 480, np.tile([60, 64][: 1 + chords], 64)), 480), path)
+
+
+@pytest.fixture
+def small(tiny_dataset: Path, tmp_path: Path) -> list[str]:
+    """Arguments of a small run."""
+    return [
+        "inpainting", "--dataset", str(tiny_dataset), "--config", "musib", "--baselines", "copy_past",
+        "--limit", "4", "--resamples", "20", "--no-report", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+
+
+def test_a_run_ends_with_the_table_and_where_things_are(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.remove("--no-report")
+    assert cli.main(small) == 0
+    out, err = capsys.readouterr()
+    assert "copy_past" in out
+    assert "note F1 ^" in out
+    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert "chunk" in err  # the progress bar
+    assert "chunk" not in out
+
+
+def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*small, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "results: " in err
+
+
+def test_the_installed_command(small: list[str]) -> None:
+    command = [str(Path(sys.executable).parent / "music-evals"), *small, "--json"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout)["tables"]["all"]["n_items"] == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--config", "musbi"], "did you mean musib"),
+        (["--split", "tset"], "did you mean test"),
+        (["--dataset", "jsb_choral"], "unknown dataset"),
+        (["--model", "anticipation_rn"], "did you mean anticipation_rnn"),
+        (["--baselines", "copy_pats"], "did you mean copy_past"),
+        (["--variant", "corrected_"], "did you mean corrected"),
+        (["--protocol", "0fficial"], "did you mean official"),
+        (["--predictions", "missing.jsonl"], "no such file"),
+        (["--pairs", "folder"], "one of --dataset and --pairs"),
+        (["--seeds", "0"], "n_seeds must be at least 1"),
+    ],
+)
+def test_wrong_names_and_options_are_usage_errors(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[str], message: str
+) -> None:
+    assert cli.main([*small, *change]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("music-evals: error: ")
+    assert message in err
+    assert "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_argparse_errors_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in ([], ["inpaint"], ["inpainting"], ["inpainting", "--out", "x", "--seeds", "many"]):
+        with pytest.raises(SystemExit) as caught:
+            cli.main(arguments)
+        assert caught.value.code == 2
+    assert "usage: music-evals" in capsys.readouterr().err
+
+
+def test_an_unwritable_folder_and_damaged_records(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("a file in place of the folder")
+    assert cli.main(small) == 1
+    assert "cannot write" in capsys.readouterr().err
+    (tmp_path / "out").unlink()
+    assert cli.main(small) == 0
+    records = tmp_path / "out" / "records.jsonl"
+    lines = records.read_bytes().splitlines(keepends=True)
+    records.write_bytes(b"".join([*lines[:7], b"what is this\n", *lines[8:]]))
+    assert cli.main(small) == 1
+    assert "line 8 is damaged" in capsys.readouterr().err
+    assert cli.main([*small, "--overwrite"]) == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device of Linux")
+def test_a_full_disk(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "records.jsonl").symlink_to("/dev/full")
+    assert cli.main(small) == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records.jsonl"]
+
+
+def test_failed_items_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("fine", "chords"):
+        write_midi(tmp_path / "pairs" / "reference" / f"{name}.mid")
+        write_midi(tmp_path / "pairs" / "prediction" / f"{name}.mid", chords=name == "chords")
+    arguments = ["inpainting", "--pairs", str(tmp_path / "pairs"), "--out", str(tmp_path / "out"), "--resamples", "20"]
+    assert cli.main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert "1 failed:" in err
+    assert "chords (prediction, seed 0): PolyphonyError" in err
+    assert "note: no train split to fit on" in err
+    assert "prediction" in out
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+def test_pairs_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    assert cli.main(["inpainting", "--pairs", str(tmp_path / "empty"), "--out", out]) == 2
+    assert "holds no pairs" in capsys.readouterr().err
+    write_midi(tmp_path / "odd" / "reference" / "a.mid")
+    (tmp_path / "odd" / "prediction").mkdir()
+    assert cli.main(["inpainting", "--pairs", str(tmp_path / "odd"), "--out", out]) == 2
+    assert "a (no prediction)" in capsys.readouterr().err
+
+
+def test_cards(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="models need the extra `models`")
+    from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
+
+    torch.manual_seed(0)
+    folder = tmp_path / "models" / "tiny_rnn"
+    AnticipationRNN(AnticipationRNNConfig(hidden_size=8, linear_size=8)).save_pretrained(folder)
+    (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Tiny\n")
+    monkeypatch.chdir(tmp_path)
+    arguments = [*small, "--model", "tiny_rnn", "--seeds", "1"]
+    assert cli.main(arguments) == 0
+    card = (tmp_path / "out" / "model_card.md").read_text()
+    assert "model-index" in card
+    assert "# Tiny" in card
+    assert "model-index" not in (folder / "README.md").read_text()  # the source is not touched
+    assert cli.main([*arguments, "--update-card"]) == 0
+    assert (folder / "README.md").read_text() == card
+    assert "model_card: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_examples(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([verb, "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    assert "example" in text
+    assert f"music-evals {verb} " in text
+
+
+def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    assert all(verb in text for verb in VERBS)
+    assert "Exit codes" in text
+
+
+def test_frame_as_csv_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_midi(tmp_path / "midi" / "tune.mid")
+    write_midi(tmp_path / "midi" / "chords.mid", chords=True)
+    folder = str(tmp_path / "midi")
+    assert cli.main(["frame", folder]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("filename,n_instruments,")
+    assert [line.partition(",")[0] for line in lines[1:]] == ["chords.mid", "tune.mid"]
+    assert cli.main(["frame", folder, "--filters", "unique,monophonic"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition(",")[0] for line in out.splitlines()[1:]] == ["tune.mid"]
+    assert "monophonic" in err
+    assert cli.main(["frame", folder, "--filters", "monophonic", "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert found["frame"]["filename"] == ["tune.mid"]
+    assert [step["n_removed"] for step in found["filters"]["steps"]] == [0, 1]
+
+
+def test_frame_lists_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_midi(tmp_path / "midi" / "tune.mid")
+    (tmp_path / "midi" / "broken.mid").write_bytes(b"MThd")
+    assert cli.main(["frame", str(tmp_path / "midi"), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["frame"]["filename"] == ["broken.mid", "tune.mid"]
+    assert "broken.mid: UnreadableFileError" in err
+    assert cli.main(["frame", str(tmp_path / "nowhere")]) == 2
+    assert cli.main(["frame", str(tmp_path / "midi"), "--filters", "monophonc"]) == 2
+    assert "did you mean monophonic" in capsys.readouterr().err
+
+
+def test_train_names_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch", reason="models need the extra `models`")
+    assert cli.main(["train", str(tmp_path / "train.yaml")]) == 2
+    assert "train.yaml" in capsys.readouterr().err
+
+
+def test_the_exit_code_of_an_interrupt(
+    small: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("music_evals.benchmark.inpainting.run_benchmark", interrupt)
+    assert cli.main(small) == 130
+    assert "go on" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_crash(small: list[str]) -> None:
+    command = f"{sys.executable} -m music_evals.cli {' '.join(small)} | head -c 1"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in run.stderr

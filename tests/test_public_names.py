@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import music_evals
+
+
+@pytest.mark.parametrize("name", music_evals.__all__)
+def test_a_public_name_resolves_and_is_documented(name: str) -> None:
+    if name == "train_from_file":
+        pytest.importorskip("torch", reason="models need the extra `models`")
+    value = getattr(music_evals, name)
+    assert name in dir(music_evals)
+    if name == "__version__":
+        return
+    assert f"`{name}`" in (music_evals.__doc__ or "") or name in {"ContextLayout", "MUSIB_LAYOUT"}
+    home = importlib.import_module(f"music_evals.{music_evals._MODULE_OF[name]}")
+    assert getattr(home, name) is value
+    assert name in home.__all__
+
+
+def test_all_is_what_is_offered() -> None:
+    assert set(music_evals.__all__) == {*music_evals._MODULE_OF, "__version__"}
+
+
+def test_other_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'evaluate_inpainted'"):
+        _ = music_evals.evaluate_inpainted
+
+
+def test_the_command_is_quick_to_help() -> None:
+    code = (
+        "import sys\n"
+        "from music_evals.cli import main\n"
+        "try:\n    main(['inpainting', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'torch', 'datasets', 'scipy', 'matplotlib'}))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "[]"
