@@ -346,6 +346,15 @@ def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Ge
     assert result["one_note_f1"] == result["two_note_f1"]
 
 
+def test_likelihoods_combine(in_root: Path, tmp_path: Path) -> None:
+    """Both kinds of module cannot be combined with each other: their inputs differ."""
+    import evaluate
+
+    works = {"one": load("inpainting_nll", tmp_path), "two": load("inpainting_nll", tmp_path)}
+    result = evaluate.combine(works, force_prefix=True).compute(predictions=[[-0.5, -1.5], [-1.0, -2.0]], n_resamples=0)
+    assert result["one_inpainting_nll"] == result["two_inpainting_nll"] == 1.25
+
+
 def workers(count: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
     code = (
         "import json, sys, evaluate, numpy as np\n"

@@ -8,7 +8,6 @@ from music_evals.datasets.bach_corpus import Chorale, Measure, chorale_paths, re
 from music_evals.datasets.jsb_chorales import (
     CONFIGS,
     build_config,
-    count_musib_measures,
     count_notated_measures,
     is_strict,
     musib_piece,
@@ -21,6 +20,7 @@ from music_evals.datasets.jsb_counts import corpus_counts, window_counts
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.windows import training_keys
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.symbolic.measures import count_musib_measures
 from music_evals.symbolic.notes import make_notes
 
 
@@ -64,32 +64,6 @@ def test_windows_of_the_fact_table_by_split():
     for split, expected in {"train": 2_504, "validation": 232, "test": 308}.items():
         songs = [fact for fact in musib_songs().values() if fact.split == split]
         assert window_counts(fact.n_measures for fact in songs)["windows"] == expected
-
-
-# The counting rule, by hand.
-
-
-@pytest.mark.parametrize(
-    ("onsets", "expected"),
-    [
-        ([], 0),
-        ([0], 1),
-        ([0, 480], 1),
-        ([0, 1920, 4000], 3),
-        ([0, 1920, 3840], 2),  # the last onset, on a bar line, falls back into the bar before
-        ([0, 5760, 6000], 2),  # bars in which nothing starts do not count
-        ([0, 1860, 3000], 2),  # 15.5 sixteenths, rounded up into bar 1, where 3000 is too
-        ([0, 1859, 3000], 2),
-        ([0, 1859, 1900], 1),  # rounded down; the last is 15.8 sixteenths and goes to 15
-    ],
-)
-def test_measures_are_those_in_which_a_note_starts(onsets, expected):
-    assert count_musib_measures(onsets, 480) == expected
-
-
-def test_the_counting_rule_does_not_depend_on_order_or_grid():
-    onsets = np.array([0, 6, 24, 30, 50, 72, 100])
-    assert count_musib_measures(onsets[::-1], 6) == count_musib_measures(onsets * 1680, 10_080) == 5
 
 
 # Pieces and rows.

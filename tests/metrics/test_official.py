@@ -70,3 +70,11 @@ def test_a_reference_without_onset_is_refused_where_their_code_fails() -> None:
     reference, estimate = read([case], "context")[:, 144:240], read([case], "middle")
     with pytest.raises(InvalidInputError, match="cannot score a reference without onset"):
         inpainting.position_score(reference, estimate, variant="official")
+
+
+@pytest.mark.parametrize("name", ["pitch_class", "groove"])
+def test_a_reference_without_onset_has_features_where_their_functions_give_0(name: str) -> None:
+    case = GOLDEN["errors"][0]
+    context = read([case], "context")
+    np.testing.assert_array_equal(FEATURES[name](context, context[:, 144:240]), [0])
+    assert np.isfinite(getattr(divergence, f"{name}_divergence")(context, read([case], "middle"), variant="official"))

@@ -7,9 +7,7 @@ from music_evals.annotations import HOLD, REST, ContextLayout, Score, TimeSignat
 from music_evals.errors import ContextLengthError, InvalidInputError, PolyphonyError, UnknownNameError
 from music_evals.symbolic.contexts import (
     context_starts,
-    context_tokens,
     cut_context,
-    middle_tokens,
     pick_voice,
     quantize_voice,
     tokens_from_score,
@@ -41,8 +39,6 @@ def test_the_only_voice_with_notes_needs_no_choice():
 def test_length_is_cut_and_padded():
     assert tokens_from_score(TWO_VOICES, 7, voice=0).tolist() == [72, *[HOLD] * 5, 74]
     assert tokens_from_score(TWO_VOICES, 14, voice=0).tolist() == [72, *[HOLD] * 5, 74, *[HOLD] * 5, REST, REST]
-    assert context_tokens(TWO_VOICES, voice=0).shape == (384,)
-    assert middle_tokens(TWO_VOICES, voice=0).shape == (96,)
 
 
 class TestOverlaps:
@@ -172,4 +168,4 @@ def test_other_layouts():
     assert context.shape == (48,)
     assert context[:8].tolist() == [4, HOLD, HOLD, HOLD, 5, HOLD, HOLD, HOLD]
     with pytest.raises(InvalidInputError, match="multiple of 4"):
-        context_tokens(scale(16), layout=ContextLayout(steps_per_measure=18))
+        cut_context(scale(16), 0, layout=ContextLayout(steps_per_measure=18))

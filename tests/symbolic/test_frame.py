@@ -1,5 +1,6 @@
 import csv
 import hashlib
+import io
 import json
 import math
 
@@ -9,7 +10,15 @@ import pytest
 from music_evals.annotations import Score, Tempo, TimeSignature
 from music_evals.errors import NoDataError, OutputError, UnknownNameError
 from music_evals.symbolic.contexts import tokens_from_score
-from music_evals.symbolic.frame import FileFacts, count_measures, file_facts, frame_to_columns, frame_to_csv, midi_frame
+from music_evals.symbolic.frame import (
+    FileFacts,
+    count_measures,
+    file_facts,
+    frame_to_columns,
+    frame_to_csv,
+    midi_frame,
+    write_frame_csv,
+)
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -136,5 +145,9 @@ def test_csv(folder, tmp_path):
     assert json.loads(rows[1]["instrument_names"]) == ['Größe, "quoted"']
     assert json.loads(rows[1]["is_monophony"]) == [True]
     assert rows[0]["error"] == frame[0].error
+    stream = io.StringIO()
+    write_frame_csv(frame, stream)
+    assert stream.getvalue().encode() == path.read_bytes()
+    assert b"\r" not in path.read_bytes()
     with pytest.raises(OutputError):
         frame_to_csv(frame, tmp_path / "none" / "frame.csv")

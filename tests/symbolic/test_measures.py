@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError
-from music_evals.symbolic.measures import drop_repeated_signatures, meter_map, slice_measures
+from music_evals.symbolic.measures import count_musib_measures, drop_repeated_signatures, meter_map, slice_measures
 from music_evals.symbolic.notes import make_notes
 
 
@@ -130,3 +130,38 @@ def test_slicing_bars():
     assert whole.to_dict() == score.to_dict()
     with pytest.raises(InvalidInputError, match=r"the score has 0\.\.3"):
         slice_measures(score, 3, 2)
+
+
+# MUSIB's counting rule.
+
+
+@pytest.mark.parametrize(
+    ("onsets", "expected"),
+    [
+        ([], 0),
+        ([0], 1),
+        ([0, 480], 1),
+        ([0, 1920, 4000], 3),
+        ([0, 1920, 3840], 2),  # the last onset, on a bar line, falls back into the bar before
+        ([0, 5760, 6000], 2),  # bars in which nothing starts do not count
+        ([0, 1861, 5000, 5010], 3),  # rounded up into bar 1; the last two are in bar 2
+        ([0, 1860, 5000, 5010], 2),  # 15.5 sixteenths go down, as the first of two grid points equally near
+        ([0, 1859, 1900], 1),  # rounded down; the last is 15.8 sixteenths and goes to 15
+        ([0, 1900, 1910], 1),  # and so is the one before it: there is no 16 on the grid
+        ([79, 5192, 6091, 6715, 7119, 9168, 17252, 17263], 5),
+    ],
+)
+def test_musib_counts_measures_in_which_a_note_starts(onsets, expected):
+    assert count_musib_measures(onsets, 480) == expected
+
+
+def test_musibs_count_does_not_depend_on_order_or_grid():
+    onsets = np.array([0, 6, 24, 30, 50, 72, 100])
+    assert count_musib_measures(onsets[::-1], 6) == count_musib_measures(onsets * 1680, 10_080) == 5
+
+
+@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=20), st.integers(1, 21))
+def test_musib_counts_on_a_grid_that_stops_before_the_last_onset(onsets, ticks_per_sixteenth):
+    grid = np.arange(0, max(*onsets, 1), ticks_per_sixteenth)
+    nearest = [int(np.argmin(abs(grid - onset))) for onset in onsets]
+    assert count_musib_measures(onsets, 4 * ticks_per_sixteenth) == len({index // 16 for index in nearest})

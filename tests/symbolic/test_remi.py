@@ -82,6 +82,35 @@ def test_what_is_lost():
     assert (again.time_signatures, again.voices, again.ticks_per_quarter) == ((), ("",), 8)
 
 
+def test_lengths_go_to_the_nearest_bin_wherever_a_note_starts():
+    # MUSIB's grid has 6 steps a quarter, a bin is an eighth of one: no length lies halfway between two bins
+    bins = np.arange(1, 65) / 8
+    for onset in range(24):
+        for length in range(1, 48):
+            ids = encode(Score(make_notes([onset], [length], [60]), 6))
+            assert ids[0, 4] == np.argmin(abs(bins - length / 6))
+
+
+def test_notes_that_come_to_start_together_share_a_tempo():
+    # 100 and 130 ticks are both nearest to the first sixteenth, to which the change at 120 belongs as well
+    notes = make_notes([0, 100, 130], [10, 10, 10], [60, 62, 64])
+    for change in (105, 120, 130):
+        again = decode(encode(Score(notes, 480, tempos=(Tempo(0, 60.0), Tempo(change, 120.0)))))
+        assert again.tempos == (Tempo(0, 60.0), Tempo(2, 120.0))
+
+
+@given(
+    st.lists(st.integers(0, 7600), min_size=1, max_size=12, unique=True),
+    st.lists(st.integers(0, 7600), max_size=4, unique=True).map(sorted),
+    st.sampled_from([96, 480, 10_080]),
+)
+def test_what_was_encoded_can_be_decoded(onsets, changes, tpq):
+    onsets = np.array(onsets) * tpq // 480
+    tempos = tuple(Tempo(tick * tpq // 480, 60.0 + 8 * index) for index, tick in enumerate(changes))
+    ids = encode(Score(make_notes(onsets, np.full(len(onsets), tpq), np.full(len(onsets), 60)), tpq, tempos=tempos))
+    assert np.array_equal(encode(decode(ids)), ids)
+
+
 def test_an_onset_may_round_into_the_next_bar_but_not_out_of_the_last():
     last_tick = 16 * 1920 - 1
     assert encode(Score(make_notes([1919], [10], [60]), 480))[0, 1:3].tolist() == [1, 0]

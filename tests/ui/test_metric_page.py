@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidTokensError,
     NoDataError,
+    ParserCrashError,
     PolyphonyError,
     UnknownNameError,
     UnreadableFileError,
@@ -102,6 +104,22 @@ def test_files_that_cannot_be_judged(note_f1: metric_page.PageMetric, tmp_path: 
     chord.write_bytes(write_midi(Score(make_notes([0, 0], [480, 480], [60, 64]), 480)))
     with pytest.raises(PolyphonyError):
         metric_page.judge_files(note_f1, reference, str(chord), "corrected")
+
+
+def test_an_upload_has_little_time(
+    note_f1: metric_page.PageMetric, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert metric_page.TIMEOUT_SEC <= 15
+    monkeypatch.setattr(metric_page, "TIMEOUT_SEC", 1e-6)
+    files = [midi_file(tmp_path / name, 16) for name in ("reference.mid", "prediction.mid")]
+    with pytest.raises(ParserCrashError):
+        metric_page.judge_files(note_f1, *files, "corrected")
+
+
+def test_a_message_shows_what_was_typed_and_does_not_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gradio", SimpleNamespace(Error=RuntimeError))
+    with pytest.raises(RuntimeError, match=r"got '&lt;b&gt;&amp;amp;'$"):
+        metric_page._answer(lambda text: str(metric_page.parse_tokens(text)), "<b>&amp;")
 
 
 def test_an_undefined_score_is_said_to_be_one() -> None:

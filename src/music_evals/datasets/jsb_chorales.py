@@ -24,14 +24,11 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.datasets.bach_corpus import VOICES, Chorale
 from music_evals.datasets.windows import cut_windows, middle_keys, training_keys, voice_tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.symbolic.notes import rescale_tick
+from music_evals.symbolic.measures import count_musib_measures
 from music_evals.symbolic.noteseq import decode
 
 __all__ = [
@@ -39,7 +36,6 @@ __all__ = [
     "SPLITS",
     "SongFact",
     "build_config",
-    "count_musib_measures",
     "count_notated_measures",
     "features",
     "is_strict",
@@ -88,33 +84,6 @@ def features() -> Any:
             "seen_in_train": Value("bool"),
         }
     )
-
-
-def count_musib_measures(onset_tick: npt.ArrayLike, ticks_per_quarter: int) -> int:
-    """Count the measures of a voice as MUSIB's table does.
-
-    Measures are four quarters from time 0, and only those in which a note starts are counted. Onsets are rounded to
-    sixteenths; the last one is put on the sixteenth before it, because the authors' grid stops short of it.
-
-    Parameters
-    ----------
-    onset_tick
-        Onsets of the first voice, shape (n,), in ticks.
-    ticks_per_quarter
-        Their grid.
-
-    Returns
-    -------
-    int
-        Number of measures, 0 for a voice without notes.
-
-    """
-    onsets = np.sort(np.asarray(onset_tick, dtype=np.int64))
-    if onsets.size == 0:
-        return 0
-    sixteenths = rescale_tick(onsets, ticks_per_quarter, 4)
-    sixteenths[onsets == onsets[-1]] = (4 * onsets[-1] - 1) // ticks_per_quarter
-    return len(np.unique(sixteenths // 16))
 
 
 def count_notated_measures(chorale: Chorale) -> int:

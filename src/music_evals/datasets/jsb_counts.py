@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.datasets.bach_corpus import VOICES, Chorale, chorale_paths, encoder_credit
-from music_evals.datasets.jsb_chorales import count_musib_measures, is_strict, musib_songs, pieces_of
+from music_evals.datasets.jsb_chorales import is_strict, musib_songs, pieces_of
+from music_evals.symbolic.measures import count_musib_measures
 
 __all__ = ["corpus_counts", "credited", "musib_selection", "window_counts"]
 

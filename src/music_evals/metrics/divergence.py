@@ -28,6 +28,10 @@ histogram           100 bins on [0, 1], 1 in   the same, larger        99 bins o
 groove arithmetic   exact                      exact                   single precision
 ==================  =========================  ======================  ====================================
 
+The official evaluation never comes to a divergence for a true middle without onset, unless the estimate has none
+either: it stops in the note metrics, with an IndexError. ``official`` gives what its functions of the features give
+when they are called by themselves.
+
 References
 ----------
 M. Araneda-Hernandez, F. Bravo-Marquez, D. Parra, R. F. Cádiz: "MUSIB: musical score inpainting benchmark", EURASIP
@@ -80,6 +84,7 @@ __all__ = [
     "interval_divergence",
     "interval_pairs",
     "jensen_shannon",
+    "masses",
     "n_bins",
     "normalised_jensen_shannon",
     "pitch_class_divergence",
@@ -298,11 +303,10 @@ def _divergence(name: str, contexts: npt.ArrayLike, estimate: npt.ArrayLike, var
         true = whole[:, MUSIB_LAYOUT.middle]
         return np.stack([_one_feature(name, whole, middle, variant=variant) for middle in (true, middles)])
 
-    masses = [
-        _masses(histogram_bins(values, variant=variant), n_bins(variant))
-        for values in by_chunks(kernel, whole, middles)
+    sides = [
+        masses(histogram_bins(values, variant=variant), n_bins(variant)) for values in by_chunks(kernel, whole, middles)
     ]
-    return float(jensen_shannon(*masses, base=base or "nats"))
+    return float(jensen_shannon(*sides, base=base or "nats"))
 
 
 def n_bins(variant: str) -> int:
@@ -343,10 +347,13 @@ def histogram_bins(values: npt.ArrayLike, *, variant: str = "corrected") -> IntA
     return np.minimum(np.searchsorted(_EDGES - _ROUNDING, array, side="right") - 1, last - 1)
 
 
-def _masses(bins: IntArray, size: int) -> FloatArray:
-    """Return the share of items in each bin; discarded items count in the denominator."""
-    masses: FloatArray = np.bincount(bins[bins >= 0], minlength=size) / len(bins)
-    return masses
+def masses(bins: IntArray, size: int) -> FloatArray:
+    """Return the share of items in each of `size` bins, shape (size,), from `histogram_bins` of shape (n,).
+
+    Discarded items (-1) count in the denominator, so the shares may sum to less than 1. Of no items they are 0.
+    """
+    shares: FloatArray = np.bincount(bins[bins >= 0], minlength=size) / max(len(bins), 1)
+    return shares
 
 
 def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike, *, base: str = "nats") -> FloatArray:
@@ -383,9 +390,9 @@ def jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike, *, base: str = "nats") ->
     first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     both = first + second
     terms = np.zeros(np.broadcast_shapes(first.shape, second.shape))
-    for masses in (first, second):
-        ratio = np.divide(2 * masses, both, out=np.ones(terms.shape), where=(masses > 0) & (both > 0))
-        terms += masses * np.log(ratio)
+    for side in (first, second):
+        ratio = np.divide(2 * side, both, out=np.ones(terms.shape), where=(side > 0) & (both > 0))
+        terms += side * np.log(ratio)
     divergence: FloatArray = np.maximum(terms.sum(axis=-1), 0) / 2 / _LOGARITHMS[base]
     return divergence
 

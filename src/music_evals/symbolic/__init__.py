@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from music_evals.symbolic.contexts import (
         context_starts,
-        context_tokens,
         cut_context,
-        middle_tokens,
         tokens_from_score,
         window_starts,
     )
@@ -38,7 +36,6 @@ _HOME = {
     "apply_filters": "filters",
     "check_monophonic": "notes",
     "context_starts": "contexts",
-    "context_tokens": "contexts",
     "cut_context": "contexts",
     "frame_to_csv": "frame",
     "from_music21": "notation",
@@ -46,7 +43,6 @@ _HOME = {
     "make_filter": "filters",
     "make_notes": "notes",
     "meter_map": "measures",
-    "middle_tokens": "contexts",
     "midi_frame": "frame",
     "quantize": "notes",
     "quantize_performance": "time_grid",
@@ -70,7 +66,6 @@ __all__ = [
     "apply_filters",
     "check_monophonic",
     "context_starts",
-    "context_tokens",
     "cut_context",
     "frame_to_csv",
     "from_music21",
@@ -78,7 +73,6 @@ __all__ = [
     "make_filter",
     "make_notes",
     "meter_map",
-    "middle_tokens",
     "midi_frame",
     "quantize",
     "quantize_performance",

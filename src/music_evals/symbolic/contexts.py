@@ -25,9 +25,7 @@ from music_evals.symbolic.noteseq import encode
 
 __all__ = [
     "context_starts",
-    "context_tokens",
     "cut_context",
-    "middle_tokens",
     "pick_voice",
     "quantize_voice",
     "tokens_from_score",
@@ -161,31 +159,6 @@ def tokens_from_score(
     if n_steps is None:
         n_steps = int((notes["onset_tick"] + notes["duration_tick"]).max(initial=0))
     return encode(notes, n_steps)
-
-
-def context_tokens(score: Score, *, voice: int | str | None = None, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Encode a file that holds one context: the first `layout.n_steps` steps of one voice.
-
-    Returns
-    -------
-    Tokens
-        Shape (`layout.n_steps`,), uint8; 384 steps for MUSIB's 6 + 4 + 6 measures of 4/4. A shorter piece ends in
-        rests.
-
-    """
-    return tokens_from_score(score, layout.n_steps, voice=voice, steps_per_quarter=_steps_per_quarter(layout))
-
-
-def middle_tokens(score: Score, *, voice: int | str | None = None, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Encode a file that holds only a middle: the first `layout.middle_steps` steps of one voice.
-
-    Returns
-    -------
-    Tokens
-        Shape (`layout.middle_steps`,), uint8; 96 steps for MUSIB's four measures of 4/4.
-
-    """
-    return tokens_from_score(score, layout.middle_steps, voice=voice, steps_per_quarter=_steps_per_quarter(layout))
 
 
 def window_starts(n_measures: int, layout: ContextLayout = MUSIB_LAYOUT, *, stride: int = 1) -> range:

@@ -15,15 +15,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
 import numpy as np
 
 from music_evals.annotations import NoteArray, Score
 from music_evals.errors import MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.symbolic.isolation import read_many
-from music_evals.symbolic.measures import meter_map
-from music_evals.symbolic.notes import rescale_tick
+from music_evals.symbolic.measures import count_musib_measures, meter_map
 from music_evals.symbolic.output import write_atomically
 from music_evals.symbolic.time_grid import seconds_from_ticks
 
@@ -36,12 +35,12 @@ __all__ = [
     "frame_to_csv",
     "midi_files",
     "midi_frame",
+    "write_frame_csv",
 ]
 
 Counting = Literal["notated", "onset", "published"]
 COUNTINGS: tuple[Counting, ...] = ("notated", "onset", "published")
 
-SIXTEENTHS_PER_BAR = 16
 OVERLAP_QUARTERS = 1 / 6  # one step of MUSIB's grid; what is shorter vanishes in symbolic.contexts.quantize_voice
 SUFFIXES = frozenset({".mid", ".midi"})
 
@@ -216,8 +215,8 @@ def count_measures(score: Score, counting: Counting = "notated") -> int:
     counting
         - ``"notated"``: bars of the meter map up to the end of the last note, a pickup counted as one.
         - ``"onset"``: measures of four quarters from tick 0 in which an onset of the first instrument lies.
-        - ``"published"``: the same on a grid of sixteenths that stops short of the last onset, which is so pulled back
-          to the sixteenth before it. This rule gives the published counts of MUSIB's JSB Chorales.
+        - ``"published"``: the same on a grid of sixteenths that stops short of the last onset; see
+          `symbolic.measures.count_musib_measures`. This rule gives the published counts of MUSIB's JSB Chorales.
 
     """
     if counting == "notated":
@@ -226,12 +225,9 @@ def count_measures(score: Score, counting: Counting = "notated") -> int:
         return 0
     voices = score.notes["voice"]
     onsets = score.notes["onset_tick"][voices == voices.min()]
-    measures = onsets // (4 * score.ticks_per_quarter)
     if counting == "published":
-        sixteenths = rescale_tick(onsets, score.ticks_per_quarter, SIXTEENTHS_PER_BAR // 4)
-        before_last = max((int(onsets[-1]) * SIXTEENTHS_PER_BAR // 4 - 1) // score.ticks_per_quarter, 0)
-        measures = np.minimum(sixteenths, before_last) // SIXTEENTHS_PER_BAR
-    return len(np.unique(measures))
+        return count_musib_measures(onsets, score.ticks_per_quarter)
+    return len(np.unique(onsets // (4 * score.ticks_per_quarter)))
 
 
 def frame_to_columns(frame: Sequence[FileFacts]) -> dict[str, list[Any]]:
@@ -249,12 +245,17 @@ def frame_to_csv(frame: Iterable[FileFacts], path: str | os.PathLike[str]) -> Pa
 
     """
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
+    write_frame_csv(frame, text)
+    return write_atomically(path, text.getvalue().encode())
+
+
+def write_frame_csv(frame: Iterable[FileFacts], stream: TextIO) -> None:
+    """Write the frame as CSV to an open text stream. Tuples are written as JSON lists, lines end in a line feed."""
+    writer = csv.writer(stream, lineterminator="\n")
     names = [field.name for field in dataclasses.fields(FileFacts)]
     writer.writerow(names)
     for row in frame:
         writer.writerow(_cell(getattr(row, name)) for name in names)
-    return write_atomically(path, text.getvalue().encode())
 
 
 def _cell(value: Any) -> Any:

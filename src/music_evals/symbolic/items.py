@@ -38,8 +38,9 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
     item
         A path, MIDI bytes, notes, tokens, or a dict of past, middle and future.
     whole
-        True: the item is a context of 384 steps. False: it is a middle of 96 steps or a whole context; notes and files
-        that end within 96 steps are a middle.
+        True: the item is a context of 384 steps. False: it is a middle of 96 steps or a whole context.
+        Notes and files end with their last note, and are filled up with rests: those that end within 96 steps are a
+        middle, those that reach into the future are a context. What ends in between is neither.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
     UnsupportedTypeError
         An item of any other type.
     ContextLengthError
-        Too short or too long.
+        Tokens of another number, or notes that end where neither a middle nor a context does.
 
     """
     lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
@@ -125,9 +126,15 @@ def _check_length(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
 
 
 def _fill(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
-    """Pad with rest to the shortest of the lengths that holds the tokens."""
-    fitting = [n for n in lengths if len(tokens) <= n]
-    if not fitting:
-        msg = f"expected notes that end within {max(lengths)} steps, got {len(tokens)}; cut the context out first"
-        raise ContextLengthError(msg)
-    return np.pad(tokens, (0, min(fitting) - len(tokens)), constant_values=REST)
+    """Pad notes with rest to the length that they were made for; where they end tells which."""
+    # a context that ends before its future begins is more likely a file of something else
+    ranges = [(MUSIB_LAYOUT.middle.stop + 1 if n == MUSIB_LAYOUT.n_steps else 0, n) for n in lengths]
+    for shortest, length in ranges:
+        if shortest <= len(tokens) <= length:
+            return np.pad(tokens, (0, length - len(tokens)), constant_values=REST)
+    wanted = " or ".join(f"within steps {shortest}..{length}" for shortest, length in ranges)
+    msg = (
+        f"expected notes that end {wanted}, got an end at step {len(tokens)}; cut the notes to size, or give NoteSeq "
+        "tokens where a context ends in rests"
+    )
+    raise ContextLengthError(msg)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError
 
-__all__ = ["MeterMap", "drop_repeated_signatures", "meter_map", "slice_measures"]
+__all__ = ["MeterMap", "count_musib_measures", "drop_repeated_signatures", "meter_map", "slice_measures"]
 
 Change = TypeVar("Change", TimeSignature, Tempo, KeySignature)
 
@@ -152,6 +152,34 @@ def meter_map(score: Score, *, default: TimeSignature = FOUR_FOUR) -> MeterMap:
         if len(lines) > 1:
             end = lines[-1] if stop is None else min(lines[-1], stop)
     return MeterMap(np.array([*starts, end], dtype=np.int64), tuple(signatures), score.ticks_per_quarter)
+
+
+def count_musib_measures(onset_tick: npt.ArrayLike, ticks_per_quarter: int) -> int:
+    """Count the measures of a voice as MUSIB's table does.
+
+    Measures are four quarters from time 0, and only those in which a note starts are counted. Onsets are rounded to
+    sixteenths, halves down, on the authors' grid: it stops short of the last onset, so every onset after its end is
+    pulled back to it.
+
+    Parameters
+    ----------
+    onset_tick
+        Onsets of the first voice, shape (n,), in ticks, in any order.
+    ticks_per_quarter
+        Their grid.
+
+    Returns
+    -------
+    int
+        Number of measures, 0 for a voice without notes.
+
+    """
+    onsets = np.asarray(onset_tick, dtype=np.int64)
+    if onsets.size == 0:
+        return 0
+    sixteenths = -((ticks_per_quarter - 8 * onsets) // (2 * ticks_per_quarter))
+    end_of_grid = max((4 * int(onsets.max()) - 1) // ticks_per_quarter, 0)
+    return len(np.unique(np.minimum(sixteenths, end_of_grid) // 16))
 
 
 def _bar_lines(signature: TimeSignature, ticks_per_quarter: int, reach: int) -> list[int]:

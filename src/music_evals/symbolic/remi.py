@@ -4,10 +4,10 @@ The columns are Tempo, Bar, Position, Pitch, Duration and Velocity; each has ids
 BOS, EOS and PAD. A bar is four quarters from tick 0, whatever the signatures say; a position is a sixteenth, a duration
 a thirty-second.
 
-What the encoding loses: voices, signatures, tempo changes between notes; onsets finer than a sixteenth and lengths
-finer than a thirty-second (both rounded half up), the part of a length beyond two bars; velocity within a bin of 4,
-tempo within a bin of 4 and outside 28..211. The scheme cannot say pitches outside 22..107 or more than 16 bars: these
-raise.
+What the encoding loses: voices, signatures, tempo changes between notes; onsets and tempo changes finer than a
+sixteenth and lengths finer than a thirty-second (each rounded half up by itself), the part of a length beyond two bars;
+velocity within a bin of 4, tempo within a bin of 4 and outside 28..211. The scheme cannot say pitches outside 22..107
+or more than 16 bars: these raise.
 
 Deviations from MUSIB's code, which gets them wrong: the grid is that of the score (theirs takes 480 ticks a quarter for
 granted), bars without onsets keep their place, the last onset is not pulled back, durations are thirty-seconds on the
@@ -88,15 +88,14 @@ def encode(score: Score) -> Ids:
     """
     notes = score.notes
     positions = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
-    starts = rescale_tick(notes["onset_tick"], score.ticks_per_quarter, TICKS_PER_QUARTER)
-    ends = rescale_tick(notes["onset_tick"] + notes["duration_tick"], score.ticks_per_quarter, TICKS_PER_QUARTER)
+    lengths = rescale_tick(notes["duration_tick"], score.ticks_per_quarter, TICKS_PER_QUARTER)
     columns = np.stack(
         [
-            _tempo_ids(score),
+            _tempo_ids(score, positions),
             positions // POSITIONS_PER_BAR,
             positions % POSITIONS_PER_BAR,
             notes["pitch"].astype(np.int64) - LOWEST_PITCH,
-            np.clip(ends - starts, 1, N_VALUES[DURATION]) - 1,
+            np.clip(lengths, 1, N_VALUES[DURATION]) - 1,
             notes["velocity"].astype(np.int64) // VELOCITY_BIN,
         ],
         axis=1,
@@ -189,10 +188,11 @@ def relative_bars(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.asarray(np.minimum(np.diff(bars, prepend=bars[:1]), 1), dtype=np.int64)
 
 
-def _tempo_ids(score: Score) -> npt.NDArray[np.int64]:
-    ticks = np.array([-1, *(tempo.tick for tempo in score.tempos)])
+def _tempo_ids(score: Score, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Tempo of each position; changes are rounded like onsets, so that notes which come to start together share one."""
+    changes = rescale_tick([tempo.tick for tempo in score.tempos], score.ticks_per_quarter, POSITIONS_PER_BAR // 4)
     bpm = np.array([DEFAULT_BPM, *(tempo.bpm for tempo in score.tempos)])
-    in_force = bpm[np.searchsorted(ticks, score.notes["onset_tick"], side="right") - 1]
+    in_force = bpm[np.searchsorted(changes, positions, side="right")]
     ids = (np.floor(np.round(in_force, 6)) - LOWEST_BPM) // BPM_BIN  # 91.9999999 is 92 that went through a MIDI file
     return np.asarray(np.clip(ids, 0, N_VALUES[TEMPO] - 1), dtype=np.int64)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import html
 import math
 import os
 import re
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 MAX_UPLOAD_BYTES = 2**20  # sixteen measures of one voice take a few hundred bytes of MIDI, and 20 kB of MusicXML
+TIMEOUT_SEC = 15.0  # for each upload: all visitors wait in one queue
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
 FILE_TYPES = [".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc"]
@@ -195,7 +197,7 @@ def judge_files(metric: PageMetric, reference: str | None, prediction: str | Non
         if Path(path).stat().st_size > MAX_UPLOAD_BYTES:
             msg = f"{Path(path).name}: more than {MAX_UPLOAD_BYTES} bytes; upload one context of 16 measures"
             raise FileTooLargeError(msg)
-    scores = [score for _, score in read_many([reference, prediction], reader=read_score)]
+    scores = [score for _, score in read_many([reference, prediction], reader=read_score, timeout_sec=TIMEOUT_SEC)]
     for score in scores:
         if isinstance(score, MusicEvalsError):
             raise score
@@ -340,13 +342,16 @@ def _add_button(name: str, judge: Callable[..., str], inputs: list[Any]) -> None
 
 
 def _answer(judge: Callable[..., str], *inputs: Any) -> str:
-    """Call a judge; an error that the library names is shown as it is, any other is a bug and stays one."""
+    """Call a judge; an error that the library names is shown as it is, any other is a bug and stays one.
+
+    Gradio renders messages as HTML, and ours quote typed text and file names.
+    """
     import gradio as gr
 
     try:
         return judge(*inputs)
     except MusicEvalsError as error:
-        raise gr.Error(str(error)) from error
+        raise gr.Error(html.escape(str(error), quote=False)) from error
 
 
 def _judge(metric: PageMetric, **inputs: Any) -> str:
