@@ -7,17 +7,17 @@ results could not be written, or records are damaged; 2 the command or its input
 from __future__ import annotations
 
 import argparse
-import csv
+import contextlib
 import dataclasses
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from music_evals import __version__
-from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError, ParserCrashError
+from music_evals.errors import CorruptRecordsError, InvalidInputError, MusicEvalsError, OutputError, ParserCrashError
 
 if TYPE_CHECKING:
     from music_evals.benchmark.inpainting import Outcome
@@ -64,8 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("music-evals: interrupted; give the same command again to go on")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # the reader of our output went away; what is left in the buffer must not raise again at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_stdout()  # the reader of our output went away
         return EXIT_FAILURES
 
 
@@ -106,10 +105,19 @@ def _add_inpainting(verbs: Any) -> None:
     what.add_argument(
         "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
     )
-    what.add_argument("--limit", type=int, metavar="N", help="judge the first N items only")
+    what.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help="judge the first N items only; best baselines are still chosen on all of validation",
+    )
     who = verb.add_argument_group("who is judged")
     who.add_argument(
-        "--model", action="append", default=[], dest="models", help="name, folder or Hub id; may be given again"
+        "--model",
+        action="append",
+        default=[],
+        dest="models",
+        help="name, folder or Hub id[@revision]; may be given again",
     )
     who.add_argument("--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}')
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
@@ -160,7 +168,12 @@ def _add_frame(verbs: Any) -> None:
         ),
     )
     verb.add_argument("folder", help="searched with its sub-folders for .mid and .midi files")
-    verb.add_argument("--filters", default="", help="names with commas, or the name of a recipe such as musib_folk")
+    verb.add_argument(
+        "--filters",
+        default="",
+        help="names of filters and of recipes such as musib_folk, with commas; only_4_4 also removes files that state "
+        "no time signature",
+    )
     verb.add_argument("--counting", default="notated", help="how measures are counted: notated, onset or published")
     verb.add_argument("--json", action="store_true", help="print frame and filters as JSON")
 
@@ -172,30 +185,49 @@ def _inpainting(options: argparse.Namespace) -> int:
     from music_evals.benchmark.inpainting import Settings, run_benchmark
     from music_evals.benchmark.results import text_report
 
+    _check_card(options)
     names = {field.name for field in dataclasses.fields(Settings)}
     settings = Settings(**{key: value for key, value in vars(options).items() if key in names})
     _quieten()
     with _Bar() as bar:
         outcome = run_benchmark(settings, progress=bar)
-    files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=options.update_card)}
+    failures = outcome.results["failures"]
+    update = options.update_card and not failures
+    files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
     for note in outcome.notes:
         _say(f"note: {note}")
     where = [f"{kind}: {path}" for kind, path in files.items()]
     if options.json:
-        print(files["results"].read_text(encoding="utf-8"), end="")
+        with _to_stdout():
+            print(files["results"].read_text(encoding="utf-8"), end="")
         _say("\n".join(where))
     else:
-        print("\n".join([text_report(outcome.results), "", *where]))
-    failures = outcome.results["failures"]
-    return _list_failures(
-        [(f"{row['item']} ({row['system'] or 'input'}, seed {row['seed']})", row["error"]) for row in failures]
-    )
+        with _to_stdout():
+            print("\n".join([text_report(outcome.results), "", *where]))
+    code = _list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
+    if failures and options.update_card:
+        msg = f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
+        raise OutputError(msg)
+    return code
+
+
+def _check_card(options: argparse.Namespace) -> None:
+    """Keep scores of a part of the test set off the card."""
+    if options.update_card and options.limit is not None:
+        raise InvalidInputError("--update-card shows scores of the whole split; leave out --limit or --update-card")
+
+
+def _failed(row: Mapping[str, Any]) -> str:
+    """Name what failed: an item that could not be read has neither system nor seed."""
+    who = "input" if row["system"] is None else f"{row['system']}, seed {row['seed']}"
+    metric = "" if row["metric"] is None else f", {row['metric']}"
+    return f"{row['item']} ({who}{metric})"
 
 
 def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path]:
     """Write a card for each model that was judged, and into its own folder where that is asked for."""
-    from music_evals.benchmark.records import write_whole
     from music_evals.hub.cards import fill_card
+    from music_evals.symbolic.output import write_atomically
 
     files = {}
     systems = outcome.results["systems"]
@@ -205,9 +237,9 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
         card = fill_card(outcome.results, name, readme.read_text(encoding="utf-8") if readme.is_file() else None)
         label = "model_card" if len(models) == 1 else f"model_card_{_file_name(name)}"
         files[label] = out / f"{label}.md"
-        write_whole(files[label], card)
+        write_atomically(files[label], card.encode())
         if update and readme.parent.is_dir():
-            write_whole(readme, card)
+            write_atomically(readme, card.encode())
             files[f"card of {name}"] = readme
     return files
 
@@ -227,35 +259,33 @@ def _train(options: argparse.Namespace) -> int:
     _quieten()
     result = train_from_file(options.recipe, resume=not options.restart, device=options.device, progress=True)
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
-    print(json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items()))
+    text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())
+    with _to_stdout():
+        print(text)
     return 0
 
 
 def _frame(options: argparse.Namespace) -> int:
-    from music_evals.symbolic.filters import RECIPES, apply_filters, make_filter
-    from music_evals.symbolic.frame import frame_to_columns, midi_frame
+    from music_evals.symbolic.filters import apply_filters, make_filters
+    from music_evals.symbolic.frame import frame_to_columns, midi_frame, write_frame_csv
 
-    names = RECIPES.get(options.filters) or [name.strip() for name in options.filters.split(",") if name.strip()]
-    filters = [make_filter(name) for name in names]
-    with _Bar() as bar:
+    filters = make_filters(options.filters)
+    with _Bar("file") as bar:
         frame = midi_frame(
             options.folder, counting=options.counting, progress=lambda done, total: bar(done, total, "files")
         )
     report = apply_filters(frame, filters)
     shown = list(report.kept) if filters else frame
-    columns = frame_to_columns(shown)
     if options.json:
-        print(json.dumps({"frame": _finite(columns), "filters": report.to_dict()}, allow_nan=False))
+        content = {"frame": _finite(frame_to_columns(shown)), "filters": report.to_dict()}
+        with _to_stdout():
+            print(json.dumps(content, allow_nan=False))
     else:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(
-            [json.dumps(cell) if isinstance(cell, tuple) else cell for cell in row]
-            for row in zip(*columns.values(), strict=True)
-        )
+        with _to_stdout():
+            write_frame_csv(shown, sys.stdout)
         if filters:
             _say(report.table())
-    return _list_failures([(row.filename, row.error) for row in frame if row.error])
+    return _list_failures([(row.filename, row.error) for row in frame if row.error], "see the column error")
 
 
 def _finite(value: Any) -> Any:
@@ -267,16 +297,35 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value  # noqa: PLR0124 (NaN is not itself)
 
 
-def _list_failures(failures: Sequence[tuple[str, str]]) -> int:
-    """List what failed on stderr and return the exit code."""
+def _list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:
+    """List what failed on stderr, say where the rest is found, and return the exit code."""
     if not failures:
         return 0
     _say(f"music-evals: {len(failures)} failed:")
     for name, reason in failures[:SHOWN_FAILURES]:
         _say(f"  {name}: {reason}")
     if len(failures) > SHOWN_FAILURES:
-        _say(f"  and {len(failures) - SHOWN_FAILURES} more, see the records")
+        _say(f"  and {len(failures) - SHOWN_FAILURES} more, {where}")
     return EXIT_FAILURES
+
+
+@contextlib.contextmanager
+def _to_stdout() -> Iterator[None]:
+    """Print and flush within: a disk that is full is found here and not at exit, where nobody catches it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _drop_stdout()
+        msg = f"cannot write to standard output: {error.strerror or error}; make room or send it elsewhere"
+        raise OutputError(msg) from error
+
+
+def _drop_stdout() -> None:
+    """Let what is left in the buffer go nowhere, so that it does not raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(text: str) -> None:
@@ -293,15 +342,16 @@ def _quieten() -> None:
 class _Bar:
     """A progress bar on stderr, made at the first report; a new total starts a new one."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "chunk") -> None:
         self._bar: Any = None
+        self._unit = unit
 
     def __call__(self, done: int, total: int, label: str) -> None:
         from tqdm import tqdm
 
         if self._bar is None or self._bar.total != total:
             self._close()
-            self._bar = tqdm(total=total, file=sys.stderr, unit="chunk", dynamic_ncols=True)
+            self._bar = tqdm(total=total, file=sys.stderr, unit=self._unit, dynamic_ncols=True)
         self._bar.set_description(label, refresh=False)
         self._bar.update(done - self._bar.n)
 

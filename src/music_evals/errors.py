@@ -48,6 +48,7 @@ __all__ = [
     "UnknownNameError",
     "UnreadableFileError",
     "UnsupportedTypeError",
+    "located",
 ]
 
 
@@ -94,14 +95,16 @@ class UnknownNameError(MusicEvalsError, LookupError):
         The name that was not found.
     known
         All names that would have been.
+    advice
+        What else may be done, for the end of the message.
 
     """
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], advice: str = "") -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-        super().__init__(f"unknown {kind} {name!r}; {hint}")
+        super().__init__("; ".join(filter(None, [f"unknown {kind} {name!r}", hint, advice])))
 
 
 class UnreadableFileError(MusicEvalsError, ValueError):
@@ -144,6 +147,13 @@ class MissingBackendError(MusicEvalsError, ImportError):
 
     def __init__(self, package: str, extra: str, what: str) -> None:
         super().__init__(f'{what} needs the package {package!r}; install it with: pip install "music_evals[{extra}]"')
+
+
+def located(error: MusicEvalsError, place: str) -> MusicEvalsError:
+    """Return an error of the same kind whose message starts with the place that it is about."""
+    # not __init__: some build their message there
+    moved: MusicEvalsError = type(error).__new__(type(error), f"{place}: {error}")
+    return moved
 
 
 class UndefinedMetricWarning(UserWarning):

@@ -20,7 +20,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import evaluate
 import numpy as np
@@ -30,13 +30,19 @@ from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
 from music_evals.errors import (
     ContextMismatchWarning,
     InvalidInputError,
+    MusicEvalsError,
     NoDataError,
     PairCountError,
-    UnreadableFileError,
     UnsupportedTypeError,
+    located,
 )
 from music_evals.metrics.likelihood import inpainting_nll
+from music_evals.symbolic.files import READERS
+from music_evals.symbolic.files import read_score as read_file
 from music_evals.symbolic.items import OFFERED, describe, holds_only, read_tokens
+
+if TYPE_CHECKING:
+    from music_evals.symbolic.isolation import ReaderProcess
 
 __all__ = [
     "CITATION",
@@ -75,7 +81,7 @@ Args:
     references: the true contexts, 6 + 4 + 6 measures of 24 steps each. {OFFERED[0].upper()}{OFFERED[1:]}.
     predictions: in the same order, the same kinds of items: the 4 measures of the middle (96 steps), or a whole context
         (384 steps) of which only the middle is read; the context always comes from the reference. Files and notes that
-        end within 4 measures are middles.
+        end within 4 measures are middles, those that reach into the future are contexts.
 {_GROUPS}\
     variant: "corrected" (default), "official" (the authors' code) or "paper" (their text).
     average: for means, "macro" (over items, default) or "micro" (over notes).
@@ -104,6 +110,9 @@ class _Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is no
     file_paths: Any
     cache_file_name: Any
 
+    parser: ReaderProcess[Score] | None = None
+    """Of files, while some are being added."""
+
     @abc.abstractmethod
     def _compute(self, **inputs: Any) -> dict[str, Any]:
         """Map the inputs and call the workshop once."""
@@ -121,10 +130,12 @@ class _Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is no
             self._discard()
             raise
         self.filelocks = self.file_paths = None  # evaluate has let them go; they may be another instance's by now
+        self._end_parser()
         return None if result is None else _plain(result)
 
     def _discard(self) -> None:
         """Drop everything that was added and give back the cache files and their locks."""
+        self._end_parser()
         if self.writer is not None:
             self.writer.close()
         self.writer = self.data = self.buf_writer = None
@@ -136,12 +147,18 @@ class _Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is no
                 lock.release()
         self.filelock = self.filelocks = self.file_paths = self.cache_file_name = None
 
+    def _end_parser(self) -> None:
+        if self.parser is not None:
+            self.parser.close()
+        self.parser = None
+
 
 class SymbolicMetric(_Module):
     """Base of the modules that compare symbolic music: references are contexts, predictions fill their middle.
 
-    Both features are strings; `read_pairs` turns them back into tokens. Files are read when they are added, in this
-    process: those that nobody vouches for are read with `symbolic.isolation.read_many`, and their scores are added.
+    Both features are strings; `read_pairs` turns them back into tokens. Files and MIDI bytes are parsed when they are
+    added, in a process of their own: a file that kills the parser is an error of its item. That process starts with the
+    first file (about half a second) and ends with `compute`; other items need none.
     """
 
     @staticmethod
@@ -178,8 +195,8 @@ class SymbolicMetric(_Module):
             raise PairCountError(msg)
         _check_filled("references", expected)
         super().add_batch(
-            predictions=[_encode("predictions", i, item, whole=False) for i, item in enumerate(given)],
-            references=[_encode("references", i, item, whole=True) for i, item in enumerate(expected)],
+            predictions=[self._encode("predictions", i, item, whole=False) for i, item in enumerate(given)],
+            references=[self._encode("references", i, item, whole=True) for i, item in enumerate(expected)],
             **inputs,
         )
 
@@ -188,6 +205,36 @@ class SymbolicMetric(_Module):
         prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
         reference = inputs.pop("references", reference)
         self.add_batch(predictions=[prediction], references=[reference], **inputs)
+
+    def _encode(self, name: str, index: int, item: Any, *, whole: bool) -> str:
+        """Return one item as text: its layout, then its tokens in base64."""
+        try:
+            tokens = read_tokens(self._parse(item), whole=whole)
+        except MusicEvalsError as error:
+            raise located(error, f"{name}[{index}]") from error
+        layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"
+        return f"{layout}:{base64.b64encode(tokens.tobytes()).decode('ascii')}"
+
+    def _parse(self, item: Any) -> Any:
+        """Return the score of a file or of MIDI bytes, alone or as a part of a context; other items as they are."""
+        if isinstance(item, Mapping):
+            return {key: self._parse(part) for key, part in item.items()}
+        if isinstance(item, str | os.PathLike):
+            if Path(item).suffix.lower() not in READERS:
+                return item  # refused by its suffix, without a parser
+            item = Path(item).absolute()  # the other process may have started in another folder
+        elif isinstance(item, bytes | bytearray | memoryview):
+            item = bytes(item)
+        else:
+            return item
+        if self.parser is None:
+            from music_evals.symbolic.isolation import ReaderProcess
+
+            self.parser = ReaderProcess(read_file)
+        found = self.parser.read(item)
+        if isinstance(found, MusicEvalsError):
+            raise found
+        return found
 
 
 class LikelihoodMetric(_Module):
@@ -300,17 +347,6 @@ def _check_filled(name: str, items: Sequence[Any]) -> None:
     if not items:
         msg = f"{name} are empty; give at least one item"
         raise NoDataError(msg)
-
-
-def _encode(name: str, index: int, item: Any, *, whole: bool) -> str:
-    """Return one item as text: its layout, then its tokens in base64."""
-    try:
-        tokens = read_tokens(item, whole=whole)
-    except (InvalidInputError, UnsupportedTypeError, UnreadableFileError, NoDataError) as error:
-        msg = f"{name}[{index}]: {error}"
-        raise type(error)(msg) from error
-    layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"
-    return f"{layout}:{base64.b64encode(tokens.tobytes()).decode('ascii')}"
 
 
 def _decode(text: str) -> Tokens:

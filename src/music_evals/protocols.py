@@ -48,7 +48,7 @@ class LikelihoodInpainter(Inpainter, Protocol):
     """An inpainter that can also say how likely the true middle is."""
 
     def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
-        """Return log-probabilities (nats, <= 0) of the true tokens, shape (n, 96), for whole contexts (n, 384)."""
+        """Return the negative log-likelihood (nats, >= 0) of each true token, (n, 96), for whole contexts (n, 384)."""
         ...
 
 

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import jensenshannon
 
 from music_evals.benchmark.aggregate import best_baselines, collect, summarize
-from music_evals.benchmark.runner import FEATURES, METRICS
+from music_evals.benchmark.results import build_results, format_note, markdown_table, text_report
+from music_evals.benchmark.runner import METRICS, NLL
 from music_evals.errors import CorruptRecordsError
-from music_evals.pipelines.inpainting import INPAINTING_METRICS
+from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
 
 SONGS = ("s1", "s1", "s2", "s2")
 
@@ -176,11 +179,117 @@ def test_failed_items_are_in_no_mean_and_are_listed() -> None:
     scores = collect(rows)
     cell = summarize(scores, n_resamples=20)["all"]["scores"]["markov"]["note_f1"]
     assert cell["value"] == pytest.approx(0.2)
-    assert cell["n"] == 3
+    assert (cell["n"], cell["n_scored"], cell["n_defined"]) == (4, 3, 3)
     assert scores.failures == [
-        {"item": "unreadable", "system": None, "seed": None, "error": "UnreadableFileError: no MIDI"},
-        {"item": "i3", "system": "markov", "seed": 0, "error": "ValueError: no"},
+        {"item": "unreadable", "system": None, "seed": None, "metric": None, "error": "UnreadableFileError: no MIDI"},
+        {"item": "i3", "system": "markov", "seed": 0, "metric": None, "error": "ValueError: no"},
     ]
+
+
+def fail(rows: list[dict[str, Any]], system: str, item: str, *, seed: int = 0) -> None:
+    """Let a later sitting fail on what an earlier one scored."""
+    who = {"item": item, "system": system, "seed": seed}
+    rows += [{"kind": "score", **who, "metric": metric, "error": "ValueError: no", "n": 0} for metric in METRICS]
+
+
+def test_nobody_wins_by_failing() -> None:
+    values = {
+        "picky": {"note_f1": [[1.0, 0.0, 0.0, 0.0]]},
+        "fair": {"note_f1": [[0.3, 0.3, 0.3, 0.3]]},
+        **REFERENCE,
+    }
+    rows = make_rows(values, {**CONTROL, "picky": "model"})
+    for item in ("i1", "i2", "i3"):
+        fail(rows, "picky", item)
+    scores = collect(rows)
+    table = summarize(scores, n_resamples=20)["all"]
+    assert table["ranking"] == ["fair", "picky"]
+    for metric in ("note_f1", "silence_divergence"):
+        cell = table["scores"]["picky"][metric]
+        assert (cell["n"], cell["n_scored"], cell["n_defined"]) == (4, 1, 1)
+        assert "n 1/4" in format_note(cell)
+    # nor does such a baseline become the best one
+    baselines = {name: {"role": "baseline" if name == "picky" else held["role"], "seeds": [0]}
+                 for name, held in rows[0]["systems"].items()}  # fmt: skip
+    assert best_baselines(collect([{**rows[0], "systems": baselines}, *rows[1:]]))["note_f1"] == "fair"
+    text = text_report(_results(rows))
+    assert "picky [1/4 scored]" in text
+    assert "fair [" not in text
+    assert "`picky` [1/4 scored]" in markdown_table(_results(rows))
+
+
+def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    dataset = {"id": "d", "config": None, "split": "test"}
+    return build_results(collect([{**rows[0], "dataset": dataset}, *rows[1:]]), n_resamples=20)
+
+
+def test_an_item_that_fails_for_one_seed_is_not_scored() -> None:
+    rows = make_rows({"markov": {"note_f1": [[0.0, 0.4], [1.0, 0.4]]}, "reference": {"note_f1": [[1.0, 1.0]]}},
+                     CONTROL, songs=("a", "b"))  # fmt: skip
+    fail(rows, "markov", "i0", seed=0)  # its bad seed
+    assert math.isnan(collect(rows).item_means("markov", "note_f1")[0])
+    cell = summarize(collect(rows), n_resamples=20)["all"]["scores"]["markov"]["note_f1"]
+    assert cell["value"] == pytest.approx(0.4)
+    assert (cell["n"], cell["n_scored"]) == (2, 1)
+
+
+def test_a_later_failure_takes_the_prediction_back() -> None:
+    rows = make_rows({"markov": {"note_f1": [[0.1, 0.2, 0.3, 0.4]]}, **REFERENCE}, CONTROL)
+    fail(rows, "markov", "i1")
+    scores = collect(rows)
+    assert (scores.middles["markov"][0, 1] == 255).all()
+    assert scores.scored["markov"].tolist() == [True, False, True, True]
+    # a failing likelihood says nothing of the prediction
+    rows.append({"kind": "score", "item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x", "n": 0})
+    scores = collect(rows)
+    assert scores.scored["markov"].tolist() == [True, False, True, True]
+    assert scores.failures[-1] == {"item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x"}
+
+
+def test_the_noise_floor_swaps_whole_songs() -> None:
+    # two songs of two equal windows: of the four swaps two leave ln 2 and two make the histograms equal
+    values = {"markov": {"silence_rate": [[0.5] * 4]}, "reference": {"silence_rate": [[0.0] * 4]}}
+    cell = summarize(collect(make_rows(values, CONTROL)), n_resamples=4000)["all"]["scores"]["markov"]
+    assert cell["silence_divergence"]["null"] == pytest.approx(math.log(2) / 2, abs=0.03)
+
+
+@pytest.mark.parametrize("seeds", [(2, 4), (1, 3), (2, 2)])
+def test_unequal_seeds_against_every_swap_and_draw(seeds: tuple[int, int]) -> None:
+    rng = np.random.default_rng(5)
+    songs = ("a", "a", "b", "c", "c", "d")
+    draw = [rng.integers(0, 4, (n, 6)) / 10 for n in (1, *seeds)]
+    truth, a, b = draw
+    values = {"model": {"silence_rate": a.tolist()}, "rival": {"silence_rate": b.tolist()},
+              "reference": {"silence_rate": truth.tolist()}}  # fmt: skip
+    rows = make_rows(values, {**CONTROL, "model": "model"}, songs=songs)
+    table = summarize(collect(rows), {"silence_divergence": "rival"}, n_resamples=20_000)["all"]["scores"]["model"]
+    cell, groups = table["silence_divergence"], np.array(songs)
+
+    def mean(reference: Any, estimate: Any) -> float:
+        sides = [[np.bincount((10 * row).round().astype(int), minlength=4) / row.size for row in side]
+                 for side in (np.broadcast_to(reference, estimate.shape), estimate)]  # fmt: skip
+        return float(np.mean([jensenshannon(p, q) ** 2 for p, q in zip(*sides, strict=True)]))
+
+    def drawn(names: tuple[str, ...]) -> float:
+        columns = np.concatenate([np.flatnonzero(groups == name) for name in names])
+        return mean(truth[:, columns], a[:, columns])
+
+    assert cell["value"] == pytest.approx(mean(truth, a))
+    resampled = [drawn(names) for names in itertools.product("abcd", repeat=4)]
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    upper = math.log(2)
+    assert cell["low"] == pytest.approx(np.clip(2 * cell["value"] - high, 0, upper), abs=0.02)
+    assert cell["high"] == pytest.approx(np.clip(2 * cell["value"] - low, 0, upper), abs=0.02)
+    # the swap test: all 2**4 swaps of songs, each seed of one beside each of the other equally often
+    n_seeds = math.lcm(*seeds)
+    first, second = (np.tile(side, (n_seeds // len(side), 1)) for side in (a, b))
+    found = []
+    for flips in itertools.product([False, True], repeat=4):
+        swap = np.isin(groups, np.array(list("abcd"))[list(flips)])
+        one, other = np.where(swap, second, first), np.where(swap, first, second)
+        found.append(mean(truth, one) - mean(truth, other))
+    assert cell["test"]["difference"] == pytest.approx(found[0])
+    assert cell["test"]["p_value"] == pytest.approx(np.mean(np.abs(found) >= abs(found[0]) - 1e-9))
 
 
 def test_of_two_rows_the_later_counts() -> None:

@@ -152,7 +152,7 @@ def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any])
         ({"pairs": "folder"}, InvalidInputError, "one of --dataset and --pairs"),
         ({"dataset": None, "pairs": "folder", "predictions": "x"}, InvalidInputError, "pairs hold their predictions"),
         ({"dataset": None, "pairs": "folder", "limit": 3}, InvalidInputError, "--limit goes with --dataset"),
-        ({"n_seeds": 0}, InvalidInputError, "n_seeds must be at least 1"),
+        ({"n_seeds": 0}, InvalidInputError, "--seeds must be at least 1"),
         ({"limit": -1}, InvalidInputError, "limit must be at least 1"),
         ({"workers": 0}, InvalidInputError, "workers must be at least 1"),
         ({"confidence": 95}, InvalidInputError, r"95 % is 0\.95"),

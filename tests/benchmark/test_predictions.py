@@ -50,6 +50,25 @@ def test_predictions_come_in_the_order_of_the_items(tmp_path: Path, items: ItemS
     assert found[:, 0].tolist() == [60, 129, 60]
 
 
+SEPARATORS = ["\u2028", "\u0085", "\x0c", "\x1e"]
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+def test_only_a_line_feed_ends_a_line(tmp_path: Path, items: ItemSet, separator: str) -> None:
+    rows = complete(items, system=f"a{separator}b")
+    path = tmp_path / "mine.jsonl"
+    lines = [json.dumps(row, ensure_ascii=separator == "\x0c") for row in rows]
+    path.write_text("\r\n".join(lines), encoding="utf-8")
+    (system,) = load_predictions(path, items)
+    assert system.name == f"a{separator}b"
+
+
+def test_text_that_is_none(tmp_path: Path, items: ItemSet) -> None:
+    path = write_lines(tmp_path / "mine.jsonl", complete(items, system="\ud800"))
+    with pytest.raises(UnreadableFileError, match=r"line 1 is not JSON.*surrogates"):
+        load_predictions(path, items)
+
+
 def test_systems_and_seeds(tmp_path: Path, items: ItemSet) -> None:
     rows = complete(items, system="b", seed=3) + complete(items, system="b", seed=1) + complete(items, system="a")
     systems = load_predictions(write_lines(tmp_path / "several.jsonl", rows), items)

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-import errno
 import json
 import os
 from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.records import RecordFile, dump_json, read_records, write_whole
+from music_evals.benchmark.records import RecordFile, dump_json, read_records
 from music_evals.errors import CorruptRecordsError, OutputError
+from music_evals.symbolic.output import write_atomically
 
 HEADER = {"dataset": {"id": "tiny", "fingerprint": "abc"}, "seeds": [0, 1]}
 ITEMS = [{"kind": "item", "item": "a"}, {"kind": "item", "item": "b"}]
@@ -124,28 +124,21 @@ def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(OutputError, match="--out"):
         RecordFile(tmp_path / "out" / "records.jsonl", HEADER, ITEMS)
-    with pytest.raises(OutputError, match="--out"):
-        write_whole(tmp_path / "out" / "results.json", "{}")
 
 
-def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "results.json"
-    write_whole(path, "old")
-    real = os.write
+def test_results_are_on_the_disk_before_they_take_their_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_atomically(tmp_path / "results.json", b"old")
+    synced: list[bytes] = []
+    real = os.fsync
 
-    def fill_up(descriptor: int, data: memoryview) -> int:
-        if len(data) < 4:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return real(descriptor, data[:4])
+    def fsync(descriptor: int) -> None:
+        real(descriptor)
+        synced.append(path.read_bytes())  # what the name stands for at that time
 
-    monkeypatch.setattr(os, "write", fill_up)
-    with pytest.raises(OutputError, match="No space left"):
-        write_whole(path, "new and longer")
-    monkeypatch.undo()
-    assert path.read_text() == "old"
-    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
-    write_whole(path, b"new and longer")
-    assert path.read_text() == "new and longer"
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_atomically(path, b"new")
+    assert synced == [b"old"]
+    assert path.read_bytes() == b"new"
 
 
 def test_json_holds_no_nan() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 import sys
@@ -22,7 +23,7 @@ from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
-NASTY = "<script>alert(\"x\")</script>&amp; 'quoted' $x_{"
+NASTY = "<script>alert(\"x\")</script>&amp; 'quoted' $x_{ \\m \\1 \\g<0>"
 
 
 class Page(HTMLParser):
@@ -144,7 +145,7 @@ def test_names_are_escaped(tiny_dataset: Path, tmp_path: Path) -> None:
     assert len(parsed.all("script")) == 1
     text = " ".join(parsed.text)
     assert NASTY in text
-    assert "1 items were not scored" in text
+    assert "1 results failed" in text
 
 
 def test_a_run_of_nothing_but_failures_has_a_page(tiny_dataset: Path, tmp_path: Path) -> None:
@@ -154,7 +155,36 @@ def test_a_run_of_nothing_but_failures_has_a_page(tiny_dataset: Path, tmp_path: 
     results = build_results(scores, n_resamples=10)
     assert results["tables"]["all"]["scores"]["broken"]["note_f1"]["value"] is None
     text = " ".join(Page(render_report(results, scores)).text)
-    assert "2 items were not scored" in text
+    assert "2 results failed" in text
+    assert "0 of 2" in text  # the lead says what its number stands on
+
+
+@pytest.mark.parametrize("role", ["control", "leaking"])
+def test_a_run_without_anything_to_rank_has_a_page(tiny_dataset: Path, tmp_path: Path, role: str) -> None:
+    items = load_items(str(tiny_dataset), "musib", "validation").head(3)
+    systems = [baseline_system("reference", None)]
+    if role == "leaking":
+        systems.append(dataclasses.replace(stored_system("leaky", {0: items.middles}), role="leaking"))
+    scores = collect(run(items, systems, tmp_path / "records.jsonl"))
+    results = build_results(scores, n_resamples=10)
+    assert results["tables"]["all"]["ranking"] == []
+    assert "Nothing is ranked" in " ".join(Page(render_report(results, scores)).text)
+
+
+def test_a_piano_roll_is_captioned_with_its_own_score(tiny_dataset: Path, tmp_path: Path) -> None:
+    items = load_items(str(tiny_dataset), "musib", "validation").head(1)
+    wrong = np.full((1, 96), 129, dtype=np.uint8)
+    system = stored_system("two seeds", {0: items.middles, 1: wrong})
+    scores = collect(run(items, [system, baseline_system("reference", None)], tmp_path / "records.jsonl"))
+    text = " ".join(Page(render_report(build_results(scores, n_resamples=10), scores)).text)
+    assert "note F1 1.000" in text  # of seed 0, which is drawn; the mean over seeds is 0.5
+
+
+def test_the_tempo_is_one(page: str) -> None:
+    assert "const step = 0.104166" in page  # a step of a sixth of a quarter at 96 a minute
+    link = next(attrs for attrs in Page(page).all("a") if "download" in attrs)
+    score = read_midi(base64.b64decode((link["href"] or "").partition("base64,")[2]))
+    assert score.tempos[0].bpm == pytest.approx(96)
 
 
 def test_a_piano_roll_shows_every_note() -> None:

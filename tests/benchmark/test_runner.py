@@ -2,14 +2,16 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark import runner
+from music_evals.benchmark.aggregate import collect
 from music_evals.benchmark.systems import System, baseline_system, load_model, stored_system
 from music_evals.benchmark.tasks import ItemSet, load_items
 from music_evals.errors import CorruptRecordsError, InvalidInputError
@@ -119,6 +121,61 @@ def test_a_failing_item_costs_itself_alone(tmp_path: Path, items: ItemSet, error
     assert all("value" in row for row in scores_of(rows, "moody").values())
 
 
+class Doubtful(Moody):
+    """Predicts, but has no likelihood for contexts that start with one pitch; counts what it is asked."""
+
+    calls: ClassVar[list[str]] = []
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:  # noqa: ARG002
+        self.calls.append("inpaint")
+        return np.full((len(contexts), 96), 129, dtype=np.uint8)
+
+    def nll(self, contexts: Tokens) -> Any:
+        self.calls.append("nll")
+        if (contexts[:, 0] == self.bad).any():
+            raise self.error
+        return np.full((len(contexts), 96), 1.0)
+
+
+def test_a_failing_likelihood_costs_itself_alone(tmp_path: Path, items: ItemSet) -> None:
+    path = tmp_path / "records.jsonl"
+    few = items.head(5)
+    bad = int(few.contexts[2, 0])
+    failing = [item for item, context in zip(few.item_ids, few.contexts, strict=True) if context[0] == bad]
+    assert len(failing) < 5
+    Doubtful.calls.clear()
+    system = System("moody", "model", "0", lambda: Doubtful(bad, ValueError("no density")))
+    scores = collect(runner.run(few, [system], path, seeds=[0]))
+    assert [(row["item"], row["metric"]) for row in scores.failures] == [(item, runner.NLL) for item in failing]
+    assert scores.scored["moody"].all()
+    assert int(np.isnan(scores.values["moody"][runner.NLL]).sum()) == len(failing)
+    # taken up again, only the likelihood is asked for
+    Doubtful.calls.clear()
+    calm = System("moody", "model", "0", lambda: Doubtful(-1, ValueError()))
+    scores = collect(runner.run(few, [calm], path, seeds=[0]))
+    assert set(Doubtful.calls) == {"nll"}
+    assert scores.failures == []
+    Doubtful.calls.clear()
+    runner.run(few, [calm], path, seeds=[0])
+    assert Doubtful.calls == []
+
+
+def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Path, items: ItemSet) -> None:
+    path = tmp_path / "records.jsonl"
+    starts = items.contexts[:, 0].tolist()
+    second = next(row for row, start in enumerate(starts) if start != starts[0])
+    few = dataclasses.replace(
+        items.head(2),
+        contexts=items.contexts[[0, second]],
+        item_ids=(items.item_ids[0], items.item_ids[second]),
+    )
+    for bad in (starts[0], starts[second]):
+        system = System("moody", "model", "0", lambda bad=bad: Moody(bad, ValueError("mood")))  # type: ignore[misc]
+        scores = collect(runner.run(few, [system], path))
+    assert scores.scored["moody"].tolist() == [True, False]
+    assert [row["item"] for row in scores.failures] == [few.item_ids[1]]
+
+
 def test_what_is_not_a_middle_is_an_error(tmp_path: Path, items: ItemSet) -> None:
     class Wrong(Moody):
         def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Any:  # noqa: ARG002
@@ -182,6 +239,26 @@ def test_processes_give_the_same_records(tmp_path: Path, items: ItemSet, tiny_da
     serial = runner.run(items, systems, tmp_path / "serial.jsonl", seeds=[0, 1])
     spread = runner.run(items, systems, tmp_path / "spread.jsonl", seeds=[0, 1], workers=2)
     assert [row for row in serial if row["kind"] != "session"] == [row for row in spread if row["kind"] != "session"]
+
+
+def test_workers_start_with_one_thread_and_leave_no_trace(
+    tmp_path: Path, items: ItemSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import multiprocessing.process
+
+    seen: list[str | None] = []
+    real = multiprocessing.process.BaseProcess.start
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+    def start(process: Any) -> None:
+        seen.append(os.environ.get("OMP_NUM_THREADS"))
+        real(process)
+
+    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start)
+    runner.run(items.head(2), [baseline_system("copy_past", None)], tmp_path / "records.jsonl", workers=2)
+    assert seen
+    assert set(seen) == {"1"}
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 def test_what_makes_no_run(tmp_path: Path, items: ItemSet) -> None:

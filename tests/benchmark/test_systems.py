@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +105,23 @@ def test_a_hub_id_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnreadableFileError, match="somebody/some_model cannot be fetched"):
         load_model("somebody/some_model")  # the tests have no network
+
+
+def test_a_hub_model_is_pinned_to_its_commit(fake_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import huggingface_hub
+
+    snapshot = tmp_path / "snapshots" / "0123abc"
+    shutil.copytree(fake_model, snapshot)
+    asked: list[tuple[str, str | None]] = []
+
+    def download(repository: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        asked.append((repository, revision))
+        return str(snapshot)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
+    monkeypatch.chdir(tmp_path)
+    system = load_model("somebody/some_model@v1")
+    assert asked == [("somebody/some_model", "v1")]
+    assert (system.details["source"], system.details["revision"]) == ("somebody/some_model", "0123abc")
+    assert load_model("somebody/some_model").details["revision"] == "0123abc"
+    assert asked[-1] == ("somebody/some_model", None)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import tasks
+from music_evals.benchmark.inpainting import Settings, run_benchmark
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
@@ -143,3 +146,84 @@ def test_head(tiny_dataset: Path) -> None:
     assert items.head(5).contexts.shape == (5, 384)
     assert items.head(None) is items
     assert items.head(99) is items
+
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def hub(tiny_dataset: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+    """A Hub that holds the dataset `somebody/tiny`: what was asked for, and with which revision."""
+    import datasets
+    import huggingface_hub
+
+    asked: list[tuple[str, str | None]] = []
+
+    def info(self: Any, name: str, *, revision: str | None = None) -> Any:
+        asked.append((f"info {name}", revision))
+        return types.SimpleNamespace(sha=SHA)
+
+    def redirect(name: str) -> None:
+        real = getattr(datasets, name)
+
+        def call(path: str, *args: Any, revision: str | None = None, **kwargs: Any) -> Any:
+            assert path == "somebody/tiny"
+            asked.append((name, revision))
+            return real(str(tiny_dataset), *args, **kwargs)
+
+        monkeypatch.setattr(datasets, name, call)
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    for name in ("load_dataset", "get_dataset_config_names", "get_dataset_split_names"):
+        redirect(name)
+    return asked
+
+
+def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]) -> None:
+    items = tasks.load_items("somebody/tiny", "musib", "test", revision="v1")
+    assert items.revision == SHA
+    assert hub == [("info somebody/tiny", "v1"), ("load_dataset", SHA)]
+    hub.clear()
+    assert "train" in tasks.split_names("somebody/tiny", "musib", revision=SHA)
+    assert {revision for _, revision in hub} == {SHA}
+    hub.clear()
+    tasks.load_items("somebody/tiny", "musib", "train", revision=SHA)
+    assert hub == [("load_dataset", SHA)]  # a commit is not asked for again
+
+
+def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Path) -> None:
+    settings = Settings(tmp_path, dataset="somebody/tiny", config="musib", revision="v1", limit=2, report=False,
+                        baselines="markov", n_resamples=5, n_seeds=1)  # fmt: skip
+    assert run_benchmark(settings).results["dataset"]["revision"] == SHA
+    assert {revision for name, revision in hub if not name.startswith("info")} == {SHA}
+    assert [name for name, _ in hub].count("load_dataset") == 3  # test, train, validation
+
+
+def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnreadableFileError, match="somebody/tiny cannot be read"):
+        tasks.load_items("somebody/tiny", None, "test")
+
+
+@pytest.mark.parametrize("kind", ["missing", "broken"])
+def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    monkeypatch.chdir(tmp_path)
+    # what the HTTP library raises without a network is not an OSError
+    broken: Any = HfHubHTTPError.__bases__[0]
+    error = broken("no route") if kind == "broken" else RepositoryNotFoundError.__new__(RepositoryNotFoundError)
+
+    def info(*_: Any, **__: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
+    with pytest.raises(UnreadableFileError if kind == "broken" else UnknownNameError):
+        tasks.resolve_revision("somebody/tiny", None)
+
+
+def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
+    assert tasks.load_items(str(tiny_dataset), "musib", "test").revision is None
+    with pytest.raises(InvalidInputError, match="--revision goes with a Hub id"):
+        tasks.load_items(str(tiny_dataset), "musib", "test", revision="v1")

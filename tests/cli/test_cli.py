@@ -11,6 +11,7 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
+from music_evals.protocols import load_plugin
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -71,7 +72,7 @@ def test_the_installed_command(small: list[str]) -> None:
         (["--protocol", "0fficial"], "did you mean official"),
         (["--predictions", "missing.jsonl"], "no such file"),
         (["--pairs", "folder"], "one of --dataset and --pairs"),
-        (["--seeds", "0"], "n_seeds must be at least 1"),
+        (["--seeds", "0"], "--seeds must be at least 1"),
     ],
 )
 def test_wrong_names_and_options_are_usage_errors(
@@ -156,6 +157,13 @@ def test_cards(
     (folder / "README.md").write_text("---\nlicense: apache-2.0\n---\n# Tiny\n")
     monkeypatch.chdir(tmp_path)
     arguments = [*small, "--model", "tiny_rnn", "--seeds", "1"]
+    # a part of the test set is not what a card should show; said before anything runs
+    assert cli.main([*arguments, "--update-card"]) == 2
+    assert "--update-card" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    at = arguments.index("--limit")
+    del arguments[at : at + 2]
+    arguments[arguments.index("musib")] = "musib_official"
     assert cli.main(arguments) == 0
     card = (tmp_path / "out" / "model_card.md").read_text()
     assert "model-index" in card
@@ -164,6 +172,41 @@ def test_cards(
     assert cli.main([*arguments, "--update-card"]) == 0
     assert (folder / "README.md").read_text() == card
     assert "model_card: " in capsys.readouterr().out
+
+
+def test_failures_are_on_no_card(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Fake:
+        name, deterministic, sees_reference = "fake", True, False
+
+        @classmethod
+        def from_pretrained(cls, folder: str) -> Fake:  # noqa: ARG003
+            return cls()
+
+        def inpaint(self, contexts: Any, *, rng: Any) -> Any:  # noqa: ARG002
+            return np.full((len(contexts), 96), 129, dtype=np.uint8)
+
+        def nll(self, contexts: Any) -> Any:  # noqa: ARG002
+            raise ValueError("no density")
+
+    monkeypatch.setattr("music_evals.benchmark.systems.load_plugin", lambda registry, *name: (
+        Fake if "anticipation_rnn" in registry else load_plugin(registry, *name)
+    ))  # fmt: skip
+    folder = tmp_path / "fake_model"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"model_type": "fake"}')
+    (folder / "model.safetensors").write_bytes(b"weights")
+    readme = folder / "README.md"
+    readme.write_text("# Fake\n")
+    at = small.index("--limit")
+    del small[at : at + 2]
+    assert cli.main([*small, "--model", str(folder), "--seeds", "1", "--update-card"]) == 1
+    out, err = capsys.readouterr()
+    assert readme.read_text() == "# Fake\n"
+    assert "error: 70 results failed; cards of models are left as they were" in err
+    assert "(fake, seed 0, inpainting_nll): ValueError: no density" in err
+    assert "copy_past" in out  # the tables are shown all the same
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -209,6 +252,7 @@ def test_frame_lists_what_it_cannot_read(tmp_path: Path, capsys: pytest.CaptureF
     out, err = capsys.readouterr()
     assert json.loads(out)["frame"]["filename"] == ["broken.mid", "tune.mid"]
     assert "broken.mid: UnreadableFileError" in err
+    assert "records" not in err
     assert cli.main(["frame", str(tmp_path / "nowhere")]) == 2
     assert cli.main(["frame", str(tmp_path / "midi"), "--filters", "monophonc"]) == 2
     assert "did you mean monophonic" in capsys.readouterr().err

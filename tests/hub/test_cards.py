@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,34 @@ def test_scores_on_other_datasets_stay(results: dict[str, Any]) -> None:
     card = ModelCard(fill_card(results, "mine", fill_card(elsewhere, "mine", CARD)))
     assert {result.dataset_type for result in card.data.eval_results} == {"irish_folk", results["dataset"]["id"]}
     assert len(card.data.eval_results) == 14
+
+
+def test_each_variant_has_its_own_scores(results: dict[str, Any]) -> None:
+    official = {**results, "variant": "official"}
+    card = fill_card(official, "mine", fill_card(results, "mine", CARD))
+    variants = [result.metric_args["variant"] for result in ModelCard(card).data.eval_results]
+    assert sorted(variants) == ["corrected"] * 7 + ["official"] * 7
+    assert fill_card(official, "mine", card) == card
+
+
+@pytest.mark.parametrize(
+    ("difference", "p_holm", "words"),
+    [
+        (0.2, 0.001, "significantly better than"),
+        (-0.2, 0.001, "significantly worse than"),
+        (0.2, 0.4, "not significantly different from"),
+        (0.0, 1.0, "not significantly different from"),
+        (0.2, None, "not significantly different from"),
+    ],
+)
+def test_the_verdict_is_that_of_the_test(
+    results: dict[str, Any], difference: float, p_holm: float | None, words: str
+) -> None:
+    changed = copy.deepcopy(results)
+    cell = changed["tables"]["all"]["scores"]["mine"]["note_f1"]
+    cell["test"] |= {"difference": difference, "p_holm": p_holm}
+    card = fill_card(changed, "mine", CARD)
+    assert f"{words} the best baseline `copy_past`" in card
 
 
 def test_a_card_without_marks_gets_a_section(results: dict[str, Any]) -> None:

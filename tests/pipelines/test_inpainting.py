@@ -93,7 +93,7 @@ def test_values_are_those_of_the_library(contexts: np.ndarray, middles: np.ndarr
         ]
         options = {"n_bins": divergence.n_bins(variant), "divergence": divergence.jensen_shannon, "seed": 3}
         assert result[f"{name}_ci"] == bootstrap_divergence(*bins, GROUPS, n_resamples=50, **options)[1:3]
-        assert result[f"{name}_null"] == null_divergence(*bins, n_permutations=50, **options)
+        assert result[f"{name}_null"] == null_divergence(*bins, n_permutations=50, units=GROUPS, **options)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -230,6 +230,30 @@ def test_intervals_of_an_item_are_swapped_together(contexts: np.ndarray, middles
         for swap in rng.random((2000, len(middles), 1)) < 0.5
     ]
     assert result[f"{name}_null"] == pytest.approx(np.mean(floor), rel=0.05)
+
+
+def test_the_noise_floor_swaps_whole_groups(contexts: np.ndarray, middles: np.ndarray) -> None:
+    # two groups: two of the four swaps leave the divergence as it is, the others give that of one group swapped
+    groups = np.arange(40) // 20
+    true = contexts[:, 144:240]
+    one = groups[:, None] == 1
+    sides = np.where(one, middles, true), np.where(one, true, middles)
+    name = "interval_divergence"
+    result = evaluate_inpainting(contexts, middles, groups=groups, metrics=(), extensions=[name], n_resamples=4000)
+    expected = (divergence.interval_divergence(true, middles) + divergence.interval_divergence(*sides)) / 2
+    assert result[f"{name}_null"] == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize(("base", "largest"), [("nats", LN2), ("bits", 1.0)])
+def test_no_interval_reaches_beyond_the_largest_divergence(base: str, largest: float) -> None:
+    # rests in most of the middles: a divergence near its largest value
+    contexts = np.full((8, 384), 128, np.uint8)
+    contexts[:, ::12] = 60
+    middles = contexts[:, 144:240].copy()
+    middles[:7] = R
+    result = evaluate_inpainting(contexts, middles, metrics=["silence_divergence"], base=base)
+    low, high = result["silence_divergence_ci"]
+    assert low <= high == largest
 
 
 def test_replication_can_look_in_a_corpus(contexts: np.ndarray) -> None:

@@ -485,3 +485,14 @@ def test_noise_floor_knows_nothing_of_a_real_difference():
     assert floor == pytest.approx(19 / (4 * 500), rel=0.3)
     interval = bootstrap_divergence(a, b, None, n_bins=20, divergence=jensen_shannon)
     assert interval.estimate == pytest.approx(math.log(2), rel=1e-9)
+
+
+def test_an_interval_stays_below_the_largest_value():
+    # half of the songs differ wholly: 2 * 0.5 - q reaches beyond 0.6, where this divergence is said to end
+    reference, estimate = [0] * 8, [0, 0, 0, 0, 1, 1, 1, 1]
+    options = {"n_bins": 2, "divergence": total_variation}
+    free = bootstrap_divergence(reference, estimate, None, **options)
+    assert free.high > 0.6
+    held = bootstrap_divergence(reference, estimate, None, upper=0.6, **options)
+    assert held.high == 0.6
+    assert (held.estimate, held.low) == (free.estimate, min(free.low, 0.6))

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["SCRIPT", "STYLE"]
+from music_evals.annotations import MUSIB_LAYOUT
+
+__all__ = ["SCRIPT", "STYLE", "TEMPO_BPM"]
+
+TEMPO_BPM = 96.0
+"""What is played and what can be downloaded have this tempo."""
+
+_STEP_SECONDS = 60 / TEMPO_BPM / (MUSIB_LAYOUT.steps_per_measure // 4)
 
 STYLE = """
 :root { color-scheme: light dark; --surface: #fcfcfb; --raised: #f3f2ef; --ink: #1b1a18; --muted: #6b6964;
@@ -54,7 +61,7 @@ SCRIPT = """
     stop();
     if (again) return;
     audio = audio || new AudioContext();
-    const step = 60 / 96 / 6, start = audio.currentTime + 0.05;   // 96 quarters a minute, 6 steps a quarter
+    const step = STEP_SECONDS, start = audio.currentTime + 0.05;
     const notes = JSON.parse(button.dataset.notes);
     const sounds = notes.map(([onset, duration, pitch]) => {
       const sound = audio.createOscillator(), volume = audio.createGain();
@@ -74,4 +81,4 @@ SCRIPT = """
     button.textContent = "Stop";
   }));
 })();
-"""
+""".replace("STEP_SECONDS", str(_STEP_SECONDS))

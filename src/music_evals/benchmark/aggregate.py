@@ -5,9 +5,16 @@ How several seeds are put together
 - A metric of items: the mean over an item's seeds first, then the mean over items, so that a system with five seeds
   does not count as five times as many items. The interval is clustered by song.
 - A divergence: one value for each seed, then their mean. A histogram of all seeds together would hold more items than
-  one of a deterministic system, and so less noise, which would favour it. Interval, null floor and swap test are those
-  of this mean: a song is drawn, or swapped, with all its seeds.
+  one of a deterministic system, and so less noise, which would favour it. Interval, noise floor and swap test are
+  those of this mean: a song is drawn, or swapped, with all its seeds.
 - `seed_std` is the standard deviation of the score between seeds, over the items.
+
+Failures
+--------
+An item is scored for a system when every seed of it was. Others are in no mean; every cell tells how many items there
+are (`n`), how many were scored (`n_scored`) and how many define the metric (`n_defined`). A system that was scored on
+fewer items ranks below all that were scored on more, and cannot be the best baseline before them: nobody wins by
+failing on what is hard.
 
 Which baseline is the best is decided for each metric on the validation split. Every other system is tested against it,
 metric by metric, with Holm's correction over the metrics of that system. A control or a leaking system is never tested
@@ -26,10 +33,11 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Tokens
-from music_evals.benchmark.runner import FEATURES, NLL
+from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.runner import NLL
 from music_evals.errors import CorruptRecordsError
-from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
-from music_evals.pipelines.inpainting import INPAINTING_METRICS
+from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
+from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
 from music_evals.stats import (
     PairedTest,
     bootstrap_divergence,
@@ -70,11 +78,11 @@ class Scores:
     values
         System -> metric or feature -> scores, shape (seeds, n); NaN is undefined or failed.
     scored
-        System -> True where at least one seed of the item was scored, shape (n,).
+        System -> True where every seed of the item was scored, shape (n,).
     middles
         System -> predictions, shape (seeds, n, 96); 255 where there is none.
     failures
-        One dict a failed item: item, system, seed, error.
+        One dict a failed result: item, system, seed, metric, error. A metric of None: all that judge the prediction.
     wall_time_sec
         Of all sittings together.
 
@@ -92,17 +100,20 @@ class Scores:
     wall_time_sec: float
 
     def item_means(self, system: str, metric: str) -> Floats:
-        """Mean over the seeds of each item for which it is defined, shape (n,)."""
+        """Mean over the seeds of each item for which it is defined, shape (n,); NaN where the item is not scored."""
         values = self.values[system].get(metric)
         if values is None:
             return np.full(len(self.item_ids), np.nan)
         defined = ~np.isnan(values)
+        if metric != NLL:  # the likelihood of the true middle needs no prediction
+            defined &= self.scored[system]
         counts = defined.sum(axis=0)
         sums = np.where(defined, values, 0.0).sum(axis=0)
         means: Floats = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
         return means
 
 
+@reading_rows()
 def collect(rows: Sequence[Row]) -> Scores:
     """Read the rows of a record file into arrays; of two rows for one score the later one counts.
 
@@ -123,12 +134,16 @@ def collect(rows: Sequence[Row]) -> Scores:
     values: dict[str, dict[str, Floats]] = {name: {} for name in systems}
     middles = {name: np.full((len(seeds[name]), len(known), 96), 255, dtype=np.uint8) for name in systems}
     latest = {(row["system"], row["seed"], row["item"], row["metric"]): row for row in rows if row["kind"] == "score"}
+    for row in rows:
+        if row["kind"] == "prediction":
+            middle = np.array(row["middle"], dtype=np.uint8).reshape(96)  # a shorter one would be repeated
+            middles[row["system"]][seeds[row["system"]][row["seed"]], index[row["item"]]] = middle
     for (system, seed, item, metric), row in latest.items():
         column = values[system].setdefault(metric, np.full((len(seeds[system]), len(known)), np.nan))
         column[seeds[system][seed], index[item]] = _number(row.get("value"))
-    for row in rows:
-        if row["kind"] == "prediction":
-            middles[row["system"]][seeds[row["system"]][row["seed"]], index[row["item"]]] = row["middle"]
+        if "error" in row and metric != NLL:
+            # a chunk that is tried again may fail on an item that it had a prediction for
+            middles[system][seeds[system][seed], index[item]] = 255
     seen = [row["seen_in_train"] for row in known]
     return Scores(
         header=header,
@@ -137,7 +152,7 @@ def collect(rows: Sequence[Row]) -> Scores:
         contexts=np.array([row["tokens"] for row in known], dtype=np.uint8),
         seen=None if None in seen else np.array(seen, dtype=bool),
         values=values,
-        scored={name: (found != 255).any(axis=(0, 2)) for name, found in middles.items()},
+        scored={name: (found != 255).all(axis=(0, 2)) for name, found in middles.items()},
         middles=middles,
         failures=_failures(items, latest),
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "session"),
@@ -149,16 +164,15 @@ def _number(value: float | str | None) -> float:
 
 
 def _failures(items: Sequence[Row], latest: Mapping[tuple[str, int, str, str], Row]) -> list[dict[str, Any]]:
-    failed = [
-        {"item": row["item"], "system": None, "seed": None, "error": row["error"]} for row in items if "error" in row
-    ]
-    found: dict[tuple[str, int, str], str] = {}
-    for (system, seed, item, _), row in latest.items():
-        if "error" in row:
-            found.setdefault((system, seed, item), row["error"])
-    return failed + [
-        {"item": item, "system": system, "seed": seed, "error": error} for (system, seed, item), error in found.items()
-    ]
+    keys = ("item", "system", "seed", "metric", "error")
+    failed = [(row["item"], None, None, None, row["error"]) for row in items if "error" in row]
+    # without a prediction every metric of it fails, for one reason; the likelihood has its own
+    found = {
+        (item, system, seed, NLL if metric == NLL else None): row["error"]
+        for (system, seed, item, metric), row in latest.items()
+        if "error" in row
+    }
+    return [dict(zip(keys, row, strict=True)) for row in (*failed, *((*who, error) for who, error in found.items()))]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -184,6 +198,9 @@ class _View:
     def groups(self, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.str_]:
         return np.array(self.scores.songs)[rows]
 
+    def n_scored(self, system: str) -> int:
+        return int((self.rows & self.scores.scored[system]).sum())
+
 
 def summarize(
     scores: Scores,
@@ -208,8 +225,9 @@ def summarize(
     -------
     dict
         Subset (``"all"``, ``"unseen"``) -> ``n_items``, ``n_songs``, ``ranking`` and ``scores``: system -> metric ->
-        ``value``, ``low``, ``high``, ``n``, ``n_defined``, ``seed_std``, for divergences ``null``, and where it was
-        compared ``test`` with ``against``, ``difference``, ``p_value``, ``p_holm``, ``n``. Undefined is NaN.
+        ``value``, ``low``, ``high``, ``n`` items of the subset, ``n_scored``, ``n_defined``, ``seed_std``, for
+        divergences ``null``, and where it was compared ``test`` with ``against``, ``difference``, ``p_value``,
+        ``p_holm``, ``n``. Undefined is NaN.
 
     """
     subsets = {"all": np.ones(len(scores.item_ids), dtype=bool)}
@@ -223,7 +241,8 @@ def summarize(
 def best_baselines(scores: Scores) -> dict[str, str]:
     """Return metric -> the baseline with the best value, from the records of the validation split.
 
-    A baseline without a defined value cannot be the best. Of equals the first in the run's order is taken.
+    A baseline without a defined value cannot be the best; one that was scored on more items comes before one that was
+    scored on fewer. Of equals the first in the run's order is taken.
     """
     names = [name for name, system in scores.header["systems"].items() if system["role"] == "baseline"]
     view = _View(scores, np.ones(len(scores.item_ids), dtype=bool), {})
@@ -231,7 +250,7 @@ def best_baselines(scores: Scores) -> dict[str, str]:
     for metric, info in INPAINTING_METRICS.items():
         sign = 1 if info.direction == "higher" else -1
         found = {name: sign * _value(view, name, metric) for name in names}
-        defined = {name: value for name, value in found.items() if not math.isnan(value)}
+        defined = {name: (view.n_scored(name), value) for name, value in found.items() if not math.isnan(value)}
         if defined:
             best[metric] = max(defined, key=lambda name: defined[name])
     return best
@@ -248,11 +267,7 @@ def _value(view: _View, system: str, metric: str) -> float:
 def _by_seed(view: _View, reference: Integers, estimate: Integers) -> list[float]:
     """Divergence of each seed; bins (n,) and (seeds, n)."""
     size = n_bins(view.variant)
-    return [float(jensen_shannon(_mass(reference, size), _mass(row, size))) for row in estimate]
-
-
-def _mass(bins: Integers, size: int) -> Floats:
-    return np.bincount(bins[bins >= 0], minlength=size) / max(len(bins), 1)
+    return [float(jensen_shannon(masses(reference, size), masses(row, size))) for row in estimate]
 
 
 def _table(view: _View) -> dict[str, Any]:
@@ -264,28 +279,28 @@ def _table(view: _View) -> dict[str, Any]:
     return {
         "n_items": int(view.rows.sum()),
         "n_songs": len(set(view.groups(view.rows).tolist())),
-        "ranking": sorted(ranked, key=lambda name: _rank(table[name][RANKING]["value"])),
+        "ranking": sorted(ranked, key=lambda name: _rank(table[name][RANKING])),
         "scores": table,
     }
 
 
-def _rank(value: float) -> float:
-    return math.inf if math.isnan(value) else -value
+def _rank(cell: Mapping[str, Any]) -> tuple[int, float]:
+    value = cell["value"]
+    return -cell["n_scored"], math.inf if math.isnan(value) else -value
 
 
 def _cells(view: _View, system: str) -> dict[str, dict[str, Any]]:
-    result = {
-        metric: (_divergence_cell if metric in FEATURES else _mean_cell)(view, system, metric)
-        for metric in INPAINTING_METRICS
+    names = [*INPAINTING_METRICS, *([NLL] if NLL in view.scores.values[system] else [])]
+    counts = {"n": int(view.rows.sum()), "n_scored": view.n_scored(system)}
+    return {
+        metric: (_divergence_cell if metric in FEATURES else _mean_cell)(view, system, metric) | counts
+        for metric in names
     }
-    if NLL in view.scores.values[system]:
-        result[NLL] = _mean_cell(view, system, NLL)
-    return result
 
 
 def _mean_cell(view: _View, system: str, metric: str) -> dict[str, Any]:
     scores = view.scores
-    chosen = view.rows & scores.scored[system]
+    chosen = view.rows if metric == NLL else view.rows & scores.scored[system]
     interval = bootstrap_mean(
         scores.item_means(system, metric)[chosen],
         view.groups(chosen),
@@ -298,7 +313,6 @@ def _mean_cell(view: _View, system: str, metric: str) -> dict[str, Any]:
         "value": interval.estimate,
         "low": interval.low,
         "high": interval.high,
-        "n": interval.n,
         "n_defined": interval.n_defined,
         "seed_std": _spread([float(np.nanmean(row)) for row in values if not np.isnan(row).all()]),
     }
@@ -348,26 +362,31 @@ def _divergence_cell(view: _View, system: str, metric: str) -> dict[str, Any]:
     reference, estimate, chosen = _bins(view, system, metric)
     if not estimate.size:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
-        return {**undefined, "n": 0, "n_defined": 0}
-    n_seeds, size = len(estimate), n_bins(view.variant)
+        return {**undefined, "n_defined": 0}
+    n_seeds, size, songs = len(estimate), n_bins(view.variant), view.groups(chosen)
     interval = bootstrap_divergence(
         _side_by_side(reference[None], n_seeds, size),
         _side_by_side(estimate, n_seeds, size),
-        np.tile(view.groups(chosen), n_seeds),
+        np.tile(songs, n_seeds),
         n_bins=n_seeds * size,
         divergence=_over_seeds(n_seeds, size),
+        upper=INPAINTING_METRICS[metric].high,
         confidence=view.confidence,
         n_resamples=view.n_resamples,
         seed=view.seed,
     )
     null = functools.partial(
-        null_divergence, n_bins=size, divergence=jensen_shannon, n_permutations=view.n_resamples, seed=view.seed
+        null_divergence,
+        n_bins=size,
+        divergence=jensen_shannon,
+        units=songs,
+        n_permutations=view.n_resamples,
+        seed=view.seed,
     )
     return {
         "value": interval.estimate,
         "low": interval.low,
         "high": interval.high,
-        "n": interval.n // n_seeds,
         "n_defined": interval.n_defined // n_seeds,
         "seed_std": _spread(_by_seed(view, reference, estimate)),
         "null": float(np.mean([null(reference, row) for row in estimate])),
@@ -407,7 +426,7 @@ def _compare_divergences(view: _View, system: str, against: str, metric: str) ->
     if not (a.size and b.size):
         return PairedTest(math.nan, math.nan, 0)
     size = n_bins(view.variant)
-    # each seed of one system meets each seed of the other the same number of times
+    # each seed stands in equally many rows
     n_seeds = math.lcm(len(a), len(b))
     test = swap_test_divergence(
         _side_by_side(reference[None], n_seeds, size),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from music_evals.annotations import Tokens
 from music_evals.benchmark import plots
 from music_evals.benchmark.aggregate import Scores, collect
 from music_evals.benchmark.predictions import load_pairs, load_predictions
-from music_evals.benchmark.records import dump_json, write_whole
+from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.report import render_report
 from music_evals.benchmark.results import OFFICIAL, build_results, markdown_table
 from music_evals.benchmark.runner import Progress, run
@@ -25,6 +26,7 @@ from music_evals.benchmark.tasks import TRAIN_CONFIGS, ItemSet, load_items, spli
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
+from music_evals.symbolic.output import write_atomically
 
 __all__ = ["PROTOCOLS", "Outcome", "Settings", "run_benchmark"]
 
@@ -34,6 +36,16 @@ PROTOCOLS = (OFFICIAL,)
 OFFICIAL_CONFIG = "musib_official"
 RECORDS = "records.jsonl"
 VALIDATION_RECORDS = "validation_records.jsonl"
+RESULTS, TABLE, REPORT = "results.json", "table.md", "report.html"
+CARDS = "model_card*.md"
+
+NUMBERS = {
+    "n_seeds": ("--seeds", 1000),
+    "limit": ("--limit", sys.maxsize),
+    "n_resamples": ("--resamples", 1_000_000),
+    "workers": ("--workers", 1000),
+}
+"""Setting -> its option, and the most that it may be: beyond lie typing errors that would fill the memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +75,7 @@ class Settings:
     protocol
         One of `PROTOCOLS`, or None.
     limit
-        Judge the first items only.
+        Judge the first items only. The best baselines are chosen on the whole validation split all the same.
     confidence, n_resamples
         Of the intervals.
     workers
@@ -110,13 +122,11 @@ class Settings:
             raise InvalidInputError("pairs hold their predictions; --predictions goes with --dataset")
         if self.pairs is not None and self.limit is not None:
             raise InvalidInputError("--limit goes with --dataset; name fewer pairs in a manifest instead")
-        for name in ("n_seeds", "limit", "n_resamples", "workers"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                msg = f"{name} must be at least 1, got {value}"
-                raise InvalidInputError(msg)
+        _check_use(self)
+        for name, (option, most) in NUMBERS.items():
+            _check_number(option, getattr(self, name), most)
         if not 0 < self.confidence < 1:
-            msg = f"confidence must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95"
+            msg = f"--confidence must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95"
             raise InvalidInputError(msg)
         if self.variant is not None:
             check_variant(self.variant)
@@ -141,6 +151,26 @@ class Settings:
     def judged_variant(self) -> str:
         """The variant, after the protocol had its say."""
         return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
+
+
+def _check_use(settings: Settings) -> None:
+    """Refuse what would be ignored in silence, or put files where nobody looks for them."""
+    if not os.fspath(settings.out):
+        raise InvalidInputError("--out is empty; name a folder for records and results, . for the current one")
+    options = {"--decoding": settings.decoding, "--temperature": settings.temperature}
+    given = [option for option, value in options.items() if value is not None]
+    if given and not settings.models:
+        msg = f"{' and '.join(given)} is for models, and there is none; give --model too, or leave it out"
+        raise InvalidInputError(msg)
+    if settings.pairs is not None and (settings.config is not None or settings.revision is not None):
+        raise InvalidInputError("--config and --revision go with --dataset; leave them out beside --pairs")
+
+
+def _check_number(option: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        bound = "least 1" if value < 1 else f"most {most}"
+        msg = f"{option} must be at {bound}, got {value}"
+        raise InvalidInputError(msg)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -200,6 +230,8 @@ def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Ou
     if settings.report:
         plots.check_backend()
     items, systems = _judged(settings)
+    # everything else is read from the same commit as what is judged
+    settings = dataclasses.replace(settings, revision=items.revision)
     baselines, notes = _baselines(settings)
     validation_items = _validation_items(settings, baselines)
     systems = [*systems, *baselines, baseline_system(CONTROL, None)]
@@ -210,8 +242,13 @@ def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Ou
         "protocol": settings.protocol,
         "workers": settings.workers,
         "overwrite": settings.overwrite,
+        "options": {name: getattr(settings, name) for name in ("limit", "decoding", "temperature")},
         "progress": progress,
     }
+    if settings.overwrite:
+        # a reader must not find the other run's numbers, should this run end before its own are written
+        for path in (*(out / name for name in (RESULTS, TABLE, REPORT, VALIDATION_RECORDS)), *out.glob(CARDS)):
+            remove_file(path)
     scores = collect(run(items, systems, out / RECORDS, **options))
     validation = None
     if validation_items is not None:
@@ -256,7 +293,7 @@ def _train_contexts(settings: Settings) -> Tokens | None:
     if settings.dataset is None:
         return None
     config = TRAIN_CONFIGS.get(settings.judged_config or "", settings.judged_config)
-    if "train" not in split_names(settings.dataset, config):
+    if "train" not in split_names(settings.dataset, config, revision=settings.revision):
         return None
     return load_items(settings.dataset, config, "train", revision=settings.revision).contexts
 
@@ -265,19 +302,18 @@ def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSe
     """Return what the best baselines are chosen on, or None where there is no such split."""
     if settings.dataset is None or not baselines:
         return None
-    if "validation" not in split_names(settings.dataset, settings.judged_config):
+    if "validation" not in split_names(settings.dataset, settings.judged_config, revision=settings.revision):
         return None
-    items = load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
-    return items.head(settings.limit)
+    return load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
 
 
 def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) -> dict[str, Path]:
     tables = "\n\n".join(
         f"{results['dataset']['id']}, {subset}:\n\n{markdown_table(results, subset)}" for subset in results["tables"]
     )
-    contents = {"results": ("results.json", dump_json(results, indent=2) + "\n"), "table": ("table.md", tables + "\n")}
+    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
     if report:
-        contents["report"] = ("report.html", render_report(results, scores))
+        contents["report"] = (REPORT, render_report(results, scores))
     for name, content in contents.values():
-        write_whole(out / name, content)
+        write_atomically(out / name, content.encode())
     return {"records": out / RECORDS, **{kind: out / name for kind, (name, _) in contents.items()}}

@@ -68,7 +68,7 @@ def check_backend() -> None:
     mpl.use("Agg")
 
 
-def distributions(name: str, values: Mapping[str, Floats], highlight: str, *, label: str) -> str:
+def distributions(name: str, values: Mapping[str, Floats], highlight: str | None, *, label: str) -> str:
     """Draw the scores of each song, one line of dots a system, with the median as a bar.
 
     Parameters
@@ -78,7 +78,7 @@ def distributions(name: str, values: Mapping[str, Floats], highlight: str, *, la
     values
         System -> one score a song, shape (songs,), NaN where undefined; the first system is drawn on top.
     highlight
-        System in the accent colour.
+        System in the accent colour, or None.
     label
         What the scores are, for the axis and for readers who do not see the picture.
 
@@ -112,7 +112,7 @@ def divergences(
     name: str,
     masses: Mapping[str, tuple[Floats, Floats]],
     cells: Mapping[str, Mapping[str, Any]],
-    highlight: str,
+    highlight: str | None,
     *,
     label: str,
     feature: str,
@@ -128,7 +128,7 @@ def divergences(
     cells
         System -> ``value``, ``low``, ``high``, ``null``.
     highlight
-        System in the accent colour.
+        System in the accent colour, or None.
     label, feature
         Names of the divergence and of the feature.
 
@@ -207,19 +207,13 @@ def _svg(figure: Figure, name: str, description: str) -> str:
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     # within HTML the names of the namespaces are known; ids are shared by all pictures of a page
     text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
-    text = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', text)
-    text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
-    text = re.sub(r'href="#([^"]+)"', rf'href="#{name}-\1"', text)
+    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
     text = re.sub(r"font: [^;\"]*;", "font-size: 10px;", text)
     for variable, colour in _COLOURS.items():
         text = text.replace(colour, f"var(--{variable})")
-    label = html.escape(description, quote=True)
-    return re.sub(
-        r'<svg [^>]*?viewBox="([^"]+)"[^>]*>',
-        rf'<svg class="plot" role="img" aria-label="{label}" viewBox="\1">',
-        text,
-        count=1,
-    )
+    head = f'<svg class="plot" role="img" aria-label="{html.escape(description, quote=True)}" viewBox='
+    # a function, since the names in a description may hold what a template reads as a reference
+    return re.sub(r'<svg [^>]*?viewBox=("[^"]+")[^>]*>', lambda found: f"{head}{found[1]}>", text, count=1)
 
 
 _STEP_PX = 2.4
@@ -279,7 +273,7 @@ def _rectangle(step: int, top: float, steps: int, height: float, kind: str) -> s
 def song_means(values: Floats, songs: Sequence[str]) -> Floats:
     """Return the mean of the defined items of each song, shape (songs,), songs in their first order."""
     index = {song: row for row, song in enumerate(dict.fromkeys(songs))}
-    rows = np.array([index[song] for song in songs])
+    rows = np.array([index[song] for song in songs], dtype=np.intp)  # songs may be none
     defined = ~np.isnan(values)
     sums = np.bincount(rows[defined], weights=values[defined], minlength=len(index))
     counts = np.bincount(rows[defined], minlength=len(index))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import csv
 import dataclasses
+import io
 import json
 import os
 import warnings
@@ -32,6 +33,8 @@ __all__ = ["load_pairs", "load_predictions"]
 
 SHOWN = 5
 SIDES = ("reference", "prediction")
+SEED_END = 2**63
+"""Seeds of predictions are below: records and tables hold them as 64-bit integers."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,12 +116,14 @@ def _group(path: Path, judged: ItemSet, middles: Mapping[tuple[str, int], Mappin
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(_read_text(path).splitlines(), start=1):
+    # a text may hold other characters that str.splitlines takes for ends of lines
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+            json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text, and fits no record
+        except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
             msg = f"{path}, line {number} is not JSON ({error}); expected one object a line"
             raise UnreadableFileError(msg) from error
         if not isinstance(row, dict):
@@ -151,6 +156,9 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
             f'{where}: expected {{"item_id": text, "middle": [{MUSIB_LAYOUT.middle_steps} tokens]}} and, where there '
             f'are several, "system": text and "seed": number; got {_types(row)}'
         )
+        raise InvalidInputError(msg)
+    if not system.strip() or not 0 <= seed < SEED_END:
+        msg = f"{where}: expected a system name with a letter in it and a seed of 0..2**63 - 1; got {system!r}, {seed}"
         raise InvalidInputError(msg)
     if len(middle) != MUSIB_LAYOUT.middle_steps:
         msg = f"{where}: the middle of {item!r} has {len(middle)} tokens, expected {MUSIB_LAYOUT.middle_steps}"
@@ -297,7 +305,7 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
 
 def _pairs_in_manifest(path: Path) -> list[_Pair]:
     if path.suffix.lower() == ".csv":
-        rows: Sequence[Mapping[str, Any]] = list(csv.DictReader(_read_text(path).splitlines()))
+        rows: Sequence[Mapping[str, Any]] = list(csv.DictReader(io.StringIO(_read_text(path), newline="")))
     else:
         rows = [row for _, row in _json_lines(path)]
     pairs = []

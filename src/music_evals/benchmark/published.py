@@ -45,7 +45,7 @@ OFFICIAL_DIFFERENCES: dict[str, str] = {
     ),
     "contexts": (
         "18 contexts, the first 16 measures of each soprano. With so few, the published divergences are mostly noise: "
-        "compare them with the null floor beside ours."
+        "compare them with the noise floor beside ours."
     ),
     "histogram": (
         "Under variant=official 99 bins end at 0.99, larger values are dropped and the mass need not be 1, as in the "
@@ -60,8 +60,8 @@ OFFICIAL_DIFFERENCES: dict[str, str] = {
         "Anticipation-RNN. Ours is over the 130 tokens, on the test contexts. It is not comparable between models."
     ),
     "weights": (
-        "No published weights exist. Ours are trained on all windows of the train split, with transposition, until the "
-        "validation loss stops to fall; the published training drew one random voice and window for each song."
+        "No published weights exist. Ours are trained as the train.yaml beside them says; the published training drew "
+        "one random voice and window for each song."
     ),
     "corpus": (
         "The published MIDI files came from music21 5.7, lose the last step of the last note and, in 6 of 171 songs, "

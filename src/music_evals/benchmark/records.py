@@ -1,4 +1,4 @@
-"""Records of a run: JSON lines that survive a kill, and files that are written whole or not at all.
+"""Records of a run: JSON lines that survive a kill.
 
 A record file is a sequence of blocks. A block is some rows and a closing row with their number and checksum; it is
 appended in one piece and synchronised to the disk before the next one is worked on. What stands after the last closed
@@ -27,16 +27,15 @@ import contextlib
 import dataclasses
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from music_evals.errors import CorruptRecordsError, OutputError
+from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError
 
-__all__ = ["RecordFile", "dump_json", "read_records", "write_whole"]
+__all__ = ["RecordFile", "dump_json", "read_records", "reading_rows", "remove_file"]
 
 Row = Mapping[str, Any]
 _START = b'{"kind":"run"'
@@ -181,32 +180,35 @@ def dump_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Write a file whole or not at all: a temporary neighbour takes its name once it is on the disk.
+def remove_file(path: str | os.PathLike[str]) -> None:
+    """Remove a file; one that is not there is no error.
 
     Raises
     ------
     OutputError
-        The folder cannot be written to, or the disk is full; what stood there before is untouched.
+        It cannot be removed.
 
     """
-    path = Path(path)
-    data = content.encode() if isinstance(content, str) else content
-    with _output_errors(path, "write"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        temporary = Path(name)
-        try:
-            try:
-                _write_all(descriptor, data)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            temporary.chmod(0o644)  # mkstemp makes private files; results are there to be shared
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    with _output_errors(Path(path), "remove"):
+        Path(path).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reading_rows() -> Iterator[None]:
+    """Turn what wrong rows lead to into `CorruptRecordsError`: fields that are missing, or of another type or size.
+
+    A checksum says that a block is what was written, not that it was written by this package.
+    """
+    try:
+        yield
+    except MusicEvalsError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        msg = (
+            f"the records hold rows that this version does not write ({type(error).__name__}: {error}); restore the "
+            "file from a copy, or start afresh with --overwrite"
+        )
+        raise CorruptRecordsError(msg) from error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -256,7 +258,7 @@ def _load(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 

@@ -9,23 +9,27 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
 from music_evals.benchmark import plots
-from music_evals.benchmark._page import SCRIPT, STYLE
+from music_evals.benchmark._page import SCRIPT, STYLE, TEMPO_BPM
 from music_evals.benchmark.aggregate import RANKING, Scores
 from music_evals.benchmark.results import (
+    FLOOR,
     HEADINGS,
     SUBSETS,
     columns,
     format_interval,
     format_note,
+    format_scored,
     format_value,
     mark,
     ordered_systems,
+    verdict,
 )
-from music_evals.benchmark.runner import FEATURES
-from music_evals.metrics.divergence import histogram_bins, n_bins
+from music_evals.metrics.divergence import histogram_bins, masses, n_bins
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 
@@ -35,9 +39,6 @@ SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
 
 MIDI_TICKS_PER_QUARTER = 480
-TEMPO_BPM = 96.0
-
-_VERDICTS = {"+": "significantly better than", "-": "significantly worse than"}
 
 
 def render_report(results: Mapping[str, Any], scores: Scores) -> str:
@@ -84,10 +85,11 @@ def render_report(results: Mapping[str, Any], scores: Scores) -> str:
     )
 
 
-def _highlight(results: Mapping[str, Any]) -> str:
-    """Return the best model, or the best system where there is no model."""
+def _highlight(results: Mapping[str, Any]) -> str | None:
+    """Return the best model, the best system where there is no model, or None where nothing is ranked."""
     ranking: Sequence[str] = results["tables"]["all"]["ranking"]
-    return next((name for name in ranking if results["systems"][name]["role"] == "model"), ranking[0])
+    models = [name for name in ranking if results["systems"][name]["role"] == "model"]
+    return next(iter([*models, *ranking]), None)
 
 
 def _rival(results: Mapping[str, Any]) -> str | None:
@@ -101,19 +103,29 @@ def _rival(results: Mapping[str, Any]) -> str | None:
 def _lead(results: Mapping[str, Any]) -> str:
     name = _highlight(results)
     table = results["tables"]["all"]
-    cell = table["scores"][name][RANKING]
-    text = f"<b>{escape(name)}</b> reaches a note F1 of {format_value(cell['value'])} ({format_interval(cell)})"
-    test = cell.get("test")
-    if test:
-        against = test["against"]
-        other = table["scores"][against][RANKING]
-        verdict = _VERDICTS.get(mark(results, name, RANKING, cell), "not significantly different from")
-        text += (
-            f" and is {verdict} the best baseline, <b>{escape(against)}</b>, which reaches "
-            f"{format_value(other['value'])} ({format_interval(other)}); corrected p {_p_value(test['p_holm'])}"
-        )
+    text = "Nothing is ranked: every system has seen the reference" if name is None else _finding(results, name)
     counted = f"{table['n_items']} windows from {table['n_songs']} songs"
     return f'<p class="lead">{text}.</p>\n<p class="muted">{counted}, metric variant {escape(results["variant"])}.</p>'
+
+
+def _finding(results: Mapping[str, Any], name: str) -> str:
+    scores = results["tables"]["all"]["scores"]
+    cell = scores[name][RANKING]
+    text = f"<b>{escape(name)}</b> reaches a note F1 of {_with_interval(cell)}"
+    if cell["n_scored"] < cell["n"]:
+        text += f" on the {cell['n_scored']} of {cell['n']} windows where it did not fail"
+    test = cell.get("test")
+    if test:
+        text += (
+            f" and is {verdict(results, name, RANKING, cell)} the best baseline, <b>{escape(test['against'])}</b>, "
+            f"which reaches {_with_interval(scores[test['against']][RANKING])}; corrected p {_p_value(test['p_holm'])}"
+        )
+    return text
+
+
+def _with_interval(cell: Mapping[str, Any]) -> str:
+    interval = format_interval(cell)
+    return format_value(cell["value"]) + (f" ({interval})" if interval else "")
 
 
 def _p_value(value: float | None) -> str:
@@ -133,9 +145,9 @@ def _table_section(results: Mapping[str, Any], subset: str) -> str:
     rows = "\n".join(_table_row(results, table, system, names) for system in ordered_systems(results, table))
     confidence = 100 * results["intervals"]["confidence"]
     note = (
-        f"Below each score its {confidence:g} % interval, clustered by song; then the noise floor of a divergence at "
-        "this number of items, or how many items define the score. ↑ higher, ↓ lower is better. "
-        "Systems in grey have seen the reference and are compared with nothing."
+        f"Below each score its {confidence:g} % interval, clustered by song; then the noise floor of a divergence; how "
+        "many items define the score, where not all do. ↑ higher, ↓ lower is better. A system that failed on items is "
+        f"ranked last. Systems in grey have seen the reference and are compared with nothing. {FLOOR}"
     )
     if results["best_baseline"]:
         note += (
@@ -153,7 +165,7 @@ def _table_section(results: Mapping[str, Any], subset: str) -> str:
 def _table_row(results: Mapping[str, Any], table: Mapping[str, Any], system: str, names: Iterable[str]) -> str:
     kind = "highlight" if system == _highlight(results) else "" if system in table["ranking"] else "outside"
     cells = "".join(_table_cell(results, system, name, table["scores"][system].get(name)) for name in names)
-    return f'<tr class="{kind}"><th scope="row">{escape(system)}</th>{cells}</tr>'
+    return f'<tr class="{kind}"><th scope="row">{escape(system)}{format_scored(table, system)}</th>{cells}</tr>'
 
 
 def _table_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any] | None) -> str:
@@ -213,34 +225,38 @@ def _divergences(results: Mapping[str, Any], scores: Scores) -> str:
     table = results["tables"]["all"]
     order = ordered_systems(results, table)
     control = next(name for name in order if results["systems"][name]["role"] == "control")
-    shown = [control, _highlight(results), *filter(None, [_rival(results)])]
+    if order == [control]:
+        return ""
+    shown = [control, *filter(None, [_highlight(results), _rival(results)])]
     variant = results["variant"]
     size = n_bins(variant)
     edges = np.arange(size) / 100
     drawn = []
     for metric, feature in FEATURES.items():
-        masses = {}
+        curves = {}
         for name in shown:
             values = scores.values[name].get(feature, np.empty((0, 0)))
-            bins = histogram_bins(values[~np.isnan(values)], variant=variant)
-            masses[name] = (edges, np.bincount(bins[bins >= 0], minlength=size) / max(len(bins), 1))
+            curves[name] = edges, masses(histogram_bins(values[~np.isnan(values)], variant=variant), size)
         cells = {name: table["scores"][name][metric] for name in order if name != control}
         drawn.append(f"<h3>{escape(_words(metric))}</h3>")
         drawn.append(
             plots.divergences(
-                f"div-{metric}", masses, cells, _highlight(results), label=_words(metric), feature=_words(feature)
+                f"div-{metric}", curves, cells, _highlight(results), label=_words(metric), feature=_words(feature)
             )
         )
     intro = (
         "Left: how a feature of the items is distributed, for the reference and two systems. Right: the divergence of "
-        "each system from the reference. What does not lie beyond its noise floor is no evidence of a difference."
+        "each system from the reference. What does not lie well beyond its noise floor is no evidence of a "
+        f"difference. {FLOOR}"
     )
     return f"<h2>Divergences</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
 
 
 def _piano_rolls(results: Mapping[str, Any], scores: Scores) -> str:
     name = _highlight(results)
-    values = scores.item_means(name, RANKING)
+    if name is None:
+        return ""
+    values = _drawn_scores(scores, name)
     defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
     if not defined:
         return ""
@@ -251,9 +267,15 @@ def _piano_rolls(results: Mapping[str, Any], scores: Scores) -> str:
     drawn = [_context(scores, row, systems) for row in picked]
     intro = (
         f"From the best to the worst context of {escape(name)}. Grey: past and future, which every system is shown. "
-        "The tinted span is the middle. Systems with several seeds: the first."
+        "The tinted span is the middle. Of a system with several seeds, the first is drawn and its own score given."
     )
     return f"<h2>Music</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
+
+
+def _drawn_scores(scores: Scores, system: str) -> npt.NDArray[np.float64]:
+    """Scores of the seed whose music is drawn, shape (n,)."""
+    by_seed = scores.values[system].get(RANKING)
+    return np.full(len(scores.item_ids), np.nan) if by_seed is None else by_seed[0]
 
 
 def _context(scores: Scores, row: int, systems: Sequence[str]) -> str:
@@ -261,9 +283,9 @@ def _context(scores: Scores, row: int, systems: Sequence[str]) -> str:
     figures = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
     for name in systems:
         middle = scores.middles[name][0, row]
-        value = scores.item_means(name, RANKING)[row]
+        value = float(_drawn_scores(scores, name)[row])
         if (middle < 130).all():
-            figures.append(_roll(item, name, context, middle, note=f"note F1 {format_value(float(value))}"))
+            figures.append(_roll(item, name, context, middle, note=f"note F1 {format_value(value)}"))
     return f"<h3>{escape(item)}</h3>\n" + "\n".join(figures)
 
 
@@ -296,13 +318,14 @@ def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
         return ""
     rows = "\n".join(
         f"<tr><td>{escape(str(row['item']))}</td><td>{escape(str(row['system'] or ''))}</td>"
-        f"<td>{'' if row['seed'] is None else row['seed']}</td><td>{escape(row['error'])}</td></tr>"
+        f"<td>{'' if row['seed'] is None else row['seed']}</td><td>{escape(row['metric'] or 'all')}</td>"
+        f"<td>{escape(row['error'])}</td></tr>"
         for row in failures
     )
     return (
-        f"<h2>Failures</h2>\n<p>{len(failures)} items were not scored and are in no mean.</p>\n"
-        '<div class="scroll"><table class="plain"><thead><tr><th>item</th><th>system</th><th>seed</th><th>reason</th>'
-        f"</tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+        f"<h2>Failures</h2>\n<p>{len(failures)} results failed and are in no mean.</p>\n"
+        '<div class="scroll"><table class="plain"><thead><tr><th>item</th><th>system</th><th>seed</th><th>metric</th>'
+        f"<th>reason</th></tr></thead><tbody>\n{rows}\n</tbody></table></div>"
     )
 
 

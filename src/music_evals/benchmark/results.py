@@ -12,6 +12,7 @@ from music_evals.benchmark.runner import NLL
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
 
 __all__ = [
+    "FLOOR",
     "HEADINGS",
     "SIGNIFICANCE",
     "SUBSETS",
@@ -19,11 +20,13 @@ __all__ = [
     "columns",
     "format_interval",
     "format_note",
+    "format_scored",
     "format_value",
     "mark",
     "markdown_table",
     "ordered_systems",
     "text_report",
+    "verdict",
 ]
 
 SIGNIFICANCE = 0.05
@@ -47,6 +50,13 @@ SUBSETS = {
     "all": "all windows",
     "unseen": "windows whose middle does not occur in the training split",
 }
+
+_VERDICTS = {"+": "significantly better than", "-": "significantly worse than"}
+
+FLOOR = (
+    "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
+    "song; about half of pure noise lies above it."
+)
 
 LEGEND = (
     "+ better, - worse than the best baseline of that metric (=), chosen on validation; paired test by song, "
@@ -129,7 +139,7 @@ def ordered_systems(results: Mapping[str, Any], table: Mapping[str, Any]) -> lis
 
 def format_value(value: float | str | None) -> str:
     """Return a score with three decimals; ``n/a`` for an undefined one."""
-    if value is None:
+    if value is None or value != value:  # noqa: PLR0124 (NaN is not itself)
         return "n/a"
     return value if isinstance(value, str) else f"{value:.3f}"
 
@@ -143,9 +153,15 @@ def format_interval(cell: Mapping[str, Any]) -> str:
 
 def format_note(cell: Mapping[str, Any]) -> str:
     """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
-    if "null" in cell:
-        return f"floor {format_value(cell['null'])}"
-    return f"n {cell['n_defined']}/{cell['n']}" if cell["n_defined"] < cell["n"] else ""
+    floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
+    counted = f"n {cell['n_defined']}/{cell['n']}" if cell["n_defined"] < cell["n"] else ""
+    return ", ".join(filter(None, [floor, counted]))
+
+
+def format_scored(table: Mapping[str, Any], system: str) -> str:
+    """Return what belongs beside the name of a system that failed on some items, e.g. ``[5/6 scored]``."""
+    cell = table["scores"][system][RANKING]
+    return f" [{cell['n_scored']}/{cell['n']} scored]" if cell["n_scored"] < cell["n"] else ""
 
 
 def mark(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:
@@ -159,6 +175,11 @@ def mark(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str
     return "+" if (test["difference"] > 0) == higher else "-"
 
 
+def verdict(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:
+    """Return the words for `mark`, to stand before "the best baseline"."""
+    return _VERDICTS.get(mark(results, system, metric, cell), "not significantly different from")
+
+
 def text_report(results: Mapping[str, Any]) -> str:
     """Return all tables as text for a terminal: values with their marks, intervals and notes below them."""
     parts = []
@@ -167,8 +188,9 @@ def text_report(results: Mapping[str, Any]) -> str:
         parts.append(_text_table(results, table))
     confidence = f"{100 * results['intervals']['confidence']:g} %"
     parts.append(
-        f"Below each score: its {confidence} interval, clustered by song; the noise floor of a divergence at this "
-        f"number of items, or how many items define it. ^ higher, v lower is better. Ranked by {results['ranked_by']}."
+        f"Below each score: its {confidence} interval, clustered by song; the noise floor of a divergence; how many "
+        f"items define it, where not all do. ^ higher, v lower is better. Ranked by {results['ranked_by']}; who failed "
+        f"on items comes last. {FLOOR}"
     )
     if results["best_baseline"]:
         parts.append(LEGEND)
@@ -194,7 +216,7 @@ def _text_table(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
             f"{format_value(cell['value'])}{mark(results, system, name, cell) or ' '}" if cell else ""
             for name, cell in zip(names, cells, strict=True)
         ]
-        lines.append([label, *marked])
+        lines.append([label + format_scored(table, system), *marked])
         lines.append(["", *(format_interval(cell) if cell else "" for cell in cells)])
         lines.append(["", *(format_note(cell) if cell else "" for cell in cells)])
     return align(lines)
@@ -242,12 +264,17 @@ def markdown_table(results: Mapping[str, Any], subset: str = "all", systems: Ite
     for system in ordered_systems(results, table):
         if shown is not None and system not in shown:
             continue
-        row = [f"`{system}`"]
+        row = [_markdown_name(system) + format_scored(table, system)]
         for name in names:
             cell = table["scores"][system].get(name)
             row.append(_markdown_cell(results, system, name, cell) if cell else "")
         lines.append(row)
     return "\n".join("| " + " | ".join(row) + " |" for row in lines)
+
+
+def _markdown_name(name: str) -> str:
+    """Return a name as code in a cell: nothing in it may end the cell, the line or the code."""
+    return "`" + " ".join(name.split()).replace("|", r"\|").replace("`", "'") + "`"
 
 
 def _markdown_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:

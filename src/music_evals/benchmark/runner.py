@@ -1,17 +1,18 @@
 """Run systems over items, chunk by chunk, into a record file.
 
-A chunk is some consecutive items, one system and one seed. Its randomness hangs on nothing but these names, so that a
-run that was killed and resumed, or spread over processes, gives the same predictions as one that was not.
+A chunk is some consecutive items, one system and one seed; the likelihoods of a system are chunks of their own, so that
+they may fail by themselves. Its randomness hangs on nothing but these names, so that a run that was killed and resumed,
+or spread over processes, gives the same predictions as one that was not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import multiprocessing
 import os
-import pickle
 import platform
 import threading
 import time
@@ -27,30 +28,24 @@ import numpy.typing as npt
 
 from music_evals import __version__
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.systems import System
 from music_evals.benchmark.tasks import ItemSet
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, item_features, item_scores
+from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = ["FEATURES", "METRICS", "NLL", "Progress", "package_versions", "run"]
+__all__ = ["METRICS", "NLL", "Progress", "package_versions", "run"]
 
 CHUNK_ITEMS = 64
 """Items in a chunk: enough for a network to run them together, few enough to lose little by a kill."""
 
 NLL = "inpainting_nll"
 
-FEATURES = {
-    "silence_divergence": "silence_rate",
-    "pitch_class_divergence": "pitch_class_entropy_difference",
-    "groove_divergence": "groove_similarity",
-}
-"""Divergence -> the feature of items of which it compares the distributions. Its records hold the features."""
-
 METRICS = (*(name for name, info in INPAINTING_METRICS.items() if info.kind == "item"), *FEATURES.values())
+"""What is recorded of a prediction: item metrics, and in place of each divergence the feature that it compares."""
 
 PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 """What a plug-in may raise for an item. It becomes an error record; anything else (memory, interrupts) ends the run."""
@@ -70,6 +65,11 @@ class _Chunk:
     seed: int
     start: int
     stop: int
+    likelihood: bool = False
+
+    @property
+    def rows(self) -> range:
+        return range(self.start, self.stop)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,6 +92,7 @@ def run(
     protocol: str | None = None,
     workers: int = 1,
     overwrite: bool = False,
+    options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> list[Row]:
     """Judge every system on every item and return the records.
@@ -114,6 +115,8 @@ def run(
         Processes; 1 works in this one.
     overwrite
         Start afresh.
+    options
+        What else the receipt should say of how the run was asked for. A run with others is another run.
     progress
         Called after each chunk.
 
@@ -136,8 +139,9 @@ def run(
     _check(job, workers)
     chunks = list(_chunks(job))
     started = time.monotonic()
-    with RecordFile(path, _header(job, protocol), _item_rows(items), overwrite=overwrite) as records:
-        todo = _unfinished(job, chunks, records.rows)
+    with RecordFile(path, _header(job, protocol, options or {}), _item_rows(items), overwrite=overwrite) as records:
+        with reading_rows():
+            todo = _unfinished(job, chunks, records.rows)
         done = len(chunks) - len(todo)
         for chunk, rows in _work(job, todo, workers):
             records.append(rows)
@@ -160,7 +164,7 @@ def _check(job: _Job, workers: int) -> None:
         raise InvalidInputError(msg)
 
 
-def _header(job: _Job, protocol: str | None) -> Row:
+def _header(job: _Job, protocol: str | None, options: Mapping[str, Any]) -> Row:
     items = job.items
     return {
         "task": "inpainting",
@@ -177,6 +181,7 @@ def _header(job: _Job, protocol: str | None) -> Row:
         "systems": {system.name: system.header(job.seeds) for system in job.systems},
         "extractors": {},
         "seeds": list(job.seeds),
+        "options": dict(options),
         "versions": package_versions(),
     }
 
@@ -202,25 +207,29 @@ def _item_rows(items: ItemSet) -> list[Row]:
 
 
 def _chunks(job: _Job) -> Iterator[_Chunk]:
+    starts = range(0, len(job.items), CHUNK_ITEMS)
     for index, system in enumerate(job.systems):
-        for seed in system.seeds(job.seeds):
-            for start in range(0, len(job.items), CHUNK_ITEMS):
-                yield _Chunk(index, seed, start, min(start + CHUNK_ITEMS, len(job.items)))
+        seeds = [(seed, False) for seed in system.seeds(job.seeds)]
+        if isinstance(system.inpainter, LikelihoodInpainter):
+            # the likelihood of the true middle does not hang on the seed: it is worked out once
+            seeds.append((seeds[0][0], True))
+        for seed, likelihood in seeds:
+            for start in starts:
+                yield _Chunk(index, seed, start, min(start + CHUNK_ITEMS, len(job.items)), likelihood)
 
 
 def _unfinished(job: _Job, chunks: Sequence[_Chunk], rows: Sequence[Mapping[str, Any]]) -> list[_Chunk]:
     """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
-    latest: dict[tuple[str, int, str, str], bool] = {}
+    good: dict[tuple[str, int, str, str], bool] = {}
     for row in rows:
         if row["kind"] == "score":
-            latest[row["system"], row["seed"], row["item"], row["metric"]] = "error" not in row
-    good: dict[tuple[str, int, str], bool] = {}
-    for (system, seed, item, _), success in latest.items():
-        good[system, seed, item] = good.get((system, seed, item), True) and success
+            good[row["system"], row["seed"], row["item"], row["metric"]] = "error" not in row
 
     def finished(chunk: _Chunk) -> bool:
         name = job.systems[chunk.system].name
-        return all(good.get((name, chunk.seed, item), False) for item in job.items.item_ids[chunk.start : chunk.stop])
+        metrics = (NLL,) if chunk.likelihood else METRICS
+        items = job.items.item_ids[chunk.start : chunk.stop]
+        return all(good.get((name, chunk.seed, item, metric), False) for item in items for metric in metrics)
 
     return [chunk for chunk in chunks if not finished(chunk)]
 
@@ -233,19 +242,32 @@ def _work(job: _Job, chunks: Sequence[_Chunk], workers: int) -> Iterator[tuple[_
 def _in_processes(job: _Job, chunks: Sequence[_Chunk], workers: int) -> Iterator[list[Row]]:
     """Judge chunks in new processes, in order; they are spawned, since a fork of a threaded process may hang."""
     context = multiprocessing.get_context("spawn")
-    content = pickle.dumps(job)
-    with futures.ProcessPoolExecutor(workers, context, _start_worker, (content, os.getpid())) as pool:
-        yield from pool.map(_judge_in_worker, chunks)
+    with futures.ProcessPoolExecutor(workers, context, _start_worker, (job, os.getpid())) as pool:
+        with _one_thread():
+            results = pool.map(_judge_in_worker, chunks)  # all processes start here
+        yield from results
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let processes that are started here compute in one thread: libraries read the variable when they are imported."""
+    if "OMP_NUM_THREADS" in os.environ:
+        yield
+        return
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        del os.environ["OMP_NUM_THREADS"]
 
 
 _worker_job: list[_Job] = []  # set once in each worker process, so that the items do not travel with every chunk
 
 
-def _start_worker(content: bytes, parent: int) -> None:
-    """Give each worker one thread, before anything heavy is imported, and end it with the parent."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+def _start_worker(job: _Job, parent: int) -> None:
+    """Keep the job for all chunks of this process, and end it with the parent."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    _worker_job[:] = [pickle.loads(content)]  # noqa: S301 (our own bytes)
+    _worker_job[:] = [job]
 
 
 def _end_with(parent: int) -> None:
@@ -260,25 +282,23 @@ def _judge_in_worker(chunk: _Chunk) -> list[Row]:
 
 def _judge(job: _Job, chunk: _Chunk) -> list[Row]:
     """Return the prediction and score rows of one chunk."""
-    system = job.systems[chunk.system]
-    rows = range(chunk.start, chunk.stop)
-    middles, errors = _inpaint(job, system, rows, chunk.seed)
-    scores = _scores(job, rows, middles, errors)
-    # the likelihood of the true middle does not hang on the seed: it is worked out once
-    first = chunk.seed == system.seeds(job.seeds)[0]
-    likelihoods, failed = _likelihoods(job, system, rows) if first else (None, None)
+    system, rows = job.systems[chunk.system], chunk.rows
+    if chunk.likelihood:
+        likelihoods, errors = _likelihoods(job, system.inpainter, rows)
+        scores = {NLL: likelihoods}
+    else:
+        middles, errors = _inpaint(job, system, rows, chunk.seed)
+        scores = _scores(job, rows, middles, errors)
     result: list[Row] = []
     for position, row in enumerate(rows):
         who = {"item": job.items.item_ids[row], "system": system.name, "seed": chunk.seed}
         reason = errors.get(row)
-        if reason is None:
+        if reason is None and not chunk.likelihood:
             result.append({"kind": "prediction", **who, "middle": middles[position].tolist()})
         result.extend(
-            _score_row({**who, "metric": name, "variant": job.variant}, values[position], reason)
-            for name, values in scores.items()
+            _score_row({**who, "metric": name, "variant": job.variant}, found[position], reason)
+            for name, found in scores.items()
         )
-        if likelihoods is not None:
-            result.append(_score_row({**who, "metric": NLL, "variant": job.variant}, likelihoods[position], failed))
     return result
 
 
@@ -355,12 +375,24 @@ def _score(contexts: Tokens, middles: Tokens, variant: str) -> dict[str, Floats]
         return {**item_scores(contexts, middles, variant=variant), **filled}
 
 
-def _likelihoods(job: _Job, system: System, rows: Sequence[int]) -> tuple[Floats | None, str | None]:
-    """Return the negative log-likelihoods (len(rows),) of a system that has any, and why they failed."""
-    if not isinstance(system.inpainter, LikelihoodInpainter):
-        return None, None
+def _likelihoods(job: _Job, model: Any, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:
+    """Return the negative log-likelihoods (len(rows),) and the reason for each row that failed; see `_inpaint`."""
+
+    def ask(start: int, stop: int) -> Floats:
+        values = np.asarray(inpainting_nll(-model.nll(job.items.contexts[start:stop])), dtype=np.float64)
+        if values.shape != (stop - start,):
+            msg = f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
+            raise InvalidInputError(msg)
+        return values
+
+    errors: dict[int, str] = {}
     try:
-        log_probabilities = system.inpainter.nll(job.items.contexts[rows[0] : rows[-1] + 1])
-        return np.asarray(inpainting_nll(log_probabilities), dtype=np.float64), None
-    except PLUGIN_ERRORS as error:
-        return np.full(len(rows), np.nan), f"{type(error).__name__}: {error}"
+        return ask(rows[0], rows[-1] + 1), errors
+    except PLUGIN_ERRORS:
+        found = np.full(len(rows), np.nan)
+    for position, row in enumerate(rows):
+        try:
+            found[position] = ask(row, row + 1)[0]
+        except PLUGIN_ERRORS as error:
+            errors[row] = f"{type(error).__name__}: {error}"
+    return found, errors

@@ -58,6 +58,8 @@ class System:
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise InvalidInputError("a system needs a name that is not empty")
         if (self.make is None) == (self.stored is None):
             msg = f"system {self.name!r} needs either a plug-in or stored predictions"
             raise InvalidInputError(msg)
@@ -161,17 +163,14 @@ def baseline_system(name: str, train_contexts: Tokens | None) -> System:
     return system
 
 
-def load_model(
-    name: str, *, revision: str | None = None, decoding: str | None = None, temperature: float | None = None
-) -> System:
+def load_model(name: str, *, decoding: str | None = None, temperature: float | None = None) -> System:
     """Load a model with weights.
 
     Parameters
     ----------
     name
-        A folder with config.json and model.safetensors, a name under ``models``, or a Hub id.
-    revision
-        Commit, tag or branch of a Hub id.
+        A folder with config.json and model.safetensors, a name under ``models``, or a Hub id, which may end in ``@``
+        and a commit, tag or branch.
     decoding, temperature
         Passed to the model where they are given.
 
@@ -191,7 +190,7 @@ def load_model(
 
     """
     place, local = find_window(name, MODELS, "model", INPAINTERS)
-    folder = Path(place) if local else _fetch(place, revision)
+    source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     plugin = load_plugin(INPAINTERS, _model_type(folder), "model type")
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
@@ -211,7 +210,7 @@ def load_model(
     role: Role = "leaking" if model.sees_reference else "model"
     label = f"{model.name} (leaks)" if role == "leaking" else model.name
     held = {key: getattr(model, key) for key in ("decoding", "temperature") if hasattr(model, key)}
-    return System(label, role, _hash(content), make, details={"source": name, "revision": revision, **held})
+    return System(label, role, _hash(content), make, details={"source": source, "revision": revision, **held})
 
 
 def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str, str] | None = None) -> System:
@@ -249,19 +248,20 @@ def _model_type(folder: Path) -> str:
     return model_type
 
 
-def _fetch(repository: str, revision: str | None) -> Path:
-    """Return the folder of a Hub model on this machine; only configuration and weights are fetched."""
+def _fetch(place: str) -> tuple[str, Path, str]:
+    """Return id, local folder and commit of a Hub model; only configuration and weights are fetched."""
     import huggingface_hub
 
+    repository, _, revision = place.partition("@")
     try:
-        return Path(
-            huggingface_hub.snapshot_download(
-                repository, revision=revision, allow_patterns=["config.json", "model.safetensors"]
-            )
+        snapshot = huggingface_hub.snapshot_download(
+            repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
         )
     except (OSError, ValueError) as error:
-        msg = f"model {repository} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        msg = f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
         raise UnreadableFileError(msg) from error
+    folder = Path(snapshot)
+    return repository, folder, folder.name  # the cache names a snapshot by its commit
 
 
 def _hash(content: bytes) -> str:

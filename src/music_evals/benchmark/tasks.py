@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark._columns import read_contexts, read_flags, read_names
 from music_evals.errors import (
-    ContextLengthError,
     InvalidInputError,
     NoDataError,
     UnknownNameError,
@@ -22,9 +23,10 @@ from music_evals.errors import (
 )
 from music_evals.symbolic import noteseq
 
-__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "split_names"]
+__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "resolve_revision", "split_names"]
 
 DATASETS = "datasets_scripts"
+_COMMIT = re.compile("[0-9a-f]{40}")
 TRAIN_CONFIGS = {"musib_official": "musib"}
 """Config that baselines are fitted on, where a config has no train split of its own."""
 
@@ -36,7 +38,7 @@ class ItemSet:
     Parameters
     ----------
     dataset, config, split, revision
-        Where they came from; config and revision may be None.
+        Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
     item_ids
         One id an item, without repetitions.
     songs
@@ -143,7 +145,8 @@ def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | No
     parent = Path(name).parent if slash and Path(name).parent.is_dir() else Path(folder)
     prefix = f"{parent}/" if slash else ""
     found = [f"{prefix}{path.name}" for path in parent.glob("*") if path.is_dir()] if parent.is_dir() else []
-    raise UnknownNameError(kind, name, {*found, *(known or {})})
+    advice = f"names are looked up in ./{folder}; a folder or a Hub id (owner/name) may be given too"
+    raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
 
 
 def find_dataset(name: str) -> str:
@@ -151,8 +154,45 @@ def find_dataset(name: str) -> str:
     return find_window(name, DATASETS, "dataset")[0]
 
 
-def split_names(dataset: str, config: str | None) -> tuple[str, ...]:
-    """Return the splits of a config.
+def resolve_revision(dataset: str, revision: str | None) -> str | None:
+    """Return the commit of a Hub id that a tag, a branch or None (the newest) stands for; None for a folder.
+
+    Raises
+    ------
+    InvalidInputError
+        A revision of a folder, which has none.
+    UnknownNameError
+        The Hub holds no such dataset or revision.
+    UnreadableFileError
+        The Hub cannot be reached.
+
+    """
+    path, local = find_window(dataset, DATASETS, "dataset")
+    if local:
+        if revision is not None:
+            msg = f"{path} is a folder, which has no revisions: --revision goes with a Hub id; leave it out"
+            raise InvalidInputError(msg)
+        return None
+    if revision is not None and _COMMIT.fullmatch(revision):
+        return revision
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
+    try:
+        found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
+    except RepositoryNotFoundError as error:
+        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
+    except RevisionNotFoundError as error:
+        kind = f"revision of {dataset}"
+        raise UnknownNameError(kind, str(revision), ()) from error
+    except (OSError, ValueError, no_connection) as error:
+        raise _unreadable(dataset, error) from error
+    return found
+
+
+def split_names(dataset: str, config: str | None, *, revision: str | None = None) -> tuple[str, ...]:
+    """Return the splits of a config, of a Hub id at one revision.
 
     Raises
     ------
@@ -166,11 +206,11 @@ def split_names(dataset: str, config: str | None) -> tuple[str, ...]:
 
     path = find_dataset(dataset)
     try:
-        configs = datasets.get_dataset_config_names(path)
+        configs = datasets.get_dataset_config_names(path, revision=revision)
         if config is not None and config not in configs:
             kind = f"config of {dataset}"
             raise UnknownNameError(kind, config, configs)
-        return tuple(datasets.get_dataset_split_names(path, config))
+        return tuple(datasets.get_dataset_split_names(path, config, revision=revision))
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         raise _unreadable(dataset, error) from error
 
@@ -187,12 +227,13 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
     split
         Name of the split.
     revision
-        Commit, tag or branch of a Hub id.
+        Commit, tag or branch of a Hub id; None is the newest commit.
 
     Returns
     -------
     ItemSet
-        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``.
+        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``. Its revision is
+        the commit that was read, or None for a folder; its config is the default by its name, where none was given.
 
     Raises
     ------
@@ -201,7 +242,7 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
     NoDataError
         The folder or the split is empty.
     InvalidInputError
-        A column is missing.
+        A column is missing, of another type than it should be, or without a value in some row.
     ContextLengthError
         A row's tokens are not 384.
     InvalidTokensError
@@ -210,7 +251,8 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
         The dataset cannot be read.
 
     """
-    table = _read_table(dataset, config, split, revision)
+    revision = resolve_revision(dataset, revision)
+    table, config = _read_table(dataset, config, split, revision)
     missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
     if missing:
         msg = (
@@ -218,21 +260,21 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
             f"tokens), got {', '.join(table.column_names)}"
         )
         raise InvalidInputError(msg)
-    seen = table["seen_in_train"].to_numpy().astype(bool) if "seen_in_train" in table.column_names else None
+    item_ids = read_names(table, "item_id", dataset)
     return ItemSet(
         dataset=dataset,
         config=config,
         split=split,
         revision=revision,
-        item_ids=tuple(map(str, table["item_id"].to_pylist())),
-        songs=tuple(map(str, table["song"].to_pylist())),
-        contexts=_contexts(table["tokens"], table["item_id"], dataset),
-        seen_in_train=seen,
+        item_ids=item_ids,
+        songs=read_names(table, "song", dataset),
+        contexts=read_contexts(table, item_ids, dataset),
+        seen_in_train=read_flags(table, "seen_in_train", dataset),
     )
 
 
-def _read_table(dataset: str, config: str | None, split: str, revision: str | None) -> Any:
-    """Return the split as an Arrow table."""
+def _read_table(dataset: str, config: str | None, split: str, revision: str | None) -> tuple[Any, str]:
+    """Return the split as an Arrow table, and the config that it is of."""
     import datasets
     from datasets.data_files import EmptyDatasetError
 
@@ -248,12 +290,12 @@ def _read_table(dataset: str, config: str | None, split: str, revision: str | No
         raise _unreadable(dataset, error) from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         # datasets raises the same classes for a wrong name and for a broken file: the names tell which it is
-        names = split_names(dataset, config)
+        names = split_names(dataset, config, revision=revision)
         if split not in names:
             kind = f"split of {dataset}"
             raise UnknownNameError(kind, split, names) from error
         raise _unreadable(dataset, error) from error
-    return rows.with_format("arrow")[:]
+    return rows.with_format("arrow")[:], rows.info.config_name
 
 
 def _local_datasets() -> list[str]:
@@ -265,19 +307,3 @@ def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:
     cause = error.__cause__ or error
     reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
     return UnreadableFileError(f"dataset {dataset} cannot be read: {reason}")
-
-
-def _contexts(tokens: Any, item_ids: Any, dataset: str) -> Tokens:
-    """Return the token column as (n, 384), checked."""
-    import pyarrow.compute as pc
-
-    lengths = pc.fill_null(pc.list_value_length(tokens), 0).to_numpy()
-    wrong = np.flatnonzero(lengths != MUSIB_LAYOUT.n_steps)
-    if wrong.size:
-        msg = (
-            f"{dataset}: item {item_ids[int(wrong[0])].as_py()!r} has {lengths[wrong[0]]} tokens; expected "
-            f"{MUSIB_LAYOUT.n_steps} (16 measures of 24 steps)"
-        )
-        raise ContextLengthError(msg)
-    flat = tokens.combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return noteseq.check_contexts(flat.reshape(-1, MUSIB_LAYOUT.n_steps))

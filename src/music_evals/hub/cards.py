@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from music_evals.benchmark.results import HEADINGS, LEGEND, SUBSETS, columns, markdown_table
+from music_evals.benchmark.results import (
+    FLOOR,
+    HEADINGS,
+    LEGEND,
+    SUBSETS,
+    columns,
+    format_value,
+    markdown_table,
+    verdict,
+)
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 
 __all__ = ["RESULTS_END", "RESULTS_START", "fill_card"]
@@ -43,7 +52,7 @@ def fill_card(results: Mapping[str, Any], system: str, card: str | None = None) 
     card
         The card as it is, Markdown with a YAML head; None starts a new one. What stands between `RESULTS_START` and
         `RESULTS_END` is replaced; without these marks a section is added at the end. Scores that the head holds for
-        other datasets are kept.
+        other datasets or variants are kept.
 
     Returns
     -------
@@ -94,15 +103,17 @@ def _fill_head(card: str, results: Mapping[str, Any], system: str) -> str:
         msg = f"the head of the card cannot be read: {error}; it must be YAML between two lines of ---"
         raise UnreadableFileError(msg) from error
     new = _eval_results(results, system)
-    places = {(result.dataset_type, result.dataset_config, result.dataset_split) for result in new}
-    kept = [
-        result
-        for result in data.eval_results or []
-        if (result.dataset_type, result.dataset_config, result.dataset_split) not in places
-    ]
+    places = {_place(result) for result in new}
+    kept = [result for result in data.eval_results or [] if _place(result) not in places]
     data.model_name = data.model_name or system
     data.eval_results = [*kept, *new]
     return str(filled)
+
+
+def _place(result: Any) -> tuple[Any, ...]:
+    """Return what tells apart the scores that may stand in one card."""
+    variant = (result.metric_args or {}).get("variant")
+    return result.dataset_type, result.dataset_config, result.dataset_split, variant
 
 
 def _eval_results(results: Mapping[str, Any], system: str) -> list[Any]:
@@ -143,7 +154,7 @@ def _section(results: Mapping[str, Any], system: str) -> str:
         f"Dataset {place} (content `{dataset['fingerprint']}`), metric variant `{results['variant']}`, seeds "
         f"{', '.join(map(str, results['seeds']))}. Content hash of the model: "
         f"`{results['systems'][system]['content_hash']}`. In brackets {100 * results['intervals']['confidence']:g} % "
-        "intervals, clustered by song, and the noise floor of a divergence."
+        f"intervals, clustered by song, and the noise floor of a divergence. {FLOOR}"
     )
     parts = [receipt, _verdict(results, system)]
     for subset, table in results["tables"].items():
@@ -160,13 +171,12 @@ def _section(results: Mapping[str, Any], system: str) -> str:
 def _verdict(results: Mapping[str, Any], system: str) -> str:
     """Say plainly whether the model is better than the best baseline, by the metric that ranks."""
     metric = results["ranked_by"]
-    cells = results["tables"]["all"]["scores"]
-    test = cells[system][metric].get("test")
+    cell = results["tables"]["all"]["scores"][system][metric]
+    test = cell.get("test")
     if not test or test["difference"] is None:
         return ""
-    better = test["difference"] > 0
     return (
-        f"By {HEADINGS[metric]}, which ranks, the model is {'above' if better else 'below'} the best baseline "
-        f"`{test['against']}`: difference {test['difference']:+.3f}, corrected p = {test['p_holm']:.3f} over "
-        f"{test['n']} windows."
+        f"By {HEADINGS[metric]}, which ranks, the model is {verdict(results, system, metric, cell)} the best baseline "
+        f"`{test['against']}`: difference {format_value(test['difference'])}, corrected p = "
+        f"{format_value(test['p_holm'])}, over {test['n']} windows."
     )

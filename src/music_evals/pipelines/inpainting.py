@@ -30,6 +30,7 @@ from music_evals.metrics.arrays import (
 from music_evals.stats import resampling
 
 __all__ = [
+    "FEATURES",
     "INPAINTING_EXTENSIONS",
     "INPAINTING_METRICS",
     "NLL_INFO",
@@ -92,9 +93,16 @@ AVERAGES: Final = ("macro", "micro")
 
 _F1_SCORES = ("position_score", "note_f1")
 _NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
-_PER_ITEM_FEATURES = dict(
-    zip(divergence.FEATURES, ("silence_rate", "pitch_class_entropy_difference", "groove_similarity"), strict=True)
+
+FEATURES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "silence_divergence": "silence_rate",
+        "pitch_class_divergence": "pitch_class_entropy_difference",
+        "groove_divergence": "groove_similarity",
+    }
 )
+"""Divergence -> the feature of items whose distributions it compares, in the order of `divergence.FEATURES`."""
+
 Features = dict[str, tuple[FloatArray, FloatArray]]
 
 
@@ -173,7 +181,7 @@ def evaluate_inpainting(
     middles
         Filled middles in the same order, shape (n, 96), values 0..129.
     groups
-        Cluster (song) of each item, shape (n,), for the intervals; None makes each item its own cluster.
+        Cluster (song) of each item, shape (n,), for intervals and noise floors; None makes each item its own.
     variant
         ``"corrected"``, ``"official"`` or ``"paper"``; see `metrics.inpainting` and `metrics.divergence`. The
         extensions have none.
@@ -201,8 +209,9 @@ def evaluate_inpainting(
     -------
     dict
         For each name: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` items and ``<name>_n_defined`` of them that
-        count; for set metrics ``<name>_null``, the noise floor. Means have a clustered percentile interval, set metrics
-        a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
+        count; for set metrics ``<name>_null``, the noise floor: their mean when true and filled middles are swapped at
+        random, a group as a whole. About half of pure noise lies above it. Means have a clustered percentile interval,
+        set metrics a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
         divergences, the value behind it of the filled and of the true middle (``..._reference``).
 
     Raises
@@ -226,6 +235,7 @@ def evaluate_inpainting(
     """
     names = (*_select(metrics, INPAINTING_METRICS, "metric"), *_select(extensions, INPAINTING_EXTENSIONS, "extension"))
     _check_name("average", average, AVERAGES)
+    resampling.check_options(confidence, n_resamples, seed, least=0)
     pairs = _analyse(contexts, middles, names, variant)
     options = _Options(_check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
     scores = _score_items(pairs, names, variant, corpus)
@@ -272,6 +282,7 @@ def evaluate_nll(
         No items, or not one group an item.
 
     """
+    resampling.check_options(confidence, n_resamples, seed, least=0)
     rows = np.asarray(log_probabilities, dtype=np.float64)
     if not len(rows):
         raise NoDataError("there are no log-probabilities; give one row an item")
@@ -413,21 +424,16 @@ def _set_level(
 
 
 def _interval_divergence(pairs: _Pairs, options: _Options, base: str) -> tuple[resampling.Interval, float]:
-    """Resample the intervals of an item together; its middles are swapped whole for the noise floor."""
+    """Resample and swap the intervals of an item together."""
     n = len(pairs.middles)
     intervals = divergence.interval_pairs(pairs.contexts[:, MUSIB_LAYOUT.middle], pairs.middles)
     items = intervals.items
     if not len(items):
         return resampling.Interval(np.nan, np.nan, np.nan, n, 0), float("nan")
     measure = functools.partial(divergence.normalised_jensen_shannon, base=base)
-    groups = items if options.groups is None else options.groups[items]
+    options = options._replace(groups=items if options.groups is None else options.groups[items])
     interval, null = _divergence_interval(
-        intervals.reference,
-        intervals.estimate,
-        divergence.INTERVAL_BINS,
-        measure,
-        options._replace(groups=groups),
-        units=items,
+        intervals.reference, intervals.estimate, divergence.INTERVAL_BINS, measure, options
     )
     return interval._replace(n=n, n_defined=len(np.unique(items))), null
 
@@ -438,15 +444,14 @@ def _divergence_interval(
     n_bins: int,
     measure: Callable[[FloatArray, FloatArray], FloatArray],
     options: _Options,
-    *,
-    units: IntArray | None = None,
 ) -> tuple[resampling.Interval, float]:
     if not options.n_resamples:
-        masses = (np.bincount(bins[bins >= 0], minlength=n_bins) / len(bins) for bins in (reference, estimate))
+        masses = (divergence.masses(bins, n_bins) for bins in (reference, estimate))
         n_defined = int(((reference >= 0) & (estimate >= 0)).sum())
         return resampling.Interval(float(measure(*masses)), np.nan, np.nan, len(reference), n_defined), float("nan")
+    upper = float(measure(np.array([1.0, 0.0]), np.array([0.0, 1.0])))  # two histograms that share nothing
     interval = resampling.bootstrap_divergence(
-        reference, estimate, n_bins=n_bins, divergence=measure, **options._asdict()
+        reference, estimate, n_bins=n_bins, divergence=measure, upper=upper, **options._asdict()
     )
     null = resampling.null_divergence(
         reference,
@@ -455,7 +460,7 @@ def _divergence_interval(
         divergence=measure,
         n_permutations=options.n_resamples,
         seed=options.seed,
-        units=units,
+        units=options.groups,
     )
     return interval, null
 
@@ -480,7 +485,7 @@ def _report(name: str, interval: resampling.Interval, null: float | None = None)
 def _per_item(scores: Mapping[str, FloatArray], features: Features) -> list[dict[str, float]]:
     columns = dict(scores)
     for name, (true, filled) in features.items():
-        feature = _PER_ITEM_FEATURES[name]
+        feature = FEATURES[name]
         columns |= {feature: filled, f"{feature}_reference": true}
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -25,6 +25,7 @@ __all__ = [
     "check_count",
     "check_groups",
     "evaluate",
+    "generator",
     "move",
     "random_bits",
     "swap_items",
@@ -131,18 +132,34 @@ def check_bins(bins: npt.ArrayLike, n_bins: int, name: str) -> Integers:
     return moved
 
 
-def check_count(value: int, name: str) -> None:
-    """Hold a number of resamples or bins to at least 1.
+def check_count(value: int, name: str, *, least: int = 1) -> None:
+    """Hold a number of resamples or bins, or a seed, to a whole number from `least` on.
 
     Raises
     ------
     InvalidInputError
-        Below 1.
+        Below `least`, or no whole number.
 
     """
-    if value < 1:
-        msg = f"{name} must be at least 1, got {value}"
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        msg = f"{name} must be a whole number, got {value!r}"
         raise InvalidInputError(msg)
+    if value < least:
+        msg = f"{name} must be at least {least}, got {value}"
+        raise InvalidInputError(msg)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return the generator that everything random of one call is drawn from.
+
+    Raises
+    ------
+    InvalidInputError
+        The seed is negative, or no whole number.
+
+    """
+    check_count(seed, "seed", least=0)
+    return np.random.default_rng(seed)
 
 
 def blocks(total: int, width: int) -> Iterator[int]:

@@ -34,6 +34,7 @@ from music_evals.stats._clusters import (
     check_count,
     check_groups,
     evaluate,
+    generator,
     move,
     random_bits,
     swap_items,
@@ -195,7 +196,7 @@ def swap_test_divergence(
     if np.isnan(difference):
         return PairedTest(np.nan, np.nan, n)
     least = abs(difference) - TIE_TOLERANCE * scale
-    swaps, exact = _swaps(pairs, n_resamples, np.random.default_rng(seed))
+    swaps, exact = _swaps(pairs, n_resamples, generator(seed))
     # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
     extreme = np.concatenate([~(np.abs(differences(one, other)[0]) < least) for one, other in swaps])
     count = int(np.count_nonzero(extreme))
@@ -213,7 +214,7 @@ def _sign_flip_p_value(sums: Floats, n_resamples: int, seed: int) -> float:
         for value in sums[1:]:
             totals = np.concatenate([totals + value, totals - value])
         return float(np.mean(np.abs(totals) >= least))
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     extreme = 0
     for rows in blocks(n_resamples, len(sums)):
         kept = random_bits(rng, rows, len(sums)).astype(np.float64) @ sums

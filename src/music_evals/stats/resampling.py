@@ -6,7 +6,7 @@ single items. Two kinds of score need two kinds of interval:
 - a mean of items gets the percentile interval: the middle 95 % of the resampled means;
 - a divergence between two histograms gets the basic interval 2θ̂ - q. A resampled histogram carries the sampling noise
   twice, a divergence only grows with noise, and so the percentile interval lies above the estimate. The basic
-  interval reflects the resampled values about the estimate, which also takes the bias away; it is clipped at 0.
+  interval reflects the resampled values about the estimate, which also takes the bias away; it is clipped.
   Beside it stands `null_divergence`: the value that noise alone gives at this n.
 
 Bins, masses and discarded values
@@ -41,11 +41,12 @@ from music_evals.stats._clusters import (
     check_count,
     check_groups,
     evaluate,
+    generator,
     swap_items,
     swap_units,
 )
 
-__all__ = ["Interval", "bootstrap_divergence", "bootstrap_mean", "bootstrap_means", "null_divergence"]
+__all__ = ["Interval", "bootstrap_divergence", "bootstrap_mean", "bootstrap_means", "check_options", "null_divergence"]
 
 
 class Interval(NamedTuple):
@@ -158,10 +159,10 @@ def bootstrap_means(
     if columns.ndim != 2:
         msg = f"values must have shape (n, n_metrics), got {columns.shape}"
         raise InvalidInputError(msg)
-    _check_options(confidence, n_resamples)
+    check_options(confidence, n_resamples, seed)
     codes, n_clusters = check_groups(groups, len(columns))
     totals = [_cluster_totals(column, codes, n_clusters) for column in columns.T]
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     resampled = [np.full(n_resamples, np.nan) for _ in totals]
     start = 0
     for drawn in _draw_clusters(rng, n_clusters, n_resamples):
@@ -181,16 +182,17 @@ def bootstrap_divergence(
     *,
     n_bins: int,
     divergence: Divergence,
+    upper: float = np.inf,
     confidence: float = 0.95,
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Clustered basic bootstrap of a divergence between two histograms, clipped at 0.
+    """Clustered basic bootstrap of a divergence between two histograms, clipped to the range of the divergence.
 
     Each resample draws clusters with replacement and takes reference and estimate of an item together. With θ̂ the
-    divergence of the data and q its quantiles over resamples, the interval is [2θ̂ - q_high, 2θ̂ - q_low], both ends at
-    least 0. It answers "which true divergence": θ̂ itself is biased upwards by noise, so the interval may lie below it.
-    The interval is NaN with fewer than two clusters.
+    divergence of the data and q its quantiles over resamples, the interval is [2θ̂ - q_high, 2θ̂ - q_low], both ends
+    within 0 and `upper`. It answers "which true divergence": θ̂ itself is biased upwards by noise, so the interval may
+    lie below it. The interval is NaN with fewer than two clusters.
 
     Simulated for Jensen-Shannon divergences, a nominal 95 % covers 94 to 100 % where the true divergence is small (the
     clip at 0 makes it cautious) and falls to 90 % in the worst setting tried, 18 clusters of 17 items against 100 bins;
@@ -207,6 +209,8 @@ def bootstrap_divergence(
     divergence
         Takes two arrays of masses of shape (rows, n_bins) and gives values of shape (rows,). A mass is counts over the
         number of items, discarded ones included (see the module docstring).
+    upper
+        Largest value of `divergence`: ln 2 for Jensen-Shannon in nats.
     confidence, n_resamples, seed
         As in `bootstrap_mean`. Item order plays no part.
 
@@ -224,7 +228,7 @@ def bootstrap_divergence(
 
     """
     pairs = _check_bin_pairs(bins_reference, bins_estimate, groups, n_bins)
-    _check_options(confidence, n_resamples)
+    check_options(confidence, n_resamples, seed)
     n_items = len(pairs.codes)
     n_defined = int(np.count_nonzero((pairs.first < n_bins) & (pairs.second < n_bins)))
     if not n_items:
@@ -233,10 +237,10 @@ def bootstrap_divergence(
     if pairs.n_clusters < 2:
         return Interval(observed, np.nan, np.nan, n_items, n_defined)
     draw = _draw_items if pairs.n_clusters == n_items else _draw_cluster_bins
-    draws = draw(pairs, n_resamples, np.random.default_rng(seed))
+    draws = draw(pairs, n_resamples, generator(seed))
     resampled = np.concatenate([evaluate(divergence, p, q, p.sum(axis=1)) for p, q in draws])
     quantile_low, quantile_high = _quantiles(resampled, confidence)
-    low, high = np.maximum([2 * observed - quantile_high, 2 * observed - quantile_low], 0)
+    low, high = np.clip([2 * observed - quantile_high, 2 * observed - quantile_low], 0, upper)
     return Interval(observed, float(low), float(high), n_items, n_defined)
 
 
@@ -250,18 +254,20 @@ def null_divergence(
     n_permutations: int = 1000,
     seed: int = 0,
 ) -> float:
-    """Return the noise floor of a divergence: its mean when the two labels are swapped at random within items.
+    """Return the noise floor of a divergence: its mean when the two labels are swapped at random.
 
     Two finite samples of one law never have equal histograms, and a divergence counts that as distance. A divergence
-    near this floor is no evidence of a difference. The floor falls as n grows. NaN with no items.
+    near this floor is no evidence of a difference. It is a mean: about half of pure noise lies above it, so a value
+    somewhat beyond it is none either. The floor falls as n grows. NaN with no items.
 
     Parameters
     ----------
     bins_reference, bins_estimate, n_bins, divergence
         As in `bootstrap_divergence`.
     units
-        What is swapped together, shape (n,), whole numbers or strings, where an item stands in several rows (one a
-        note, say); None swaps each row by itself.
+        What is swapped together, shape (n,), whole numbers or strings: the clusters, as in `bootstrap_divergence`.
+        Items of a song are alike in how they differ, and swapped one by one they would give too low a floor. None
+        swaps each row by itself.
     n_permutations
         Number of random relabellings.
     seed
@@ -286,14 +292,23 @@ def null_divergence(
     if not n_items:
         return float("nan")
     swap = swap_items if pairs.n_clusters == n_items else swap_units
-    swaps = swap(pairs, n_permutations, np.random.default_rng(seed))
+    swaps = swap(pairs, n_permutations, generator(seed))
     return float(np.concatenate([evaluate(divergence, p, q, n_items) for p, q in swaps]).mean())
 
 
-def _check_options(confidence: float, n_resamples: int) -> None:
-    check_count(n_resamples, "n_resamples")
-    if not 0 < confidence < 1:
-        msg = f"confidence must lie above 0 and below 1, got {confidence}; 95 % is 0.95"
+def check_options(confidence: float, n_resamples: int, seed: int, *, least: int = 1) -> None:
+    """Hold the options of an interval to their ranges, with at least `least` resamples.
+
+    Raises
+    ------
+    InvalidInputError
+        One of them is of another type or out of range; the message names it.
+
+    """
+    check_count(n_resamples, "n_resamples", least=least)
+    check_count(seed, "seed", least=0)
+    if not isinstance(confidence, float | int | np.number) or not 0 < confidence < 1:
+        msg = f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95"
         raise InvalidInputError(msg)
 
 

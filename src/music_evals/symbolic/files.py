@@ -38,13 +38,13 @@ READERS: dict[str, Callable[..., Score]] = {
 """Reader for each suffix, in lower case."""
 
 
-def read_score(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> Score:
-    """Read a score file, by its suffix.
+def read_score(path: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT_LIMITS) -> Score:
+    """Read a score file, by its suffix, or the bytes of a MIDI file.
 
     Parameters
     ----------
     path
-        A file that ends in .mid, .midi, .musicxml, .xml, .mxl or .abc, in any case.
+        A file that ends in .mid, .midi, .musicxml, .xml, .mxl or .abc, in any case; or the bytes of a MIDI file.
     limits
         Bounds on bytes, length and notes.
 
@@ -56,6 +56,8 @@ def read_score(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
         As the readers `read_midi`, `read_musicxml` and `read_abc`.
 
     """
+    if isinstance(path, bytes):
+        return read_midi(path, limits=limits)
     suffix = Path(path).suffix.lower()
     if suffix not in READERS:
         raise UnknownNameError("kind of score file", suffix or str(path), READERS)

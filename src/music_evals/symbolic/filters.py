@@ -34,6 +34,7 @@ __all__ = [
     "Removal",
     "apply_filters",
     "make_filter",
+    "make_filters",
     "min_measures",
     "monophonic",
     "monophonic_onsets",
@@ -164,7 +165,7 @@ def unique() -> Filter:
 
 
 def only_4_4() -> Filter:
-    """Keep files with time signatures that are all 4/4."""
+    """Keep files with time signatures that are all 4/4; one without any is removed as missing, never taken for 4/4."""
     return Filter(
         "only_4_4",
         _each(lambda row: "" if row.is_4_4 else f"time signatures {', '.join(row.tsc) or 'missing'}"),
@@ -207,7 +208,10 @@ FILTERS: Mapping[str, Callable[..., Filter]] = {
     "only_4_4": only_4_4,
     "unique": unique,
 }
-"""The filters by name. `min_measures` and `n_instruments` take a number."""
+"""The filters by name. Those of `COUNTED` take a number."""
+
+COUNTED = ("min_measures", "n_instruments")
+MAX_DIGITS = 9
 
 RECIPES: Mapping[str, tuple[str, ...]] = {
     "musib_jsb": ("non_empty", "unique", "n_instruments=4", "min_measures=16"),
@@ -233,10 +237,33 @@ def make_filter(text: str) -> Filter:
         raise UnknownNameError("filter", name, FILTERS)
     if not equals:
         return FILTERS[name]()
-    if name not in {"min_measures", "n_instruments"} or not number.isdecimal():
-        msg = f"filter {text!r}: only min_measures and n_instruments take a number, as in min_measures=16"
+    if name not in COUNTED:
+        msg = f"filter {text!r}: {name} takes no number; {' and '.join(COUNTED)} do, as in min_measures=16"
+        raise InvalidInputError(msg)
+    if not (number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS):
+        msg = f"filter {text!r}: {name} takes a whole number from 0 on, as in {name}=4, got {number!r}"
         raise InvalidInputError(msg)
     return FILTERS[name](int(number))
+
+
+def make_filters(text: str) -> list[Filter]:
+    """Make filters from names with commas between them; the name of a recipe stands for its filters.
+
+    A filter that is named twice runs once, where it is named first.
+
+    Raises
+    ------
+    UnknownNameError, InvalidInputError
+        As `make_filter`; the names of recipes are offered too.
+
+    """
+    names: list[str] = []
+    for name in filter(None, map(str.strip, text.split(","))):
+        if name.partition("=")[0] not in {*FILTERS, *RECIPES}:
+            kind = "filter"
+            raise UnknownNameError(kind, name, [*FILTERS, *RECIPES])
+        names.extend(RECIPES.get(name, (name,)))
+    return [make_filter(name) for name in dict.fromkeys(names)]
 
 
 def _each(reason: Callable[[FileFacts], str]) -> Callable[[Sequence[FileFacts]], list[str]]:

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -23,7 +24,7 @@ from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError
 from music_evals.symbolic.midi import read_midi
 
-__all__ = ["read_many"]
+__all__ = ["ReaderProcess", "read_many"]
 
 T = TypeVar("T")
 
@@ -86,27 +87,68 @@ def read_many(
     'UnreadableFileError'
 
     """
-    if timeout_sec <= 0:
-        msg = f"timeout_sec must be positive, got {timeout_sec}"
-        raise InvalidInputError(msg)
-    worker: _Worker[Any] | None = None
+    apart = ReaderProcess(reader, timeout_sec=timeout_sec)
     try:
         for path in map(Path, paths):
-            worker = worker or _Worker(reader)
-            result = worker.read(path, timeout_sec)
-            if isinstance(result, ParserCrashError):
-                worker.close()
-                worker = None
-            yield path, result
+            yield path, apart.read(path)
     finally:
-        if worker is not None:
-            worker.close()
+        apart.close()
+
+
+class ReaderProcess(Generic[T]):
+    """A reader in a process of its own, for files that come one at a time.
+
+    The process starts with the first file, which takes about half a second, and stays until `close`, until it dies on
+    a file, or until this object is gone.
+
+    Parameters
+    ----------
+    reader, timeout_sec
+        As for `read_many`.
+
+    Raises
+    ------
+    InvalidInputError
+        `timeout_sec` is not positive.
+
+    """
+
+    def __init__(self, reader: Callable[[Any], T], *, timeout_sec: float = 60.0) -> None:
+        if timeout_sec <= 0:
+            msg = f"timeout_sec must be positive, got {timeout_sec}"
+            raise InvalidInputError(msg)
+        self._reader, self._timeout_sec = reader, timeout_sec
+        self._worker: _Worker[T] | None = None
+        self._end: Callable[[], object] | None = None
+
+    def read(self, item: str | os.PathLike[str] | bytes) -> T | MusicEvalsError:
+        """Return what the reader makes of a path or of bytes, its named error, or how it died.
+
+        Raises
+        ------
+        InvalidInputError
+            The worker cannot import the reader.
+
+        """
+        if self._worker is None:
+            self._worker = _Worker(self._reader)
+            self._end = weakref.finalize(self, self._worker.close)
+        result = self._worker.read(item if isinstance(item, bytes) else os.fspath(item), self._timeout_sec)
+        if isinstance(result, ParserCrashError):
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """End the process; another starts with the next file."""
+        if self._end is not None:
+            self._end()
+        self._worker = self._end = None
 
 
 class _Worker(Generic[T]):
     """A child process that reads files on request."""
 
-    def __init__(self, reader: Callable[[str], T]) -> None:
+    def __init__(self, reader: Callable[[Any], T]) -> None:
         module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
         if module in {None, "__main__"} or "<" in name:
             msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
@@ -126,11 +168,12 @@ class _Worker(Generic[T]):
             msg = f"the worker cannot import the reader {module}.{name}: {answer}"
             raise InvalidInputError(msg)
 
-    def read(self, path: Path, timeout_sec: float) -> T | MusicEvalsError:
+    def read(self, item: str | bytes, timeout_sec: float) -> T | MusicEvalsError:
         """Return what the reader returns or raises, or how it died."""
-        answer = self._ask(str(path), timeout_sec)
+        answer = self._ask(item, timeout_sec)
         if isinstance(answer, str):
-            return ParserCrashError(f"{path}: {answer}; the file was skipped, check or remove it")
+            name = item if isinstance(item, str) else f"{len(item)} bytes"
+            return ParserCrashError(f"{name}: {answer}; the file was skipped, check or remove it")
         kind, value = answer
         if kind is None:
             return cast("T", value)
@@ -187,17 +230,17 @@ def _serve() -> None:
             answers.send(_answer(reader, requests.recv()))
 
 
-def _find(module: str, name: str) -> Callable[[str], Any]:
+def _find(module: str, name: str) -> Callable[[Any], Any]:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
-    return cast("Callable[[str], Any]", found)
+    return cast("Callable[[Any], Any]", found)
 
 
-def _answer(reader: Callable[[str], Any], path: str) -> tuple[type[MusicEvalsError] | None, Any]:
+def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsError] | None, Any]:
     """Return (None, result), or the kind and the message of a named error; any other exception ends the worker."""
     try:
-        return None, reader(path)
+        return None, reader(item)
     except MusicEvalsError as error:
         return type(error), str(error)
 

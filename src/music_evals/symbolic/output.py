@@ -12,7 +12,7 @@ __all__ = ["write_atomically"]
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file beside its place and move it there; return its path.
+    """Write a file beside its place and, once it is on the disk, move it there; return its path.
 
     Raises
     ------
@@ -24,6 +24,8 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)
+        with part.open("r+b") as file:
+            os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
         with contextlib.suppress(OSError):

@@ -1,0 +1,112 @@
+"""Columns of a dataset as arrays: whatever a stranger's table holds, it is checked before it is believed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.errors import ContextLengthError, InvalidInputError, MusicEvalsError, located
+from music_evals.symbolic import noteseq
+
+__all__ = ["read_contexts", "read_flags", "read_names"]
+
+
+def read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
+    """Return a column of ids as text.
+
+    Raises
+    ------
+    InvalidInputError
+        Neither text nor whole numbers, or without a value in some row.
+
+    """
+    from pyarrow import types
+
+    column = table[name]
+    kind = column.type
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    if not text and not types.is_integer(kind):
+        msg = f"{dataset}: column {name} holds {kind}; expected text or whole numbers"
+        raise InvalidInputError(msg)
+    _check_no_nulls(column, name, dataset)
+    return tuple(map(str, column.to_pylist()))
+
+
+def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | None:
+    """Return a column of true and false, or None where the table has none of this name.
+
+    Raises
+    ------
+    InvalidInputError
+        Anything but true and false, or without a value in some row.
+
+    """
+    from pyarrow import types
+
+    if name not in table.column_names:
+        return None
+    column = table[name]
+    if not types.is_boolean(column.type):
+        msg = f"{dataset}: column {name} holds {column.type}; expected true and false (bool), or no such column"
+        raise InvalidInputError(msg)
+    _check_no_nulls(column, name, dataset)
+    flags: npt.NDArray[np.bool_] = column.to_numpy().astype(bool)
+    return flags
+
+
+def read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens:
+    """Return the column ``tokens`` as (n, 384), checked.
+
+    Raises
+    ------
+    InvalidInputError
+        Not lists of whole numbers.
+    ContextLengthError
+        A row's tokens are not 384.
+    InvalidTokensError
+        A token outside the vocabulary.
+
+    """
+    import pyarrow.compute as pc
+    from pyarrow import types
+
+    column = table["tokens"]
+    kind = column.type
+    lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    if not lists or not types.is_integer(kind.value_type):
+        msg = f"{dataset}: column tokens holds {kind}; expected lists of {MUSIB_LAYOUT.n_steps} whole numbers"
+        raise InvalidInputError(msg)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+    wrong = np.flatnonzero(lengths != MUSIB_LAYOUT.n_steps)
+    if wrong.size:
+        msg = (
+            f"{dataset}: item {item_ids[wrong[0]]!r} has {lengths[wrong[0]]} tokens; expected "
+            f"{MUSIB_LAYOUT.n_steps} (16 measures of 24 steps)"
+        )
+        raise ContextLengthError(msg)
+    flat = column.combine_chunks().flatten()
+    # -1 is no token: a step without a value is refused with the tokens outside the vocabulary
+    values = pc.fill_null(flat.cast("int64", safe=False), -1) if flat.null_count else flat
+    return _check(values.to_numpy(zero_copy_only=False).reshape(-1, MUSIB_LAYOUT.n_steps), item_ids, dataset)
+
+
+def _check(rows: npt.NDArray[np.generic], item_ids: tuple[str, ...], dataset: str) -> Tokens:
+    try:
+        return noteseq.check_contexts(rows)
+    except MusicEvalsError:
+        for item, row in zip(item_ids, rows, strict=True):
+            try:
+                noteseq.check_contexts(row[None])
+            except MusicEvalsError as error:
+                raise located(error, f"{dataset}: item {item!r}") from error
+        raise
+
+
+def _check_no_nulls(column: Any, name: str, dataset: str) -> None:
+    if column.null_count:
+        row = next(index for index, value in enumerate(column) if not value.is_valid)
+        msg = f"{dataset}: column {name} has no value in {column.null_count} rows, the first is row {row}; fill them in"
+        raise InvalidInputError(msg)

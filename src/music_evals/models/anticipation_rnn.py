@@ -1,0 +1,473 @@
+"""Anticipation-RNN: a recurrent network that knows what is still to come.
+
+One LSTM reads the constraints from right to left, so that its output at a step sums up everything after it. A second
+LSTM writes from left to right; at each step it is given the note before and the output of the first. Inpainting is the
+case where past and future are constraints and the middle has none.
+
+Sources: Hadjeres & Nielsen, "Anticipation-RNN: enforcing unary constraints in sequence generation, with application to
+interactive music generation" (Neural Computing and Applications, 2018, doi 10.1007/s00521-018-3868-4), for the two
+LSTMs, there Constraint-RNN and Token-RNN; Pati, Lerch & Hadjeres, "Learning to traverse latent spaces for musical score
+inpainting" (2019), whose baseline it is, for the sizes; Araneda et al., "MUSIB: musical score inpainting benchmark",
+for vocabulary, layout and the 1,992,413 parameters. As in MUSIB the two metadata inputs are there and are fed with
+zeros.
+
+Deviations: the head runs on the middle only and the second LSTM stops where the middle ends (the loss never saw more);
+forget gates start with a bias of 1; decoding feeds back its own tokens. MUSIB's own scores feed the true ones: that is
+the mode ``"teacher_forced"``, a leak, kept to reproduce them.
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+import contextlib
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from huggingface_hub import PyTorchModelHubMixin
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.models._contexts import hide_middle
+from music_evals.symbolic.noteseq import check_contexts
+from music_evals.symbolic.output import write_atomically
+
+__all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
+
+DECODINGS = ("argmax", "sample", "two_stage", "teacher_forced")
+"""How tokens are chosen; only ``"teacher_forced"`` reads the true middle."""
+
+# 130 tokens and "no constraint" = MASK = 130 as outputs; one more row in the embedding is never used. Both as MUSIB.
+_N_OUTPUTS = VOCABULARY_SIZE + 1
+_N_EMBEDDINGS = VOCABULARY_SIZE + 2
+# MUSIB's metadata: the tick in the beat (4 values) and the voice (1 value), both always 0.
+_METADATA_VALUES = (4, 1)
+_ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
+
+
+@dataclasses.dataclass(frozen=True)
+class AnticipationRNNConfig:
+    """Sizes of the network and its default decoding; the defaults are the published ones.
+
+    Parameters
+    ----------
+    model_type
+        Always ``"anticipation_rnn"``; tells a reader of config.json which class to load.
+    note_embedding_size, metadata_embedding_size
+        Length of one note's and of one metadata value's vector.
+    hidden_size, n_layers
+        Of both LSTMs.
+    linear_size
+        Of the layer between the second LSTM and the output.
+    dropout
+        Between the layers of each LSTM, 0..1.
+    note_dropout
+        Share of steps at which the note before is hidden while training, 0..1.
+    decoding
+        One of `DECODINGS`, except ``"teacher_forced"``: a leak is never a default.
+    temperature
+        For ``"sample"`` and ``"two_stage"``: 1 samples the network's own distribution, 0 takes the most likely.
+
+    Raises
+    ------
+    InvalidInputError
+        A value outside its range.
+
+    """
+
+    model_type: str = "anticipation_rnn"
+    note_embedding_size: int = 20
+    metadata_embedding_size: int = 2
+    hidden_size: int = 256
+    n_layers: int = 2
+    linear_size: int = 256
+    dropout: float = 0.2
+    note_dropout: float = 0.2
+    decoding: str = "two_stage"
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("note_embedding_size", "metadata_embedding_size", "hidden_size", "n_layers", "linear_size"):
+            if getattr(self, name) < 1:
+                msg = f"{name} must be at least 1, got {getattr(self, name)}"
+                raise InvalidInputError(msg)
+        for name in ("dropout", "note_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                msg = f"{name} must lie in [0, 1), got {getattr(self, name)}"
+                raise InvalidInputError(msg)
+        if self.model_type != "anticipation_rnn":
+            msg = f"model_type must be 'anticipation_rnn', got {self.model_type!r}"
+            raise InvalidInputError(msg)
+        if self.decoding == "teacher_forced":
+            raise InvalidInputError("teacher_forced reads the true middle and cannot be a default; ask for it by name")
+        _check_decoding(self.decoding, self.temperature)
+
+
+def _check_decoding(decoding: str, temperature: float) -> None:
+    if decoding not in DECODINGS:
+        raise UnknownNameError("decoding", decoding, DECODINGS)
+    if not 0 <= temperature < float("inf"):
+        msg = f"temperature must be 0 or more, got {temperature}"
+        raise InvalidInputError(msg)
+
+
+class AnticipationRNN(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="music_evals",
+    license="apache-2.0",
+    tags=["music", "symbolic-music", "inpainting"],
+):
+    """Anticipation-RNN over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
+
+    Constraint LSTM (right to left) -> generation LSTM (left to right) -> linear, ReLU, linear.
+
+    Parameters
+    ----------
+    config
+        Sizes and default decoding.
+    decoding
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token (and tends to collapse into holds, the
+        most frequent one), ``"sample"`` draws a token, ``"two_stage"`` first decides among onset, hold and rest and
+        then, for an onset, the pitch; at temperature 1 the last two have the same distribution, below 1 the second
+        does not thin out onsets because their probability is spread over pitches. ``"teacher_forced"`` leaks.
+    temperature
+        Overrides `config.temperature`.
+
+    Attributes
+    ----------
+    name
+        ``"anticipation_rnn"``; with a colon and the decoding where that is not the default of the config.
+    deterministic, sees_reference
+        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A decoding or temperature that does not exist.
+
+    """
+
+    config_class = AnticipationRNNConfig
+
+    def __init__(
+        self,
+        config: AnticipationRNNConfig | None = None,
+        *,
+        decoding: str | None = None,
+        temperature: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config = config or AnticipationRNNConfig()
+        self.decoding = config.decoding if decoding is None else decoding
+        self.temperature = config.temperature if temperature is None else temperature
+        _check_decoding(self.decoding, self.temperature)
+
+        size = config.hidden_size
+        self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)
+        self.metadata_embeddings = nn.ModuleList(
+            nn.Embedding(values, config.metadata_embedding_size) for values in _METADATA_VALUES
+        )
+        metadata_size = len(_METADATA_VALUES) * config.metadata_embedding_size
+        self.constraint_state = nn.Parameter(torch.zeros(2, config.n_layers, size))  # learnt first h and c
+        self.constraint_lstm = self._lstm(metadata_size + config.note_embedding_size)
+        self.note_dropout = nn.Dropout1d(config.note_dropout)  # hides whole steps, not single numbers
+        self.generation_state = nn.Parameter(torch.zeros(2, config.n_layers, size))
+        self.generation_lstm = self._lstm(config.note_embedding_size + size)
+        self.head = nn.Sequential(
+            nn.Linear(size, config.linear_size), nn.ReLU(), nn.Linear(config.linear_size, _N_OUTPUTS)
+        )
+
+    def _lstm(self, input_size: int) -> nn.LSTM:
+        # PyTorch warns of a dropout that has no second layer to act on.
+        dropout = self.config.dropout if self.config.n_layers > 1 else 0.0
+        size = self.config.hidden_size
+        lstm = nn.LSTM(input_size, size, self.config.n_layers, batch_first=True, dropout=dropout)
+        for layer in range(self.config.n_layers):
+            # PyTorch keeps the gates in the order input, forget, cell, output. A forget gate that starts open carries
+            # gradients over whole measures from the first step on (Jozefowicz et al., 2015).
+            nn.init.ones_(getattr(lstm, f"bias_ih_l{layer}").data[size : 2 * size])
+        return lstm
+
+    @property
+    def name(self) -> str:
+        """System id."""
+        return self.config.model_type + ("" if self.decoding == self.config.decoding else f":{self.decoding}")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        return self.decoding in {"argmax", "teacher_forced"} or self.temperature == 0
+
+    @property
+    def sees_reference(self) -> bool:
+        """Whether the decoding leaks."""
+        return self.decoding == "teacher_forced"
+
+    def forward(self, contexts: Tensor) -> Tensor:
+        """Return the logits of every middle step, given the true tokens before it (teacher forcing).
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (batch, 384), int64, values 0..129. The constraint LSTM gets the middle masked.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch, 96, 131); the last class is "no constraint" and never a target.
+
+        """
+        middle = MUSIB_LAYOUT.middle
+        hidden = self._read_and_write(contexts, _middle_mask(contexts))  # (batch, 240, hidden)
+        logits: Tensor = self.head(hidden[:, middle])  # (batch, 96, 131)
+        return logits
+
+    def _read_and_write(self, contexts: Tensor, masked: Tensor) -> Tensor:
+        """Run both LSTMs over true tokens up to the end of the middle; where `masked` there is no constraint."""
+        stop = MUSIB_LAYOUT.middle.stop
+        constraints = contexts.masked_fill(masked, MASK)  # (batch, 384)
+        plan = self.anticipate(constraints)[:, :stop]  # (batch, 240, hidden)
+        hidden, _ = self._write(contexts[:, : stop - 1], plan)  # (batch, 240, hidden)
+        return hidden
+
+    def anticipate(self, constraints: Tensor) -> Tensor:
+        """Read constraints from right to left: the Constraint-RNN of the paper.
+
+        Parameters
+        ----------
+        constraints
+            Shape (batch, steps), int64: tokens, or `MASK` where there is no constraint.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch, steps, hidden): what is demanded from each step on.
+
+        """
+        zeros = torch.zeros_like(constraints)
+        parts = [embedding(zeros) for embedding in self.metadata_embeddings]  # 2 x (batch, steps, 2)
+        x = torch.cat([*parts, self.note_embedding(constraints)], dim=-1)  # (batch, steps, 24)
+        state = _repeat(self.constraint_state, len(x))
+        hidden, _ = self.constraint_lstm(x.flip(1), state)  # (batch, steps, hidden)
+        plan: Tensor = hidden.flip(1)
+        return plan
+
+    def _write(self, previous: Tensor, plan: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Run the Token-RNN of the paper from the first step on; `previous` is one step shorter than `plan`."""
+        notes = self.note_embedding(previous)  # (batch, steps - 1, 20)
+        notes = functional.pad(notes, (0, 0, 1, 0))  # (batch, steps, 20): no note stands before the first step
+        x = torch.cat([self.note_dropout(notes), plan], dim=-1)  # (batch, steps, 20 + hidden)
+        hidden, state = self.generation_lstm(x, _repeat(self.generation_state, len(x)))  # (batch, steps, hidden)
+        return hidden, state
+
+    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
+        """Return the cross-entropy over all 131 outputs, in nats a step of the middle.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (batch, 384), int64.
+        varied
+            False masks the middle and predicts it, which is the task. True masks other steps too (`_varied_masks`; the
+            baseline of Pati et al. is trained with random masks as well) and predicts every step up to the end of the
+            middle, masked or not: copying what is not masked teaches the network to listen to its constraints, which
+            it is slow to do when the nearest ones are up to 96 masked steps away.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch,): the sum over predicted steps divided by 96, the length of the middle.
+
+        """
+        masked = _varied_masks(contexts) if varied else _middle_mask(contexts)
+        steps = slice(0 if varied else MUSIB_LAYOUT.middle.start, MUSIB_LAYOUT.middle.stop)
+        hidden = self._read_and_write(contexts, masked)  # (batch, 240, hidden)
+        logits = self.head(hidden[:, steps]).float().transpose(1, 2)  # (batch, 131, steps)
+        losses = functional.cross_entropy(logits, contexts[:, steps], reduction="none")  # (batch, steps)
+        return losses.sum(1) / MUSIB_LAYOUT.middle_steps
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return the negative log-likelihood of the true middle, step by step.
+
+        Each step is given the true past, the true middle before it, and the future. Probabilities are normalised over
+        the 130 real tokens. The published loss counts the 131st output too, which is never a target and has next to no
+        mass.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, 96), nats, at least 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        checked = check_contexts(contexts)
+        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
+        with self._inference():
+            for rows in _chunks(len(checked)):
+                tokens = self._tensor(checked[rows])
+                log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
+                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
+                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
+        return result
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Fill the middles.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384). The middle is masked here, unless `decoding` is ``"teacher_forced"``, which needs it.
+        rng
+            The only source of randomness; not used where `deterministic`.
+
+        Returns
+        -------
+        Tokens
+            Middles, shape (n, 96), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts, or for ``"teacher_forced"`` not whole ones.
+
+        """
+        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+        shape = (len(checked), MUSIB_LAYOUT.middle_steps)
+        middles = np.empty(shape, dtype=np.uint8)
+        draws = np.zeros((*shape, 2)) if self.deterministic else rng.random((*shape, 2))
+        with self._inference():
+            for rows in _chunks(len(checked)):
+                tokens = self._tensor(checked[rows])
+                chosen = self._leak(tokens) if self.sees_reference else self._decode(tokens, draws[rows])
+                middles[rows] = chosen.cpu().numpy()
+        return middles
+
+    def _leak(self, contexts: Tensor) -> Tensor:
+        """Return the most likely token of each step given the true one before it: MUSIB's evaluation."""
+        logits: Tensor = self(contexts)  # (batch, 96, 131)
+        return logits[..., :VOCABULARY_SIZE].argmax(-1)  # (batch, 96)
+
+    def _decode(self, masked: Tensor, draws: npt.NDArray[np.float64]) -> Tensor:
+        """Write the middle step by step, each token fed back into the next step."""
+        middle = MUSIB_LAYOUT.middle
+        uniform = torch.from_numpy(draws).to(masked.device)  # (batch, 96, 2)
+        plan = self.anticipate(masked)  # (batch, 384, hidden)
+        # The step that writes the first middle token is fed the last past one: steps 0..144 run at once.
+        hidden, state = self._write(masked[:, : middle.start], plan[:, : middle.start + 1])
+        tokens = [self._choose(hidden[:, -1], uniform[:, 0])]  # (batch,)
+        for step in range(1, MUSIB_LAYOUT.middle_steps):
+            x = torch.cat([self.note_embedding(tokens[-1]), plan[:, middle.start + step]], dim=-1)
+            hidden, state = self.generation_lstm(x[:, None], state)  # (batch, 1, hidden)
+            tokens.append(self._choose(hidden[:, 0], uniform[:, step]))
+        return torch.stack(tokens, dim=1)  # (batch, 96)
+
+    def _choose(self, hidden: Tensor, uniform: Tensor) -> Tensor:
+        """Choose one token a row from hidden (batch, hidden) with two uniform numbers (batch, 2)."""
+        log_p: Tensor = self.head(hidden)[:, :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 130)
+        if self.decoding == "argmax":
+            return log_p.argmax(-1)
+        if self.decoding == "sample":
+            return _draw(log_p, self.temperature, uniform[:, 0])
+        pitches = log_p[:, :HOLD]  # (batch, 128)
+        kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
+        kind = _draw(kinds, self.temperature, uniform[:, 0])
+        pitch = _draw(pitches, self.temperature, uniform[:, 1])
+        return torch.where(kind == 0, pitch, HOLD - 1 + kind)
+
+    @contextlib.contextmanager
+    def _inference(self) -> Iterator[None]:
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.train(was_training)
+
+    def _tensor(self, tokens: Tokens) -> Tensor:
+        return torch.from_numpy(tokens.astype(np.int64)).to(self.constraint_state.device)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """Write config.json and the weights in half precision; each file whole or not at all."""
+        from safetensors.torch import save
+
+        weights = {key: value.detach().cpu().half().contiguous() for key, value in self.state_dict().items()}
+        write_atomically(save_directory / "model.safetensors", save(weights, metadata={"format": "pt"}))
+        config = json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True) + "\n"
+        write_atomically(save_directory / "config.json", config.encode())
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, strict: bool = True, **options: Any) -> Self:
+        """Load the weights as float32; unlike the mixin's own, every tensor must be there."""
+        from safetensors import SafetensorError
+
+        if os.path.isdir(model_id) and not (Path(model_id) / "model.safetensors").exists():  # noqa: PTH112
+            msg = f"{model_id} holds no model.safetensors; train it first: music-evals train {model_id}/train.yaml"
+            raise NoDataError(msg)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
+                model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
+        except (SafetensorError, RuntimeError) as error:
+            msg = f"the weights in {model_id} do not fit its config.json, or are damaged: {error}"
+            raise UnreadableFileError(msg) from error
+        return model
+
+
+def _chunks(n: int) -> Iterator[slice]:
+    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))
+
+
+def _middle_mask(contexts: Tensor) -> Tensor:
+    """Mark the middle: True where a step is masked, shape of `contexts`."""
+    masked = torch.zeros_like(contexts, dtype=torch.bool)
+    masked[:, MUSIB_LAYOUT.middle] = True
+    return masked
+
+
+def _varied_masks(contexts: Tensor) -> Tensor:
+    """Mark other steps: the middle in half of the rows, in the others a span between any two steps before its end.
+
+    In half of both, each marked step is shown after all with a probability that is drawn for the row.
+    """
+    middle, (rows, steps) = MUSIB_LAYOUT.middle, contexts.shape
+    ends = torch.randint(middle.stop + 1, (rows, 2)).sort(1).values  # (rows, 2)
+    ends[torch.rand(rows) < 0.5] = torch.tensor([middle.start, middle.stop])
+    step = torch.arange(steps)
+    span = (step >= ends[:, :1]) & (step < ends[:, 1:])  # (rows, steps)
+    share = torch.rand(rows, 1) * (torch.rand(rows, 1) < 0.5)
+    return (span & (torch.rand(rows, steps) >= share)).to(contexts.device)
+
+
+def _repeat(state: Tensor, batch: int) -> tuple[Tensor, Tensor]:
+    """Turn a learnt state (2, layers, hidden) into h and c of shape (layers, batch, hidden)."""
+    h, c = state[:, :, None].expand(-1, -1, batch, -1).contiguous()
+    return h, c
+
+
+def _draw(log_p: Tensor, temperature: float, uniform: Tensor) -> Tensor:
+    """Draw one class a row from log-probabilities (batch, classes) by inverting the cumulative sum at uniform (batch,).
+
+    Temperature 0 takes the most likely class.
+    """
+    if temperature == 0:
+        return log_p.argmax(-1)
+    cumulative = (log_p / temperature).softmax(-1).cumsum(-1)  # (batch, classes)
+    passed = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
+    return passed.clamp(max=log_p.shape[-1] - 1)

@@ -1,0 +1,290 @@
+"""What a network has to beat: simple ways to fill a middle, under the same protocol.
+
+Conventions
+-----------
+- A copy takes tokens as they are. Where the copied stretch starts with a hold, the middle starts with a hold too and
+  goes on with whatever sounds at the end of the past: nothing is invented to take its place.
+- The honest ones see the context with its middle masked. ``"reference"`` is the control: it returns the true middle,
+  must score perfectly, and stands outside of all comparisons.
+- Training windows overlap by up to 15 measures, and are taken as they come: a passage that lies in many windows counts
+  once for each.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.models._contexts import hide_middle
+from music_evals.symbolic.noteseq import check_contexts
+
+__all__ = [
+    "BASELINES",
+    "Baseline",
+    "MarkovChain",
+    "copy_past",
+    "interpolation_copy",
+    "last_pitch_beats",
+    "make_baseline",
+    "repeat_last_measure",
+    "silence",
+]
+
+MARKOV_ORDER = 2
+"""Default order of the Markov baseline; the data of 136 songs is too thin for more."""
+
+_MIDDLE = MUSIB_LAYOUT.middle
+_MEASURE = MUSIB_LAYOUT.steps_per_measure
+_BEAT = _MEASURE // 4  # four beats a measure
+
+Fill = Callable[[Tokens, np.random.Generator], Tokens]
+"""From checked contexts (n, 384) and randomness to middles (n, 96)."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Baseline:
+    """A baseline as a `protocols.Inpainter`.
+
+    Parameters
+    ----------
+    name
+        System id.
+    fill
+        What it does.
+    deterministic, sees_reference
+        See `protocols.Inpainter`.
+
+    """
+
+    name: str
+    fill: Fill
+    deterministic: bool = True
+    sees_reference: bool = False
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Return middles, shape (n, 96), values 0..129.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384); the middle is masked here, unless `sees_reference`.
+        rng
+            Randomness; not used where `deterministic`.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts.
+
+        """
+        return self.fill(check_contexts(contexts) if self.sees_reference else hide_middle(contexts), rng)
+
+
+def silence(contexts: Tokens) -> Tokens:
+    """Return rests."""
+    return np.full((len(contexts), MUSIB_LAYOUT.middle_steps), REST, dtype=np.uint8)
+
+
+def repeat_last_measure(contexts: Tokens) -> Tokens:
+    """Return the last measure of the past, four times."""
+    return np.tile(contexts[:, _MIDDLE.start - _MEASURE : _MIDDLE.start], MUSIB_LAYOUT.middle_measures)
+
+
+def copy_past(contexts: Tokens) -> Tokens:
+    """Return the last four measures of the past."""
+    return contexts[:, _MIDDLE.start - MUSIB_LAYOUT.middle_steps : _MIDDLE.start].copy()
+
+
+def interpolation_copy(contexts: Tokens) -> Tokens:
+    """Return the last two measures of the past, then the first two of the future."""
+    half = MUSIB_LAYOUT.middle_steps // 2
+    past = contexts[:, _MIDDLE.start - half : _MIDDLE.start]
+    return np.concatenate([past, contexts[:, _MIDDLE.stop : _MIDDLE.stop + half]], axis=1)
+
+
+def last_pitch_beats(contexts: Tokens) -> Tokens:
+    """Return one note a beat on the last pitch of the past, held from beat to beat.
+
+    Where the past has no note the middle is rests.
+    """
+    past = contexts[:, MUSIB_LAYOUT.past]
+    onsets = past < HOLD
+    last = past.shape[1] - 1 - onsets[:, ::-1].argmax(axis=1)
+    middles = np.full((len(contexts), MUSIB_LAYOUT.middle_steps), HOLD, dtype=np.uint8)
+    middles[:, ::_BEAT] = past[np.arange(len(past)), last][:, None]
+    middles[~onsets.any(axis=1)] = REST
+    return middles
+
+
+def corpus_prior(train_contexts: Tokens) -> Fill:
+    """Return a filler that copies the middle of a train window, each as likely as any other, whatever the context."""
+    middles = check_contexts(train_contexts)[:, _MIDDLE].copy()
+
+    def fill(contexts: Tokens, rng: np.random.Generator) -> Tokens:
+        chosen: Tokens = middles[rng.integers(len(middles), size=len(contexts))]
+        return chosen
+
+    return fill
+
+
+Event = tuple[int, int]
+"""A note or a rest: (pitch or `REST`, duration in steps)."""
+
+
+class MarkovChain:
+    """A Markov chain of order k over (pitch, duration) pairs.
+
+    A rest is a pair too, with `REST` for a pitch. The longest suffix of the last k pairs that was seen in training
+    decides what may follow (backing off to shorter ones, at last to none), and what follows is drawn as often as it
+    did there. Pairs are drawn until the middle is full; the last one is cut by the future.
+
+    Pairs whose length is not known are not learnt: those cut by an edge of a window. At generation the last pair of
+    the past ends with the past, and what the past holds before its first onset or rest is left out.
+
+    Parameters
+    ----------
+    train_contexts
+        Whole contexts, shape (n, 384).
+    order
+        k, at least 1.
+
+    Raises
+    ------
+    InvalidInputError
+        An order below 1.
+    NoDataError
+        The contexts hold no pair of known length.
+
+    """
+
+    def __init__(self, train_contexts: Tokens, *, order: int = MARKOV_ORDER) -> None:
+        if order < 1:
+            msg = f"the order of a Markov chain must be at least 1, got {order}"
+            raise InvalidInputError(msg)
+        self.order = order
+        counts: dict[tuple[Event, ...], collections.Counter[Event]] = collections.defaultdict(collections.Counter)
+        for tokens in check_contexts(train_contexts):
+            events = _known(tokens)
+            for index, event in enumerate(events):
+                for length in range(min(order, index) + 1):
+                    counts[tuple(events[index - length : index])][event] += 1
+        if not counts:
+            raise NoDataError("a Markov chain needs training contexts with notes; these hold none of known length")
+        self._followers = {
+            history: (list(counter), np.cumsum(list(counter.values()))) for history, counter in counts.items()
+        }
+
+    def follow(self, history: tuple[Event, ...], rng: np.random.Generator) -> Event:
+        """Draw the pair that follows a history, of which the last `order` pairs count."""
+        suffix = history[-self.order :]
+        while suffix not in self._followers:
+            suffix = suffix[1:]
+        events, cumulative = self._followers[suffix]
+        return events[int(cumulative.searchsorted(rng.integers(cumulative[-1]), side="right"))]
+
+    def fill(self, contexts: Tokens, rng: np.random.Generator) -> Tokens:
+        """Return middles, shape (n, 96), for contexts of shape (n, 384)."""
+        middles = silence(contexts)
+        for middle, past in zip(middles, contexts[:, MUSIB_LAYOUT.past], strict=True):
+            history = tuple(_events(past)[-self.order :])
+            position = 0
+            while position < len(middle):
+                pitch, duration = self.follow(history, rng)
+                if pitch != REST:
+                    middle[position : position + duration] = HOLD
+                    middle[position] = pitch
+                history = (*history, (pitch, duration))[-self.order :]
+                position += duration
+        return middles
+
+
+def _starts(tokens: Tokens) -> npt.NDArray[np.intp]:
+    """Return where events start: at an onset, and at a rest that follows a sounding step or opens the sequence."""
+    silent = tokens == REST
+    # A hold after a rest belongs to no note (see symbolic.noteseq): it prolongs the rest.
+    last = np.maximum.accumulate(np.where(tokens != HOLD, np.arange(len(tokens)), -1))
+    resting = (last >= 0) & silent[last]
+    before = np.concatenate([[False], resting[:-1]])
+    return np.flatnonzero((tokens < HOLD) | (silent & ~before))
+
+
+def _events(tokens: Tokens) -> list[Event]:
+    """Return all pairs of a sequence; the last one ends with it."""
+    starts = _starts(tokens)
+    durations = np.diff(np.append(starts, len(tokens)))
+    return list(zip(tokens[starts].tolist(), durations.tolist(), strict=True))
+
+
+def _known(tokens: Tokens) -> list[Event]:
+    """Return the pairs whose length is known: not the last one, nor a rest that was there from the start."""
+    events = _events(tokens)[:-1]
+    return events[1:] if tokens[0] == REST else events
+
+
+def _plain(function: Callable[[Tokens], Tokens]) -> Callable[[Tokens | None], Fill]:
+    def make(_train_contexts: Tokens | None) -> Fill:
+        return lambda contexts, _rng: function(contexts)
+
+    return make
+
+
+def _fitted(name: str, make: Callable[[Tokens], Fill]) -> Callable[[Tokens | None], Fill]:
+    def make_or_raise(train_contexts: Tokens | None) -> Fill:
+        if train_contexts is None or len(train_contexts) == 0:
+            msg = f"the baseline {name!r} is fitted on training contexts, and there are none; pass train_contexts"
+            raise NoDataError(msg)
+        return make(train_contexts)
+
+    return make_or_raise
+
+
+BASELINES: dict[str, Callable[[Tokens | None], Fill]] = {
+    "silence": _plain(silence),
+    "repeat_last_measure": _plain(repeat_last_measure),
+    "copy_past": _plain(copy_past),
+    "interpolation_copy": _plain(interpolation_copy),
+    "last_pitch_beats": _plain(last_pitch_beats),
+    "markov": _fitted("markov", lambda train_contexts: MarkovChain(train_contexts).fill),
+    "corpus_prior": _fitted("corpus_prior", corpus_prior),
+    "reference": _plain(lambda contexts: contexts[:, _MIDDLE].copy()),
+}
+"""Name -> maker of its filler from training contexts (which most do not need)."""
+
+_RANDOM = frozenset({"markov", "corpus_prior"})
+_CONTROLS = frozenset({"reference"})
+
+
+def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
+    """Build a baseline.
+
+    Parameters
+    ----------
+    name
+        A key of `BASELINES`.
+    train_contexts
+        Whole contexts of the train split, shape (n, 384); only ``"markov"`` and ``"corpus_prior"`` need them.
+
+    Returns
+    -------
+    Baseline
+        A `protocols.Inpainter`.
+
+    Raises
+    ------
+    UnknownNameError
+        No such baseline; the message offers the nearest.
+    NoDataError
+        The baseline is fitted on training contexts and there are none.
+
+    """
+    if name not in BASELINES:
+        kind = "baseline"
+        raise UnknownNameError(kind, name, BASELINES)
+    fill = BASELINES[name](train_contexts)
+    return Baseline(name, fill, deterministic=name not in _RANDOM, sees_reference=name in _CONTROLS)

@@ -1,0 +1,189 @@
+"""The recipe of a network: a YAML file beside its config.json that decides the weights.
+
+::
+
+    model_type: anticipation_rnn
+    model: {hidden_size: 256}          # fields of the network's config
+    data: {dataset: ../../datasets_scripts/jsb_chorales, config: musib, train: train, validation: validation}
+    training: {seed: 0, batch_size: 16, cycles: [30], learning_rate: 0.003}    # fields of `TrainingConfig`
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+
+__all__ = ["DataConfig", "Recipe", "TrainingConfig", "from_mapping", "read_recipe"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingConfig:
+    """How a network is trained.
+
+    Parameters
+    ----------
+    seed
+        Of weights, batches, transpositions and dropout.
+    batch_size
+        Contexts a step; the last, smaller batch of an epoch is used too.
+    cycles
+        Epochs of each cycle, one or more; an epoch is a pass over the training contexts. In a cycle the learning rate
+        follows half a cosine down, and the next one starts from the peak again (Loshchilov and Hutter, SGDR, 2017).
+    plain_epochs
+        Epochs at the start in which the network trains on the very task it is judged on; after them it may vary the
+        task (see its `training_loss`). None: all. Validation is always plain.
+    max_minutes
+        Training time after which no epoch is started; a run stopped so depends on the machine's speed. None: no bound.
+    patience
+        Epochs without a better validation loss before the run stops.
+    learning_rate, final_learning_rate
+        Peak, and end of the cosine.
+    warmup_steps
+        Steps of linear rise to the peak, at the start of the run.
+    weight_decay
+        Of AdamW.
+    max_gradient_norm
+        Longer gradients are scaled down to it.
+    transpose_low, transpose_high
+        Bounds in semitones of the random transposition of training contexts; 0 and 0 switch it off. Validation
+        contexts are never transposed.
+    precision
+        ``"float32"``, or ``"bfloat16"`` for mixed precision.
+    threads
+        CPU threads; None leaves PyTorch's setting.
+
+    Raises
+    ------
+    InvalidInputError
+        A value outside its range.
+
+    """
+
+    seed: int = 0
+    batch_size: int = 32
+    cycles: tuple[int, ...] = (100,)
+    plain_epochs: int | None = None
+    max_minutes: float | None = None
+    patience: int = 10
+    learning_rate: float = 1e-3
+    final_learning_rate: float = 0.0
+    warmup_steps: int = 0
+    weight_decay: float = 0.0
+    max_gradient_norm: float = 1.0
+    transpose_low: int = 0
+    transpose_high: int = 0
+    precision: str = "float32"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cycles", tuple(self.cycles))  # YAML and JSON hold lists
+        rules = {
+            "batch_size must be at least 1": self.batch_size >= 1,
+            "cycles must hold at least one epoch each": bool(self.cycles) and min(self.cycles) >= 1,
+            "plain_epochs must not be negative": self.plain_epochs is None or self.plain_epochs >= 0,
+            "max_minutes must be above 0": self.max_minutes is None or self.max_minutes > 0,
+            "patience must be at least 1": self.patience >= 1,
+            "learning_rate must be above 0": self.learning_rate > 0,
+            "final_learning_rate must lie in [0, learning_rate]": 0 <= self.final_learning_rate <= self.learning_rate,
+            "warmup_steps must not be negative": self.warmup_steps >= 0,
+            "weight_decay must not be negative": self.weight_decay >= 0,
+            "max_gradient_norm must be above 0": self.max_gradient_norm > 0,
+            "transpose_low must be at most 0": self.transpose_low <= 0,
+            "transpose_high must be at least 0": self.transpose_high >= 0,
+            "precision must be float32 or bfloat16": self.precision in {"float32", "bfloat16"},
+            "threads must be at least 1": self.threads is None or self.threads >= 1,
+        }
+        for rule, holds in rules.items():
+            if not holds:
+                name = rule.split()[0]
+                msg = f"{rule}, got {getattr(self, name)!r}"
+                raise InvalidInputError(msg)
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs of the whole run."""
+        return sum(self.cycles)
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig:
+    """Which contexts a network is trained on: a dataset with a column `tokens`.
+
+    Parameters
+    ----------
+    dataset
+        Folder, relative to the recipe, or an id on the Hub.
+    config, train, validation
+        Names of the dataset's config and of the two splits.
+
+    """
+
+    dataset: str
+    config: str
+    train: str = "train"
+    validation: str = "validation"
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """All that decides the weights: network, data and training."""
+
+    model_type: str
+    data: DataConfig
+    model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
+
+    def key(self) -> dict[str, Any]:
+        """Return what a checkpoint must agree with: everything but where and how long the run may go."""
+        values = dataclasses.asdict(self)
+        values["training"]["cycles"] = list(self.training.cycles)  # as JSON will give it back
+        del values["data"]["dataset"], values["training"]["max_minutes"], values["training"]["threads"]
+        return values
+
+
+def read_recipe(path: str | Path) -> Recipe:
+    """Read and check a recipe.
+
+    Raises
+    ------
+    UnreadableFileError
+        Missing or not YAML.
+    UnknownNameError
+        A setting that does not exist.
+    InvalidInputError
+        A setting is missing or outside its range.
+
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
+        raise UnreadableFileError(msg) from error
+    sections = {"data": DataConfig, "training": TrainingConfig}
+    if not isinstance(values, dict) or any(not isinstance(values.get(name, {}), dict) for name in (*sections, "model")):
+        msg = f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
+        raise InvalidInputError(msg)
+    for name, kind in sections.items():
+        if name in values:
+            values[name] = from_mapping(kind, values[name], f"{name} setting")
+    recipe: Recipe = from_mapping(Recipe, values, "recipe section")
+    return recipe
+
+
+def from_mapping(kind: Any, values: Mapping[str, Any], what: str) -> Any:
+    """Build a dataclass from a mapping, refusing names that it does not have."""
+    names = [field.name for field in dataclasses.fields(kind)]
+    for name in values:
+        if name not in names:
+            raise UnknownNameError(what, str(name), names)
+    try:
+        return kind(**values)
+    except TypeError as error:
+        msg = f"{what}s are incomplete or of the wrong type: {error}"
+        raise InvalidInputError(msg) from error

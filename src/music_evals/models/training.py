@@ -1,0 +1,449 @@
+"""One training loop for every network of this room, driven by a recipe (`models.recipe`).
+
+A network takes part by having `training_loss(contexts, *, varied)` and `save_pretrained(folder)`. The loop draws
+batches of contexts, transposes each at random, follows a cosine schedule and keeps the weights of the best validation
+epoch. After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser,
+random states and history. A run that is killed and started again therefore ends with the same weights, bit
+for bit, on the same machine with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import csv
+import io
+import itertools
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from music_evals.annotations import HOLD, Tokens
+from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
+from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, from_mapping, read_recipe
+from music_evals.protocols import INPAINTERS, load_plugin
+from music_evals.symbolic.noteseq import check_contexts
+from music_evals.symbolic.output import write_atomically
+
+__all__ = [
+    "TrainingResult",
+    "draw_transpositions",
+    "fit",
+    "learning_rate",
+    "train_from_file",
+    "transpose",
+]
+
+# Beside the model, in a folder of their own that is not published and that git ignores.
+CHECKPOINT = "run/checkpoint.safetensors"
+LOG = "run/log.csv"
+
+
+class TrainingResult(NamedTuple):
+    """What a run left behind.
+
+    `validation_loss` is the best one, in nats a step, of epoch `best_epoch` (counted from 1).
+    """
+
+    folder: Path
+    epochs: int
+    best_epoch: int
+    validation_loss: float
+    seconds: float
+
+
+def train_from_file(
+    path: str | Path, *, resume: bool = True, device: str | None = None, progress: bool = False
+) -> TrainingResult:
+    """Train the network of a recipe; what ``music-evals train <path>`` does.
+
+    After each epoch it writes `LOG` (one row an epoch) and `CHECKPOINT` into the recipe's folder; at the end, and not
+    before, config.json and model.safetensors with the best weights: a run that is cut short spoils no model.
+
+    Parameters
+    ----------
+    path
+        The recipe, e.g. ``models/anticipation_rnn/train.yaml``.
+    resume
+        Go on from the checkpoint if there is one; a finished run returns at once. False starts again.
+    device
+        PyTorch device; by default a GPU if there is one.
+    progress
+        Show a bar on stderr.
+
+    Returns
+    -------
+    TrainingResult
+        With the best validation loss.
+
+    Raises
+    ------
+    UnreadableFileError
+        The recipe is missing or not YAML.
+    UnknownNameError
+        It names a network or a setting that does not exist.
+    InvalidInputError
+        A setting is outside its range, or the loss is no longer a finite number.
+    NoDataError
+        The dataset is missing or a split is empty.
+    CorruptRecordsError
+        The checkpoint is damaged or belongs to another recipe.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    path = Path(path)
+    recipe = read_recipe(path)
+    network = load_plugin(INPAINTERS, recipe.model_type, "model")
+    settings = {"model_type": recipe.model_type, **recipe.model}
+    config = from_mapping(network.config_class, settings, "model setting")
+    train = _load_contexts(recipe.data, recipe.data.train, path.parent)
+    validation = _load_contexts(recipe.data, recipe.data.validation, path.parent)
+    with _seeded(recipe.training):
+        model = network(config)
+        return fit(model, train, validation, recipe, path.parent, resume=resume, device=device, progress=progress)
+
+
+def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
+    """Return the contexts of a split, shape (n, 384)."""
+    from datasets import load_dataset
+
+    local = folder / data.dataset
+    try:
+        rows = load_dataset(str(local) if local.exists() else data.dataset, data.config, split=split)
+    except (FileNotFoundError, ValueError, ConnectionError) as error:
+        msg = f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {local}: {error}"
+        raise NoDataError(msg) from error
+    if len(rows) == 0:
+        msg = f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts"
+        raise NoDataError(msg)
+    return check_contexts(np.stack(rows.with_format("numpy")[:]["tokens"]))
+
+
+@contextlib.contextmanager
+def _seeded(training: TrainingConfig) -> Iterator[None]:
+    """Seed PyTorch and set its threads for a run, and put both back afterwards."""
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng():
+        torch.manual_seed(training.seed)
+        torch.set_num_threads(training.threads or threads)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+def transpose(contexts: Tokens, semitones: npt.NDArray[np.int64]) -> Tokens:
+    """Transpose each context by its own number of semitones; holds and rests stay.
+
+    Parameters
+    ----------
+    contexts
+        Shape (n, steps), values 0..129.
+    semitones
+        Shape (n,); every moved pitch must stay in 0..127 (see `draw_transpositions`).
+
+    Returns
+    -------
+    Tokens
+        A new array; transposing it by ``-semitones`` gives back `contexts`.
+
+    """
+    moved = contexts + semitones[:, None]
+    return np.where(contexts < HOLD, moved, contexts).astype(np.uint8)
+
+
+def draw_transpositions(contexts: Tokens, low: int, high: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draw a transposition for each context, uniform over those in low..high that keep its pitches in 0..127.
+
+    Parameters
+    ----------
+    contexts
+        Shape (n, steps), values 0..129.
+    low, high
+        Semitones, low <= 0 <= high; both included.
+    rng
+        The source of randomness.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n,), int64.
+
+    """
+    onsets = contexts < HOLD
+    lowest = np.where(onsets, contexts, 127).min(axis=1, initial=127).astype(np.int64)
+    highest = np.where(onsets, contexts, 0).max(axis=1, initial=0).astype(np.int64)
+    shifts: npt.NDArray[np.int64] = rng.integers(
+        np.maximum(low, -lowest), np.minimum(high, 127 - highest), endpoint=True
+    )
+    return shifts
+
+
+def learning_rate(step: int, epoch_steps: int, training: TrainingConfig) -> float:
+    """Return the learning rate of a step.
+
+    It rises linearly over `warmup_steps`, then follows half a cosine from the peak to the final rate, which it would
+    reach at the end of the first cycle. There the next half cosine starts from the peak, without a rise.
+
+    Parameters
+    ----------
+    step
+        From 0.
+    epoch_steps
+        Steps of one epoch.
+    training
+        The settings; the first cycle includes the rise.
+
+    """
+    if step < training.warmup_steps:
+        return training.learning_rate * (step + 1) / training.warmup_steps
+    ends = [epoch_steps * epochs for epochs in itertools.accumulate(training.cycles)]
+    cycle = bisect.bisect_right(ends, step)
+    start = ends[cycle - 1] if cycle else training.warmup_steps
+    swing = (1 + math.cos(math.pi * (step - start) / (ends[cycle] - start))) / 2
+    return training.final_learning_rate + (training.learning_rate - training.final_learning_rate) * swing
+
+
+def fit(
+    model: Any,
+    train: Tokens,
+    validation: Tokens,
+    recipe: Recipe,
+    folder: Path,
+    *,
+    resume: bool = True,
+    device: str | None = None,
+    progress: bool = False,
+) -> TrainingResult:
+    """Train a network on contexts in memory; see `train_from_file` for the files that it writes.
+
+    Parameters
+    ----------
+    model
+        A `torch.nn.Module` with ``training_loss(contexts, *, varied)``, from int64 contexts (batch, steps) to the loss
+        of each (batch,), and with ``save_pretrained(folder)``. It is trained in place and ends with the weights of the
+        best epoch.
+    train, validation
+        Shape (n, steps), values 0..129.
+    recipe
+        Its `training` is obeyed, all of it is compared with a checkpoint's.
+    folder
+        Where the files go.
+    resume, device, progress
+        As in `train_from_file`.
+
+    Raises
+    ------
+    InvalidInputError
+        The loss is no longer a finite number.
+    CorruptRecordsError, OutputError
+        As in `train_from_file`.
+
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    run = _Run(model.to(device), recipe, folder, device)
+    if resume and run.checkpoint.exists():
+        run.restore()
+    while not run.finished:
+        started = time.monotonic()
+        train_loss = run.train_epoch(train, progress=progress)
+        run.end_epoch(train_loss, run.validation_loss(validation), started)
+    run.publish()
+    seconds = sum(row["seconds"] for row in run.history)
+    return TrainingResult(folder, len(run.history), run.best_epoch, run.best_loss, seconds)
+
+
+class _Run:
+    """A run in progress: everything that changes from epoch to epoch, and its checkpoint."""
+
+    def __init__(self, model: Any, recipe: Recipe, folder: Path, device: str) -> None:
+        self.model = model
+        self.recipe = recipe
+        self.settings = recipe.training
+        self.folder = folder
+        self.checkpoint = folder / CHECKPOINT
+        self.device = device
+        self.rng = np.random.default_rng(self.settings.seed)
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
+        )
+        self.history: list[dict[str, float]] = []
+        self.best: dict[str, Tensor] = {}
+
+    @property
+    def best_epoch(self) -> int:
+        losses = [row["validation_loss"] for row in self.history]
+        return 1 + losses.index(min(losses))
+
+    @property
+    def best_loss(self) -> float:
+        return self.history[self.best_epoch - 1]["validation_loss"]
+
+    @property
+    def finished(self) -> bool:
+        if not self.history:
+            return False
+        minutes = sum(row["seconds"] for row in self.history) / 60
+        return (
+            len(self.history) >= self.settings.n_epochs
+            or len(self.history) - self.best_epoch >= self.settings.patience
+            or (self.settings.max_minutes is not None and minutes >= self.settings.max_minutes)
+        )
+
+    def train_epoch(self, contexts: Tokens, *, progress: bool) -> float:
+        """Pass once over the contexts, in random order and transposed at random; return the mean loss."""
+        from tqdm import tqdm
+
+        settings, epoch = self.settings, len(self.history)
+        shifts = draw_transpositions(contexts, settings.transpose_low, settings.transpose_high, self.rng)
+        order = self.rng.permutation(len(contexts))
+        batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
+        total, seen = 0.0, 0
+        self.model.train()
+        bar = tqdm(batches, desc=f"epoch {epoch + 1}/{settings.n_epochs}", disable=not progress, leave=False)
+        for index, rows in enumerate(bar):
+            step = epoch * len(batches) + index
+            for group in self.optimizer.param_groups:
+                group["lr"] = learning_rate(step, len(batches), settings)
+            total += self._step(transpose(contexts[rows], shifts[rows])) * len(rows)
+            seen += len(rows)
+            bar.set_postfix(loss=f"{total / seen:.4f}", refresh=False)
+        return total / len(contexts)
+
+    def _step(self, contexts: Tokens) -> float:
+        plain = self.settings.plain_epochs
+        loss = self._losses(contexts, varied=plain is not None and len(self.history) >= plain).mean()
+        if not torch.isfinite(loss):
+            msg = f"the loss is {loss.item()} in epoch {len(self.history) + 1}; lower learning_rate and start again"
+            raise InvalidInputError(msg)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_gradient_norm)
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def _losses(self, contexts: Tokens, *, varied: bool = False) -> Tensor:
+        tokens = torch.from_numpy(contexts.astype(np.int64)).to(self.device)
+        mixed = self.settings.precision == "bfloat16"
+        with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16, enabled=mixed):
+            losses: Tensor = self.model.training_loss(tokens, varied=varied)
+        return losses
+
+    def validation_loss(self, contexts: Tokens) -> float:
+        """Return the mean loss over contexts as they are, without dropout."""
+        size = self.settings.batch_size
+        self.model.eval()
+        with torch.no_grad():
+            losses = [self._losses(contexts[start : start + size]) for start in range(0, len(contexts), size)]
+        return float(torch.cat(losses).double().mean())
+
+    def end_epoch(self, train_loss: float, validation_loss: float, started: float) -> None:
+        """Write down the epoch; keep its weights where they are the best so far."""
+        self.history.append(
+            {
+                "epoch": len(self.history) + 1,
+                "train_loss": train_loss,
+                "validation_loss": validation_loss,
+                "learning_rate": self.optimizer.param_groups[0]["lr"],
+                "seconds": round(time.monotonic() - started, 3),
+            }
+        )
+        if self.best_epoch == len(self.history):
+            self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+        self._write_log()
+        self._write_checkpoint()
+
+    def publish(self) -> None:
+        """Give the network the weights of the best epoch, and write the model's files."""
+        self.model.load_state_dict(self.best)
+        self.model.eval()
+        with _named_output_errors(self.folder):
+            self.model.save_pretrained(self.folder)
+
+    def _write_log(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(self.history[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.history)
+        _write_whole(self.folder / LOG, text.getvalue().encode())
+
+    def _write_checkpoint(self) -> None:
+        from safetensors.torch import save
+
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        for index, values in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.device.startswith("cuda"):
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
+        state = {"recipe": self.recipe.key(), "history": self.history, "random": self.rng.bit_generator.state}
+        copies = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
+        _write_whole(self.checkpoint, save(copies, metadata={"state": json.dumps(state)}))
+
+    def restore(self) -> None:
+        """Go back to the end of the last finished epoch.
+
+        Raises
+        ------
+        CorruptRecordsError
+            The checkpoint cannot be read, or another recipe wrote it.
+
+        """
+        from safetensors import SafetensorError, safe_open
+
+        advice = f"delete {self.checkpoint}, or start again without resuming"
+        try:
+            with safe_open(self.checkpoint, framework="pt") as file:
+                state = json.loads(file.metadata()["state"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            msg = f"the checkpoint is damaged ({error}); {advice}"
+            raise CorruptRecordsError(msg) from error
+        if state["recipe"] != self.recipe.key():
+            msg = f"the checkpoint was written by another recipe; {advice}"
+            raise CorruptRecordsError(msg)
+        self.history = state["history"]
+        self.rng.bit_generator.state = state["random"]
+        self.best = _section(tensors, "best.")
+        self.model.load_state_dict(_section(tensors, "model."))
+        self._restore_optimizer(_section(tensors, "optimizer."))
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors and self.device.startswith("cuda"):
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
+
+    def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
+        values = self.optimizer.state_dict()
+        for key, tensor in tensors.items():
+            index, _, name = key.partition(".")
+            values["state"].setdefault(int(index), {})[name] = tensor
+        self.optimizer.load_state_dict(values)
+
+
+def _section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all, into a folder that is made where it is missing."""
+    with _named_output_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
+@contextlib.contextmanager
+def _named_output_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        msg = f"cannot write {path}: {error}; free some space or allow writing, and run again: it goes on from there"
+        raise OutputError(msg) from error

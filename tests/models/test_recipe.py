@@ -1,0 +1,49 @@
+"""Recipes: what the shipped one holds, and what is said of wrong ones."""
+
+from pathlib import Path
+
+import pytest
+
+from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.models.recipe import read_recipe
+
+SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
+
+
+def write_recipe(folder: Path, **changes: str) -> Path:
+    sections = {
+        "model_type": "anticipation_rnn",
+        "model": "{hidden_size: 8, linear_size: 8, note_embedding_size: 4}",
+        "data": "{dataset: ../data, config: tiny}",
+        "training": "{batch_size: 4, cycles: [2], transpose_low: -6, transpose_high: 6, threads: 1}",
+    }
+    path = folder / "train.yaml"
+    path.write_text("\n".join(f"{name}: {text}" for name, text in {**sections, **changes}.items()))
+    return path
+
+
+def test_the_shipped_recipe_is_complete():
+    shipped = read_recipe(SHIPPED)
+    assert shipped.model_type == "anticipation_rnn"
+    assert (shipped.data.train, shipped.data.validation) == ("train", "validation")
+    assert (shipped.training.transpose_low, shipped.training.transpose_high) == (-6, 6)
+    assert (SHIPPED.parent / shipped.data.dataset).resolve().name == "jsb_chorales"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"training": "{bach_size: 3}"}, UnknownNameError, "unknown training setting 'bach_size'; did you mean batch_"),
+        ({"trainings": "{}"}, UnknownNameError, "unknown recipe section 'trainings'; did you mean training"),
+        ({"training": "{batch_size: 0}"}, InvalidInputError, "batch_size must be at least 1, got 0"),
+        ({"training": "{cycles: [3, 0]}"}, InvalidInputError, "cycles must hold at least one epoch each"),
+        ({"training": "{precision: half}"}, InvalidInputError, "precision must be float32 or bfloat16, got 'half'"),
+        ({"training": "{learning_rate: fast}"}, InvalidInputError, "wrong type"),
+        ({"training": "3"}, InvalidInputError, "must be a mapping"),
+        ({"data": "{config: tiny}"}, InvalidInputError, "data settings are incomplete.*dataset"),
+        ({"training": "{"}, UnreadableFileError, "cannot read the recipe"),
+    ],
+)
+def test_recipes_are_checked(tmp_path, changes, error, message):
+    with pytest.raises(error, match=message):
+        read_recipe(write_recipe(tmp_path, **changes))

@@ -1,0 +1,61 @@
+"""The published scores of this repository are what its commands give."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARK = ROOT / "benchmarks" / "jsb_chorales"
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("jsb_chorales_run", BENCHMARK / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def stored(protocol: str) -> dict[tuple[str, str, str], dict[str, str]]:
+    with (BENCHMARK / "results.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["protocol"] == protocol]
+    return {(row["subset"], row["system"], row["metric"]): row for row in rows}
+
+
+def test_the_readme_shows_the_stored_note_f1_of_every_system() -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [row for key, row in stored("honest").items() if key[2] == "note_f1"]
+    assert rows
+    for row in rows:
+        value, low, high = (f"{float(row[key]):.3f}" for key in ("value", "low", "high"))
+        assert re.search(rf"`{row['system']}`\*? \| {value}.? \({low} to {high}\)", page), row
+
+
+def test_the_control_is_perfect_and_no_system_leaks() -> None:
+    perfect = {"position_score": 1, "pitch_accuracy": 1, "rhythm_accuracy": 1, "note_f1": 1}
+    perfect |= dict.fromkeys(("silence_divergence", "pitch_class_divergence", "groove_divergence"), 0)
+    honest = stored("honest")
+    for subset in ("all", "unseen"):
+        for metric, value in perfect.items():
+            assert float(honest[subset, "reference", metric]["value"]) == value
+    assert not [key for key in honest if "teacher_forced" in key[1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["honest", "official"])
+def test_the_scores_of_the_baselines_come_out_again(protocol: str, benchmark: ModuleType, tmp_path: Path) -> None:
+    """Every number of every baseline; the network's hang on the processor's rounding, and are left out."""
+    results: dict[str, Any] = benchmark.judge(protocol, tmp_path, models=())
+    expected = stored(protocol)
+    for row in benchmark.rows_of(protocol, results):
+        held = expected[row["subset"], row["system"], row["metric"]]
+        assert {key: row[key] for key in row if key != "p_holm"} == {key: held[key] for key in row if key != "p_holm"}
