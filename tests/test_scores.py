@@ -40,6 +40,14 @@ def test_the_readme_shows_the_stored_note_f1_of_every_system() -> None:
         assert re.search(rf"`{row['system']}`\*? \| {value}.? \({low} to {high}\)", page), row
 
 
+def test_the_readme_quotes_the_copy_under_the_published_conditions() -> None:
+    page = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    rows = stored("official")
+    metrics = ("position_score", "pitch_accuracy", "rhythm_accuracy")
+    position, pitch, rhythm = (f"{float(rows['all', 'copy_past', metric]['value']):.3f}" for metric in metrics)
+    assert f"scores {position} for positions, {pitch} for pitch and {rhythm} for rhythm" in page
+
+
 def test_the_control_is_perfect_and_no_system_leaks() -> None:
     perfect = {"position_score": 1, "pitch_accuracy": 1, "rhythm_accuracy": 1, "note_f1": 1}
     perfect |= dict.fromkeys(("silence_divergence", "pitch_class_divergence", "groove_divergence"), 0)

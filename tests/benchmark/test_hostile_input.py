@@ -69,7 +69,7 @@ WRONG = [
     ("score", {"value": "many"}),
     ("prediction", {"middle": [60]}),
     ("prediction", {"middle": [1000] * 96}),
-    ("session", {"wall_time_sec": None}),
+    ("sitting", {"wall_time_sec": None}),
     ("item", {"tokens": "none"}),
 ]
 

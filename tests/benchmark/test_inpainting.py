@@ -88,7 +88,7 @@ def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path)
         assert (broken / name).read_bytes() == (whole / name).read_bytes()
     for name in ("records.jsonl", "validation_records.jsonl"):
         first, second = (
-            [row for row in read_records(out / name) if row["kind"] != "session"] for out in (whole, broken)
+            [row for row in read_records(out / name) if row["kind"] != "sitting"] for out in (whole, broken)
         )
         assert first == second  # nothing lost, nothing twice
 

@@ -155,7 +155,7 @@ def collect(rows: Sequence[Row]) -> Scores:
         scored={name: (found != 255).all(axis=(0, 2)) for name, found in middles.items()},
         middles=middles,
         failures=_failures(items, latest),
-        wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "session"),
+        wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
     )
 
 

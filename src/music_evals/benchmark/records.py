@@ -15,7 +15,7 @@ prediction
     What one system wrote for one item with one seed.
 score
     One (item, metric): item id, system id, seed, metric, variant, value or error, n. A value of null is undefined.
-session
+sitting
     Wall time of one sitting; a run that was killed and resumed has several.
 block
     The closing row.

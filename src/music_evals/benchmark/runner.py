@@ -149,7 +149,7 @@ def run(
             if progress is not None:
                 progress(done, len(chunks), systems[chunk.system].name)
         if todo:
-            records.append([{"kind": "session", "wall_time_sec": round(time.monotonic() - started, 3)}])
+            records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
     return read_records(Path(path))
 
 
