@@ -36,13 +36,6 @@ def folder(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-def card(folder: Path) -> tuple[dict[str, Any], str]:
-    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert match, "README.md must begin with YAML between two lines of ---"
-    return yaml.safe_load(match[1]), match[2]
-
-
-@pytest.fixture
 def manifest(folder: Path) -> dict[str, Any]:
     return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
 

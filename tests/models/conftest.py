@@ -1,6 +1,7 @@
 """Tests of this room run tiny networks, which more than one thread would only slow down."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,3 +14,21 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def write_recipe() -> Callable[..., Path]:
+    """Return a function that writes the recipe of a tiny network into a folder, some sections changed."""
+
+    def write(folder: Path, **changes: str) -> Path:
+        sections = {
+            "model_type": "anticipation_rnn",
+            "model": "{hidden_size: 8, linear_size: 8, note_embedding_size: 4}",
+            "data": "{dataset: ../data, config: tiny}",
+            "training": "{batch_size: 4, cycles: [2], transpose_low: -6, transpose_high: 6, threads: 1}",
+        }
+        path = folder / "train.yaml"
+        path.write_text("\n".join(f"{name}: {text}" for name, text in {**sections, **changes}.items()))
+        return path
+
+    return write

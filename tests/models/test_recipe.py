@@ -10,18 +10,6 @@ from music_evals.models.recipe import read_recipe
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
 
 
-def write_recipe(folder: Path, **changes: str) -> Path:
-    sections = {
-        "model_type": "anticipation_rnn",
-        "model": "{hidden_size: 8, linear_size: 8, note_embedding_size: 4}",
-        "data": "{dataset: ../data, config: tiny}",
-        "training": "{batch_size: 4, cycles: [2], transpose_low: -6, transpose_high: 6, threads: 1}",
-    }
-    path = folder / "train.yaml"
-    path.write_text("\n".join(f"{name}: {text}" for name, text in {**sections, **changes}.items()))
-    return path
-
-
 def test_the_shipped_recipe_is_complete():
     shipped = read_recipe(SHIPPED)
     assert shipped.model_type == "anticipation_rnn"
@@ -44,6 +32,6 @@ def test_the_shipped_recipe_is_complete():
         ({"training": "{"}, UnreadableFileError, "cannot read the recipe"),
     ],
 )
-def test_recipes_are_checked(tmp_path, changes, error, message):
+def test_recipes_are_checked(tmp_path, write_recipe, changes, error, message):
     with pytest.raises(error, match=message):
         read_recipe(write_recipe(tmp_path, **changes))

@@ -336,19 +336,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
 # --- recipes
 
 
-def write_recipe(folder: Path, **changes: str) -> Path:
-    sections = {
-        "model_type": "anticipation_rnn",
-        "model": "{hidden_size: 8, linear_size: 8, note_embedding_size: 4}",
-        "data": "{dataset: ../data, config: tiny}",
-        "training": "{batch_size: 4, cycles: [2], transpose_low: -6, transpose_high: 6, threads: 1}",
-    }
-    path = folder / "train.yaml"
-    path.write_text("\n".join(f"{name}: {text}" for name, text in {**sections, **changes}.items()))
-    return path
-
-
-def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path):
+def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
     import datasets
 
     for split, n in (("train", 6), ("validation", 3)):
@@ -372,7 +360,7 @@ def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: ../data, config: tiny, train: dev}"))
 
 
-def test_missing_recipes_and_unknown_models_are_named(tmp_path):
+def test_missing_recipes_and_unknown_models_are_named(tmp_path, write_recipe):
     with pytest.raises(UnreadableFileError, match="cannot read the recipe"):
         train_from_file(tmp_path / "train.yaml")
     with pytest.raises(UnknownNameError, match="unknown model 'anticipation_rn'; did you mean anticipation_rnn"):

@@ -25,6 +25,7 @@ import numpy.typing as npt
 from music_evals.annotations import Score, Tempo
 from music_evals.errors import ContextLengthError, InvalidNotesError, InvalidTokensError
 from music_evals.symbolic.notes import make_notes, rescale_tick
+from music_evals.symbolic.time_grid import DEFAULT_BPM
 
 __all__ = [
     "BAR",
@@ -52,7 +53,6 @@ SIZES = tuple(n + N_SPECIAL for n in N_VALUES)
 LOWEST_PITCH = 22
 LOWEST_BPM, BPM_BIN = 28, 4
 VELOCITY_BIN = 4
-DEFAULT_BPM = 120.0  # what a MIDI file without a tempo means (Standard MIDI Files 1.0, "Set Tempo")
 TICKS_PER_QUARTER = 8  # decoded scores count thirty-seconds
 TICKS_PER_POSITION = 2
 POSITIONS_PER_BAR = 16

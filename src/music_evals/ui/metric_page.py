@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.errors import FileTooLargeError, InvalidInputError, InvalidTokensError, MusicEvalsError, NoDataError
+from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.isolation import read_many
 
@@ -44,7 +45,6 @@ TIMEOUT_SEC = 15.0  # for each upload: all visitors wait in one queue
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
 FILE_TYPES = [".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc"]
-VARIANTS = ["corrected", "official", "paper"]
 
 _MEASURE = "60 128*11 64 128*5 67 128*5"
 EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
@@ -305,7 +305,7 @@ def _add_files_tab(metric: PageMetric) -> None:
         with gr.Row():
             reference = gr.File(label="Reference: the whole true context", file_types=FILE_TYPES, elem_id="reference")
             prediction = gr.File(label="Prediction", file_types=FILE_TYPES, elem_id="prediction")
-        variant = gr.Dropdown(VARIANTS, value=VARIANTS[0], label="Variant")
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         _add_button("judge_files", functools.partial(judge_files, metric), [reference, prediction, variant])
 
 
@@ -318,7 +318,7 @@ def _add_tokens_tab(metric: PageMetric) -> None:
         prediction = gr.Textbox(
             label="Prediction: 96 or 384 tokens", lines=4, max_length=MAX_TEXT, elem_id="prediction_tokens"
         )
-        variant = gr.Dropdown(VARIANTS, value=VARIANTS[0], label="Variant")
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         gr.Examples([[EXAMPLE_REFERENCE, EXAMPLE_PREDICTION]], [reference, prediction], cache_examples=False)
         _add_button("judge_tokens", functools.partial(judge_tokens, metric), [reference, prediction, variant])
 
