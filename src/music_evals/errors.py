@@ -9,6 +9,8 @@ Its message says what was expected, what came, and what to do::
     │   ├── InvalidNotesError                notes with impossible onsets, durations, pitches or velocities
     │   ├── PolyphonyError                   two notes at once where one voice is needed
     │   ├── ContextLengthError               a context that is not past + middle + future
+    │   ├── InvalidAnnotationError           beats, chords, segments ... that break their own rules
+    │   ├── InvalidAudioError                samples that are no audio: NaN, no samples, an impossible rate
     │   └── PairCountError                   references and predictions do not pair up
     ├── UnsupportedTypeError (TypeError)     an item of a type that is not offered
     ├── UnknownNameError (LookupError)       a model, dataset, config or metric that does not exist; names the nearest
@@ -18,7 +20,8 @@ Its message says what was expected, what came, and what to do::
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
     ├── OutputError (OSError)                results cannot be written
-    └── MissingBackendError (ImportError)    an optional package is needed; names the extra to install
+    ├── BackendError (RuntimeError)          an optional backend failed on its input
+    └── MissingBackendError (ImportError)    an optional package is needed; says how to install it
 
 Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
 with a context that differs from the reference's; the reference's is used).
@@ -30,10 +33,13 @@ import difflib
 from collections.abc import Iterable
 
 __all__ = [
+    "BackendError",
     "ContextLengthError",
     "ContextMismatchWarning",
     "CorruptRecordsError",
     "FileTooLargeError",
+    "InvalidAnnotationError",
+    "InvalidAudioError",
     "InvalidInputError",
     "InvalidNotesError",
     "InvalidTokensError",
@@ -74,6 +80,14 @@ class PolyphonyError(InvalidInputError):
 
 class ContextLengthError(InvalidInputError):
     """A context that is not past + middle + future."""
+
+
+class InvalidAnnotationError(InvalidInputError):
+    """Beats, chords, segments or another annotation that breaks its own rules."""
+
+
+class InvalidAudioError(InvalidInputError):
+    """Samples that are no audio: not finite, none at all, or at an impossible rate."""
 
 
 class PairCountError(InvalidInputError):
@@ -131,22 +145,29 @@ class OutputError(MusicEvalsError, OSError):
     """Results cannot be written."""
 
 
+class BackendError(MusicEvalsError, RuntimeError):
+    """An optional backend failed on its input; the message says which and how."""
+
+
 class MissingBackendError(MusicEvalsError, ImportError):
     """An optional package is needed.
 
     Parameters
     ----------
     package
-        Import name of the package.
+        Name of the package.
     extra
-        The extra of `music_evals` that installs it.
+        The extra of `music_evals` that installs it; empty where there is none.
     what
         What it is needed for.
+    install
+        The command that installs it, where that is not an extra of ours.
 
     """
 
-    def __init__(self, package: str, extra: str, what: str) -> None:
-        super().__init__(f'{what} needs the package {package!r}; install it with: pip install "music_evals[{extra}]"')
+    def __init__(self, package: str, extra: str, what: str, *, install: str = "") -> None:
+        command = install or f'pip install "music_evals[{extra}]"'
+        super().__init__(f"{what} needs the package {package!r}; install it with: {command}")
 
 
 def located(error: MusicEvalsError, place: str) -> MusicEvalsError:

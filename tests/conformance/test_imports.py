@@ -34,7 +34,7 @@ ARROWS: dict[str, set[str]] = {
     "pipelines": _SHARED | _LAYER,
     "models": _SHARED | {"symbolic", "audio.io", "lyrics"},
     "editing": _SHARED | {"symbolic", "audio.io", "lyrics"},
-    "datasets": _SHARED | {"symbolic", "audio.io", "lyrics"},
+    "datasets": _SHARED | {"symbolic", "audio.io", "audio.rendering", "lyrics"},
     "benchmark": _SHARED | _LAYER | {"pipelines"},
     "hub": _SHARED | _LAYER | {"pipelines", "benchmark"},
     "hf": _SHARED | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},

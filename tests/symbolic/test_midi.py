@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
+from music_evals.annotations import DRUMS, KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
@@ -183,6 +183,7 @@ def scores(draw):
     key = draw(st.builds(KeySignature, st.just(0), st.integers(-7, 7), st.booleans()))
     meter = draw(st.builds(TimeSignature, st.just(0), st.integers(1, 12), st.sampled_from([2, 4, 8])))
     names = draw(st.lists(st.text("abc äß", max_size=5), min_size=n_voices, max_size=n_voices))
+    programs = draw(st.lists(st.integers(0, DRUMS), min_size=n_voices, max_size=n_voices))
     tempo = Tempo(0, 60e6 / draw(st.integers(200_000, 2_000_000)))  # whole microseconds, as a file holds
     return Score(
         make_notes(*zip(*columns, strict=True)),
@@ -191,6 +192,7 @@ def scores(draw):
         (tempo,),
         (key,),
         tuple(names),
+        tuple(programs),
     )
 
 

@@ -2,8 +2,8 @@
 
 symusic parses. What a MIDI file cannot hold is lost on the way out: voices without notes, the difference between two
 overlapping notes of one pitch in one voice (their ends are paired in order), and tempi finer than a microsecond a
-quarter. What `Score` cannot hold is lost on the way in: programs, controllers, pedals, lyrics and note-offs without a
-note. A note-on that is never ended is no note.
+quarter. What `Score` cannot hold is lost on the way in: controllers, pedals, lyrics and note-offs without a note. A
+note-on that is never ended is no note.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from music_evals.annotations import NOTE_DTYPE, KeySignature, Score, Tempo, TimeSignature
+from music_evals.annotations import DRUMS, NOTE_DTYPE, KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
@@ -128,6 +128,7 @@ def _from_symusic(parsed: Any, limits: Limits, name: str) -> Score:
         drop_repeated([Tempo(change.time, _bpm(change.mspq)) for change in parsed.tempos]),
         drop_repeated([KeySignature(key.time, key.key, bool(key.tonality)) for key in parsed.key_signatures]),
         tuple(track.name for track in tracks),
+        tuple(DRUMS if track.is_drum else int(track.program) for track in tracks),
     )
 
 
@@ -145,7 +146,7 @@ def drop_repeated(changes: Iterable[Change]) -> tuple[Change, ...]:
 
 
 def write_midi(score: Score) -> bytes:
-    """Write a score as the bytes of a MIDI file, one track a voice, program 0.
+    """Write a score as the bytes of a MIDI file, one track a voice, program 0 where the score gives none.
 
     Raises
     ------
@@ -164,7 +165,8 @@ def write_midi(score: Score) -> bytes:
         raise InvalidInputError(msg)
     file = symusic.Score(score.ticks_per_quarter)
     for index, voice in enumerate(score.voices):
-        track = symusic.Track(voice)
+        program = score.programs[index] if score.programs else 0
+        track = symusic.Track(voice, 0 if program == DRUMS else program, program == DRUMS)
         notes = score.voice(index)
         columns = (notes["onset_tick"], notes["duration_tick"], notes["pitch"], notes["velocity"])
         for note in zip(*(column.tolist() for column in columns), strict=True):
@@ -235,6 +237,7 @@ def from_pretty_midi(midi: pretty_midi.PrettyMIDI, *, limits: Limits = DEFAULT_L
             sorted((_key(midi.time_to_tick(key.time), key.key_number) for key in midi.key_signature_changes), key=_tick)
         ),
         tuple(instrument.name for instrument in instruments),
+        tuple(DRUMS if instrument.is_drum else int(instrument.program) for instrument in instruments),
     )
     return check_score(score, limits, name)
 

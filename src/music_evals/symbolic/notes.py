@@ -145,4 +145,5 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
         tuple(dataclasses.replace(change, tick=int(move(change.tick))) for change in score.tempos),
         tuple(dataclasses.replace(change, tick=int(move(change.tick))) for change in score.key_signatures),
         score.voices,
+        score.programs,
     )

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Score, Tempo, TimeSignature
+from music_evals.annotations import DRUMS, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError
 from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.notes import make_notes
@@ -153,6 +153,7 @@ def quantize_performance(midi: pretty_midi.PrettyMIDI, *, steps_per_quarter: int
         ),
         tuple(Tempo(int(nearest_step(time, grid)), float(bpm)) for time, bpm in zip(times, bpms, strict=True)),
         voices=tuple(instrument.name for instrument in instruments),
+        programs=tuple(DRUMS if instrument.is_drum else int(instrument.program) for instrument in instruments),
     )
 
 

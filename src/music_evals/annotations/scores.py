@@ -1,4 +1,4 @@
-"""Frozen, unit-bearing, self-checking values that every room of the library shares.
+"""Values of written music: notes on a grid, signatures, tokens, contexts.
 
 Conventions
 -----------
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from music_evals.errors import InvalidInputError, InvalidNotesError, InvalidTokensError
 
 __all__ = [
+    "DRUMS",
     "HOLD",
     "MASK",
     "MUSIB_LAYOUT",
@@ -39,6 +40,9 @@ HOLD = 128
 REST = 129
 VOCABULARY_SIZE = 130
 MASK = 130
+
+DRUMS = 128
+"""The program of a drum kit, next to the 128 melodic programs 0..127 of General MIDI."""
 
 Tokens = npt.NDArray[np.uint8]
 """NoteSeq tokens, shape (steps,) or (items, steps)."""
@@ -187,9 +191,13 @@ class Score:
         Sorted by tick. Empty where the source gives none: nothing is assumed here.
     voices
         Name of each voice; `notes["voice"]` indexes it.
+    programs
+        General MIDI program of each voice, 0..127, or `DRUMS`. Empty where the source gives none.
 
     Raises
     ------
+    InvalidInputError
+        Changes that are not sorted, or programs that are not one for each voice.
     InvalidNotesError
         Pitch above 127, velocity outside 1..127, negative onset, duration below 1, voice without a name, or unsorted
         notes.
@@ -202,6 +210,7 @@ class Score:
     tempos: tuple[Tempo, ...] = ()
     key_signatures: tuple[KeySignature, ...] = ()
     voices: tuple[str, ...] = ("",)
+    programs: tuple[int, ...] = ()
 
     _CHANGES: ClassVar[dict[str, type]] = {
         "time_signatures": TimeSignature,
@@ -214,6 +223,11 @@ class Score:
             msg = f"ticks_per_quarter must be at least 1, got {self.ticks_per_quarter}"
             raise InvalidInputError(msg)
         _check_notes(self.notes, len(self.voices))
+        if self.programs and (
+            len(self.programs) != len(self.voices) or not all(0 <= p <= DRUMS for p in self.programs)
+        ):
+            msg = f"programs must be 0..{DRUMS}, one for each of {len(self.voices)} voices, got {self.programs}"
+            raise InvalidInputError(msg)
         for name in self._CHANGES:
             ticks = [change.tick for change in getattr(self, name)]
             if ticks != sorted(ticks):
@@ -236,6 +250,7 @@ class Score:
             "notes": [list(note) for note in self.notes.tolist()],
             "ticks_per_quarter": self.ticks_per_quarter,
             "voices": list(self.voices),
+            "programs": list(self.programs),
             **{name: [dataclasses.asdict(change) for change in getattr(self, name)] for name in self._CHANGES},
         }
 
@@ -244,7 +259,8 @@ class Score:
         """Rebuild a score from `to_dict`."""
         changes = {name: tuple(kind(**change) for change in values[name]) for name, kind in cls._CHANGES.items()}
         notes = np.array([tuple(note) for note in values["notes"]], dtype=NOTE_DTYPE)
-        return cls(notes, values["ticks_per_quarter"], voices=tuple(values["voices"]), **changes)
+        names = {"voices": tuple(values["voices"]), "programs": tuple(values.get("programs", ()))}
+        return cls(notes, values["ticks_per_quarter"], **names, **changes)
 
 
 def _check_notes(notes: NoteArray, n_voices: int) -> None:

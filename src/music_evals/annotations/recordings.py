@@ -1,0 +1,383 @@
+"""Values of recorded music: what an extractor hears in a recording, or what is known of it.
+
+Conventions
+-----------
+- All times are seconds from the start of the recording, float64, in names that end in ``_sec``.
+- Chord labels follow Harte et al. (ISMIR 2005), as `mir_eval.chord` reads them: ``"C#:min"``, ``"N"`` for no chord.
+- A frequency above 0 is a voiced frame. 0 is unvoiced; a negative one is unvoiced too, and its absolute value is the
+  best guess of the pitch, as in `mir_eval.melody`.
+- Pitches of notes are MIDI numbers, 60 = C4; pitch classes are 0 = C .. 11 = B.
+
+Arrays are checked once, when the value is made; they are not copied and must not be written to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import InvalidAnnotationError
+
+__all__ = [
+    "FEATURES",
+    "Beats",
+    "Chords",
+    "Chroma",
+    "F0Track",
+    "Features",
+    "Key",
+    "Melody",
+    "Segments",
+    "StructureFrames",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class _Annotation:
+    """Conversion to and from named arrays, which a file can hold."""
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return every field as an array; `from_arrays` is the inverse."""
+        return {field.name: np.asarray(getattr(self, field.name)) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Rebuild an annotation from `to_arrays`."""
+        values: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+            array = arrays[field.name]
+            if array.dtype.kind == "U":
+                values[field.name] = tuple(array.tolist()) if array.ndim else str(array)
+            else:
+                values[field.name] = array if array.ndim else array.item()
+        if "labels" in values:
+            values["labels"] = tuple(values["labels"])  # no labels at all make an array of floats
+        return cls(**values)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Beats(_Annotation):
+    """Beat times and the tempo that their source states.
+
+    Parameters
+    ----------
+    times_sec
+        Increasing, >= 0, shape (n,). May be empty.
+    bpm
+        Beats a minute, above 0; NaN where the source gives none.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Times that do not increase, are negative or not finite, or a tempo that is none.
+
+    """
+
+    times_sec: FloatArray
+    bpm: float = float("nan")
+
+    def __post_init__(self) -> None:
+        _check_vector(self.times_sec, "beat times")
+        _check_increasing(self.times_sec, "beat times")
+        if not (np.isnan(self.bpm) or 0 < self.bpm < float("inf")):
+            msg = f"bpm must be above 0, or NaN where there is none, got {self.bpm}"
+            raise InvalidAnnotationError(msg)
+
+
+@dataclasses.dataclass(frozen=True)
+class Key(_Annotation):
+    """A key: pitch class of the tonic, 0 = C .. 11 = B, and the mode.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        A tonic outside 0..11, or a mode that is neither ``"major"`` nor ``"minor"``.
+
+    """
+
+    tonic: int
+    mode: str
+
+    def __post_init__(self) -> None:
+        if self.tonic not in range(12) or self.mode not in {"major", "minor"}:
+            msg = f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"
+            raise InvalidAnnotationError(msg)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chords(_Annotation):
+    """Chords one after the other.
+
+    Parameters
+    ----------
+    intervals_sec
+        Start and end of each, shape (n, 2); each starts where the one before ends.
+    labels
+        In Harte syntax, one an interval.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Gaps, overlaps, empty intervals, or not one label each.
+
+    """
+
+    intervals_sec: FloatArray
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_partition(self.intervals_sec, self.labels, "chords")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Segments(_Annotation):
+    """Sections one after the other, from 0 to the end of the recording.
+
+    Parameters
+    ----------
+    intervals_sec
+        Start and end of each, shape (n, 2); each starts where the one before ends, the first at 0.
+    labels
+        One an interval; sections of one label are repetitions.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Gaps, overlaps, empty intervals, not one label each, or a start other than 0.
+
+    """
+
+    intervals_sec: FloatArray
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        _check_partition(self.intervals_sec, self.labels, "segments")
+        if len(self.intervals_sec) and self.intervals_sec[0, 0] != 0:
+            msg = f"segments must start at 0, got {self.intervals_sec[0, 0]:.3f} s"
+            raise InvalidAnnotationError(msg)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class F0Track(_Annotation):
+    """The fundamental frequency of the melody, frame by frame.
+
+    Parameters
+    ----------
+    times_sec
+        Increasing, >= 0, shape (n,).
+    frequencies_hz
+        Shape (n,); above 0 voiced, 0 unvoiced, negative unvoiced with a guess of the pitch.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Times that do not increase, frequencies that are not finite, or shapes that differ.
+
+    """
+
+    times_sec: FloatArray
+    frequencies_hz: FloatArray
+
+    def __post_init__(self) -> None:
+        _check_vector(self.times_sec, "frame times")
+        _check_increasing(self.times_sec, "frame times")
+        _check_vector(self.frequencies_hz, "frequencies")
+        if len(self.times_sec) != len(self.frequencies_hz):
+            msg = f"expected one frequency a frame, got {len(self.frequencies_hz)} for {len(self.times_sec)} frames"
+            raise InvalidAnnotationError(msg)
+
+    @property
+    def voiced(self) -> npt.NDArray[np.bool_]:
+        """True where a frame is voiced, shape (n,)."""
+        return self.frequencies_hz > 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Melody(_Annotation):
+    """The notes of the melody, one after the other; rests are gaps.
+
+    Parameters
+    ----------
+    intervals_sec
+        Onset and offset of each note, shape (n, 2), sorted and without overlap.
+    pitches
+        MIDI numbers, whole or not, shape (n,).
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Notes that overlap or have no length, or not one pitch each.
+
+    """
+
+    intervals_sec: FloatArray
+    pitches: FloatArray
+
+    def __post_init__(self) -> None:
+        _check_intervals(self.intervals_sec, "notes")
+        _check_vector(self.pitches, "pitches")
+        if len(self.intervals_sec) != len(self.pitches):
+            msg = f"expected one pitch a note, got {len(self.pitches)} for {len(self.intervals_sec)} notes"
+            raise InvalidAnnotationError(msg)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Frames(_Annotation):
+    """Feature vectors on a regular grid: frame t is centred at t * hop_sec."""
+
+    frames: npt.NDArray[np.floating[Any]]
+    hop_sec: float
+
+    _rows = 0  # any number
+
+    def __post_init__(self) -> None:
+        kind = type(self).__name__
+        if self.frames.ndim != 2 or (self._rows and len(self.frames) != self._rows):
+            msg = f"{kind} needs frames of shape ({self._rows or 'features'}, n_frames), got {self.frames.shape}"
+            raise InvalidAnnotationError(msg)
+        if not np.isfinite(self.frames).all():
+            msg = f"{kind} holds values that are not finite"
+            raise InvalidAnnotationError(msg)
+        if not 0 < self.hop_sec < float("inf"):
+            msg = f"hop_sec must be above 0, got {self.hop_sec}"
+            raise InvalidAnnotationError(msg)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chroma(_Frames):
+    """Energy of the twelve pitch classes over time.
+
+    Parameters
+    ----------
+    frames
+        Shape (12, n_frames), >= 0, row 0 = C. A silent frame is all zero.
+    hop_sec
+        Seconds between frames.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Another shape, or values that are not finite.
+
+    """
+
+    _rows = 12
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StructureFrames(_Frames):
+    """Feature vectors whose self-similarity shows the form of the piece.
+
+    Parameters
+    ----------
+    frames
+        Shape (n_features, n_frames).
+    hop_sec
+        Seconds between frames.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        Another shape, or values that are not finite.
+
+    """
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Features:
+    """What is known of one recording or score: the input of the metrics of music context preservation.
+
+    A feature is None where it was not asked for, or where it is undefined; then `undefined` says why.
+
+    Parameters
+    ----------
+    duration_sec
+        Length of the recording.
+    beats, key, chords, chroma, f0, melody, segments, structure
+        The annotations, or None.
+    undefined
+        Feature -> reason, for features that the recording does not have ("silent", "shorter than 2 s").
+
+    """
+
+    duration_sec: float
+    beats: Beats | None = None
+    key: Key | None = None
+    chords: Chords | None = None
+    chroma: Chroma | None = None
+    f0: F0Track | None = None
+    melody: Melody | None = None
+    segments: Segments | None = None
+    structure: StructureFrames | None = None
+    undefined: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.duration_sec < float("inf"):
+            msg = f"duration_sec must be finite and not negative, got {self.duration_sec}"
+            raise InvalidAnnotationError(msg)
+        both = [name for name in self.undefined if name not in FEATURES or getattr(self, name) is not None]
+        if both:
+            msg = f"undefined may name features without a value only, got {', '.join(both)}"
+            raise InvalidAnnotationError(msg)
+
+
+FEATURES: dict[str, type[_Annotation]] = {
+    "beats": Beats,
+    "key": Key,
+    "chords": Chords,
+    "chroma": Chroma,
+    "f0": F0Track,
+    "melody": Melody,
+    "segments": Segments,
+    "structure": StructureFrames,
+}
+"""Feature -> type of its annotation."""
+
+
+def _check_vector(values: FloatArray, what: str) -> None:
+    if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
+        msg = f"{what} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
+        raise InvalidAnnotationError(msg)
+
+
+def _check_increasing(times_sec: FloatArray, what: str) -> None:
+    if len(times_sec) and times_sec[0] < 0:
+        msg = f"{what} must not be negative, got {times_sec[0]:.3f} s"
+        raise InvalidAnnotationError(msg)
+    wrong = np.flatnonzero(np.diff(times_sec) <= 0)
+    if len(wrong):
+        i = int(wrong[0])
+        msg = f"{what} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
+        raise InvalidAnnotationError(msg)
+
+
+def _check_intervals(intervals_sec: FloatArray, what: str) -> None:
+    if intervals_sec.ndim != 2 or intervals_sec.shape[1] != 2 or not np.isfinite(intervals_sec).all():
+        msg = f"{what} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}"
+        raise InvalidAnnotationError(msg)
+    starts, ends = intervals_sec.T
+    if (starts < 0).any() or (ends <= starts).any():
+        i = int(np.argmax((starts < 0) | (ends <= starts)))
+        msg = f"{what} must last, from 0 s on; index {i}: {starts[i]:.3f} s to {ends[i]:.3f} s"
+        raise InvalidAnnotationError(msg)
+    if (starts[1:] < ends[:-1]).any():
+        i = int(np.argmax(starts[1:] < ends[:-1]))
+        msg = f"{what} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
+        raise InvalidAnnotationError(msg)
+
+
+def _check_partition(intervals_sec: FloatArray, labels: tuple[str, ...], what: str) -> None:
+    _check_intervals(intervals_sec, what)
+    if len(labels) != len(intervals_sec):
+        msg = f"expected one label each, got {len(labels)} for {len(intervals_sec)} {what}"
+        raise InvalidAnnotationError(msg)
+    gaps = np.flatnonzero(intervals_sec[1:, 0] != intervals_sec[:-1, 1])
+    if len(gaps):
+        i = int(gaps[0])
+        msg = f"{what} must follow one another without a gap; there is one after {intervals_sec[i, 1]:.3f} s"
+        raise InvalidAnnotationError(msg)

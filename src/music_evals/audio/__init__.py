@@ -1,0 +1,1 @@
+"""Recordings: decoding, the feature store, and one feature a file."""
