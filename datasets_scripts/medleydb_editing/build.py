@@ -1,0 +1,42 @@
+"""Rebuild the Parquet files and the manifest; with --prompts, join the sentences of MedleyMDPrompts into a copy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from music_evals.datasets.manifest import write_dataset
+from music_evals.datasets.medleydb_editing import CONFIGS, build_config, features, read_prompts
+from music_evals.errors import InvalidInputError, MusicEvalsError
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Read the tables, make every config, write it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE, help="folder to write (default: this one)")
+    parser.add_argument(
+        "--prompts",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="captions_targets.csv and captions_sources.csv of MedleyMDPrompts; needs another --out",
+    )
+    options = parser.parse_args()
+    if options.prompts and options.out.resolve() == HERE.resolve():
+        raise InvalidInputError("the published sentences do not belong into this folder; give --out another one")
+    sentences = read_prompts(options.prompts) if options.prompts else None
+    configs = {config: {"test": build_config(config, sentences)} for config in CONFIGS}
+    source = "MedleyMDPrompts, HilaManor/AudioEditingCode f324c19; prompts of our own (stand_in)"
+    manifest = write_dataset(options.out, configs, features(), source=source, sentences=sentences is not None)
+    for name, facts in manifest["files"].items():
+        print(f"{facts['rows']:>6}  {name}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MusicEvalsError as error:
+        sys.exit(f"build.py: {error}")
