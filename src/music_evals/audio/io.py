@@ -2,23 +2,55 @@
 
 Every extractor takes an `Audio`. What was done to the file on the way is its `AudioPolicy`, which goes into every
 result's receipt: scores are comparable only under one policy.
+
+A file is read whole or not at all: one that was cut, or whose header claims another length than it has, is refused
+(`audio._containers` says what each format allows to be checked).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
-from collections.abc import Callable
-from typing import Any, TypeVar
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["DEFAULT_POLICY", "SAMPLE_RATE", "Audio", "AudioPolicy"]
+from music_evals.audio._decoding import OPENERS, Decoded
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidAudioError,
+    InvalidInputError,
+    NoDataError,
+    UnreadableFileError,
+)
+
+__all__ = [
+    "DECODERS",
+    "DEFAULT_AUDIO_LIMITS",
+    "DEFAULT_POLICY",
+    "SAMPLE_RATE",
+    "Audio",
+    "AudioLimits",
+    "AudioPolicy",
+    "load_audio",
+]
 
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at
+LOWEST_RATE, HIGHEST_RATE = 4000, 384_000  # Hz; what recorded music comes at, with room on both sides
+BLOCK = 1 << 16  # frames that are decoded at once
+
+DECODERS = tuple(OPENERS)
+"""Decoders by name: soundfile reads WAV, FLAC, OGG, MP3 and AIFF; torchcodec (optional) what its FFmpeg reads."""
 
 Value = TypeVar("Value")
+Samples = npt.NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,20 +60,91 @@ class AudioPolicy:
     Parameters
     ----------
     sample_rate
-        Target rate in Hz.
+        Target rate in Hz, 4,000 to 384,000.
     peak_normalise
-        Scale the loudest sample to 1. Silence stays silent.
+        Scale the loudest sample to 1. Silence stays as it is.
     silence_dbfs
         A recording whose peak lies below this, before it is normalised, is silent: none of its features is defined.
+    decoder
+        One of `DECODERS`. It is never chosen by what is installed.
+
+    Raises
+    ------
+    InvalidInputError
+        A rate out of range, or a decoder that does not exist.
 
     """
 
     sample_rate: int = SAMPLE_RATE
     peak_normalise: bool = True
     silence_dbfs: float = -60.0
+    decoder: str = "soundfile"
+
+    def __post_init__(self) -> None:
+        if not LOWEST_RATE <= self.sample_rate <= HIGHEST_RATE:
+            msg = f"sample_rate must lie in {LOWEST_RATE}..{HIGHEST_RATE} Hz, got {self.sample_rate}"
+            raise InvalidInputError(msg)
+        if self.decoder not in DECODERS:
+            msg = f"decoder must be one of {', '.join(DECODERS)}, got {self.decoder!r}"
+            raise InvalidInputError(msg)
 
 
 DEFAULT_POLICY = AudioPolicy()
+
+
+@dataclasses.dataclass(frozen=True)
+class AudioLimits:
+    """The largest recording that is read.
+
+    Parameters
+    ----------
+    max_sec
+        Length in seconds. The default, half an hour, holds any movement that is edited as one piece; its samples take
+        160 MB.
+    max_bytes
+        Size of the file.
+    max_channels
+        Channels; 16 is third-order Ambisonics.
+
+    Raises
+    ------
+    InvalidInputError
+        A bound that is not positive.
+
+    """
+
+    max_sec: float = 1800.0
+    max_bytes: int = 2 * 2**30
+    max_channels: int = 16
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            if not getattr(self, field.name) > 0:
+                msg = f"{field.name} must be positive, got {getattr(self, field.name)}"
+                raise InvalidInputError(msg)
+
+
+DEFAULT_AUDIO_LIMITS = AudioLimits()
+
+
+class _Memo:
+    """Values worked out once each, by whichever thread comes first; another process starts anew."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._locks: dict[str, threading.RLock] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str, compute: Callable[[], Value]) -> Value:
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.RLock())
+        with lock:
+            if key not in self._values:
+                self._values[key] = compute()
+            return cast("Value", self._values[key])
+
+    def __reduce__(self) -> tuple[type[Self], tuple[()]]:
+        return type(self), ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -51,21 +154,36 @@ class Audio:
     Parameters
     ----------
     samples
-        float32, mono, shape (n,), within -1..1; must not be written to.
+        float32, mono, shape (n,), within -1..1 where they were normalised; must not be written to.
     sample_rate
         In Hz.
     policy
         How the samples came about.
     silent
         True if the recording was silent before it was normalised.
+    reload
+        Loads the same source under another policy; None where there is no source but the samples.
+
+    Raises
+    ------
+    InvalidAudioError
+        Samples that are not finite, none at all, not float32, or of another shape.
 
     """
 
-    samples: npt.NDArray[np.float32]
+    samples: Samples
     sample_rate: int = SAMPLE_RATE
     policy: AudioPolicy = DEFAULT_POLICY
     silent: bool = False
-    _shared: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
+    reload: Callable[..., Audio] | None = dataclasses.field(default=None, repr=False)
+    _memo: _Memo = dataclasses.field(default_factory=_Memo, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.samples.ndim != 1 or self.samples.dtype != np.float32 or not len(self.samples):
+            msg = f"expected float32 samples of shape (n,), got {self.samples.dtype} of shape {self.samples.shape}"
+            raise InvalidAudioError(msg)
+        if not np.isfinite(self.samples).all():
+            raise InvalidAudioError("the samples hold NaN or infinite values")
 
     @property
     def duration_sec(self) -> float:
@@ -73,11 +191,11 @@ class Audio:
         return len(self.samples) / self.sample_rate
 
     def share(self, key: str, compute: Callable[[], Value]) -> Value:
-        """Return what several extractors need, such as a spectrogram: worked out at the first call, then kept."""
-        if key not in self._shared:
-            self._shared[key] = compute()
-        value: Value = self._shared[key]
-        return value
+        """Return what several extractors need, such as a spectrogram: worked out at the first call, then kept.
+
+        Threads that ask for one key at the same time wait for the first of them.
+        """
+        return self._memo.get(key, compute)
 
     @property
     def content_hash(self) -> str:
@@ -88,3 +206,205 @@ class Audio:
         digest = hashlib.sha256(f"{self.sample_rate}:{self.silent}:".encode())
         digest.update(np.ascontiguousarray(self.samples).data)
         return digest.hexdigest()
+
+    def at_rate(self, rate: int) -> Audio:
+        """Return the recording at another sample rate, decoded again from its source: nothing is lost on the way.
+
+        Samples without a source are resampled as they are.
+        """
+        if rate == self.sample_rate:
+            return self
+        return self.share(f"rate {rate}", lambda: self._at_rate(rate))
+
+    def _at_rate(self, rate: int) -> Audio:
+        policy = dataclasses.replace(self.policy, sample_rate=rate)
+        if self.reload is not None:
+            return self.reload(policy=policy)
+        samples = _resample(iter([self.samples]), self.sample_rate, rate)
+        return dataclasses.replace(self, samples=samples, sample_rate=rate, policy=policy)
+
+
+def load_audio(
+    source: str | os.PathLike[str] | npt.ArrayLike,
+    *,
+    rate: int | None = None,
+    policy: AudioPolicy = DEFAULT_POLICY,
+    limits: AudioLimits = DEFAULT_AUDIO_LIMITS,
+) -> Audio:
+    """Decode a recording once: mean of the channels, resampled (soxr HQ), its peak scaled to 1.
+
+    Parameters
+    ----------
+    source
+        A file, or samples with their `rate`: shape (n,), (channels, n) or (n, channels), int16, int32, float32 or
+        float64. Whole numbers are scaled by the range of their type. Of the two dimensions exactly one may be within
+        `limits.max_channels`.
+    rate
+        Sample rate of an array in Hz. A file brings its own.
+    policy
+        What is done to the samples.
+    limits
+        The largest recording that is read. The header is judged before anything is decoded.
+
+    Returns
+    -------
+    Audio
+        A recording whose peak lies below `policy.silence_dbfs` is marked `silent` and not scaled.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    UnreadableFileError
+        A folder, no audio, refused by the system, damaged, cut, or of another length than its header claims.
+    FileTooLargeError
+        Over `limits.max_sec` or `limits.max_bytes`.
+    InvalidAudioError
+        NaN or infinite samples, none at all, a sample rate outside 4..384 kHz, too many channels, or an array whose
+        type or shape says nothing clear.
+    InvalidInputError
+        A file with a `rate`.
+    MissingBackendError
+        The policy names an optional decoder that is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tone = np.sin(2 * np.pi * 440 * np.arange(44100) / 44100) / 4
+    >>> audio = load_audio(tone, rate=44100)
+    >>> audio.duration_sec, float(np.abs(audio.samples).max())
+    (1.0, 1.0)
+
+    """
+    if isinstance(source, str | os.PathLike):
+        if rate is not None:
+            msg = f"{source}: a file brings its own sample rate; leave rate away"
+            raise InvalidInputError(msg)
+        return _load_file(Path(source), policy, limits)
+    return _load_array(np.asarray(source), rate, policy, limits)
+
+
+def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
+    _check_file(path, limits)
+    with OPENERS[policy.decoder](path) as decoded:
+        _check_format(decoded.rate, decoded.channels, limits, f"{path}: ")
+        too_long = f"{path}: more than {limits.max_sec:g} s; pass AudioLimits(max_sec=...) if it is meant to be so long"
+        max_frames = limits.max_sec * decoded.rate
+        if decoded.n_frames > max_frames:
+            raise FileTooLargeError(too_long)
+        blocks = _counted(decoded, max_frames, FileTooLargeError(too_long), f"{path}: ")
+        samples = _resample(blocks, decoded.rate, policy.sample_rate)
+    return _finish(samples, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
+
+
+def _check_file(path: Path, limits: AudioLimits) -> None:
+    """Raise unless a path is a file that may be opened; a pipe or device would never end."""
+    try:
+        about = path.stat()
+        if stat.S_ISREG(about.st_mode):
+            path.open("rb").close()
+    except FileNotFoundError:
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg) from None
+    except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
+        msg = f"{path}: cannot be read ({getattr(error, 'strerror', error)})"
+        raise UnreadableFileError(msg) from error
+    if not stat.S_ISREG(about.st_mode):
+        msg = f"{path}: {'a folder' if stat.S_ISDIR(about.st_mode) else 'a pipe or device'}, not a file"
+        raise UnreadableFileError(msg)
+    if about.st_size > limits.max_bytes:
+        msg = f"{path}: more than {limits.max_bytes} bytes; pass AudioLimits(max_bytes=...) to read it"
+        raise FileTooLargeError(msg)
+
+
+def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
+    if rate is None:
+        raise InvalidAudioError("an array says nothing of its sample rate; pass rate=... in Hz")
+    if array.dtype not in {np.dtype(kind) for kind in (np.int16, np.int32, np.float32, np.float64)}:
+        msg = f"expected int16, int32, float32 or float64 samples, got {array.dtype}; convert them to floats in -1..1"
+        raise InvalidAudioError(msg)
+    frames = _frames(array, limits)
+    _check_format(rate, frames.shape[1], limits, "")
+    if len(frames) > limits.max_sec * rate:
+        msg = f"the array lasts {len(frames) / rate:.0f} s, more than {limits.max_sec:g}; pass AudioLimits(max_sec=...)"
+        raise FileTooLargeError(msg)
+    blocks = [_mono(_as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
+    mono = np.concatenate([np.zeros(0, np.float32), *blocks])
+    samples = _resample(iter([mono]), rate, policy.sample_rate)
+    return _finish(samples, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+
+
+def _frames(array: npt.NDArray[Any], limits: AudioLimits) -> npt.NDArray[Any]:
+    """Return samples of shape (n, channels)."""
+    if array.ndim == 1:
+        return array[:, None]
+    few = [size <= limits.max_channels for size in array.shape]
+    if array.ndim != 2 or sum(few) != 1:
+        msg = (
+            f"expected samples of shape (n,), or two dimensions of which one, the channels, is at most "
+            f"{limits.max_channels}; got {array.shape}"
+        )
+        raise InvalidAudioError(msg)
+    return array.T if few[0] else array
+
+
+def _as_float(block: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
+    if block.dtype.kind == "f":
+        return block
+    scaled: npt.NDArray[np.float64] = block / -float(np.iinfo(block.dtype).min)
+    return scaled
+
+
+def _check_format(rate: int, channels: int, limits: AudioLimits, place: str) -> None:
+    if not LOWEST_RATE <= rate <= HIGHEST_RATE or rate != int(rate):
+        msg = f"{place}a sample rate of {rate} Hz; expected a whole number in {LOWEST_RATE}..{HIGHEST_RATE}"
+        raise InvalidAudioError(msg)
+    if not 1 <= channels <= limits.max_channels:
+        msg = f"{place}{channels} channels; expected 1 to {limits.max_channels}"
+        raise InvalidAudioError(msg)
+
+
+def _counted(decoded: Decoded, max_frames: float, too_long: FileTooLargeError, place: str) -> Iterator[Samples]:
+    """Yield mono blocks, never more frames than the bound: what the header promised is not trusted."""
+    n_frames = 0
+    for block in decoded.blocks(BLOCK):
+        n_frames += len(block)
+        if n_frames > max_frames:
+            raise too_long
+        yield _mono(block, place)
+
+
+def _mono(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:
+    """Return the mean of the channels of frames of shape (n, channels)."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = block[:, 0].astype(np.float64)
+        for channel in block.T[1:]:
+            total += channel  # many times as fast as a mean over so short an axis
+        mono: Samples = (total / block.shape[1]).astype(np.float32)
+    if not np.isfinite(mono).all():
+        msg = f"{place}holds samples that are NaN or infinite; repair the recording"
+        raise InvalidAudioError(msg)
+    return mono
+
+
+def _resample(blocks: Iterator[Samples], rate: int, target: int) -> Samples:
+    """Resample block by block; how the blocks are cut does not change a bit of the result."""
+    none = np.zeros(0, np.float32)
+    if rate == target:
+        return np.concatenate([none, *blocks])
+    import soxr
+
+    stream = soxr.ResampleStream(rate, target, 1, dtype="float32", quality="HQ")
+    parts = [stream.resample_chunk(block, last=False) for block in blocks]
+    return np.concatenate([*parts, stream.resample_chunk(none, last=True)])
+
+
+def _finish(samples: Samples, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
+    if not len(samples):
+        msg = f"{place}holds no samples"
+        raise InvalidAudioError(msg)
+    peak = np.abs(samples).max()
+    silent = bool(peak < 10 ** (policy.silence_dbfs / 20))
+    if policy.peak_normalise and not silent:
+        samples = samples / peak
+    return Audio(samples, policy.sample_rate, policy, silent, reload)

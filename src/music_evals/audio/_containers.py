@@ -1,0 +1,385 @@
+"""What a file's container says about its length, read without decoding it.
+
+libsndfile reads what is left of a cut WAV, AIFF, Ogg or MP3 file and says nothing. So each container is walked here
+first, and a file that holds less than it claims, or more, is refused:
+
+- WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too. A size of 0
+  or 0xFFFFFFFF, as written into a pipe, states no length: a cut could not be seen.
+- Ogg: one stream whose pages follow one another, have the right checksum, and end with a last page.
+- MP3: frame after frame up to the end, the last one whole, as many as a Xing, Info or VBRI header counts. An MP3 file
+  without such a header that was cut exactly between two frames cannot be told from a shorter one.
+- FLAC: states its length and the MD5 of its samples, which are compared with what was decoded.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import IO
+
+from music_evals.errors import UnreadableFileError
+
+__all__ = ["Container", "is_known", "read_container"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """What a container claims.
+
+    Parameters
+    ----------
+    format
+        ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"`` or ``"MP3"``.
+    n_frames
+        Samples a channel, or None where the container does not count them.
+    slack
+        By how many more or fewer an honest file may decode.
+    md5
+        FLAC: digest of the samples; empty where there is none.
+    sample_bytes
+        FLAC: bytes of one sample in that digest.
+
+    """
+
+    format: str
+    n_frames: int | None = None
+    slack: int = 0
+    md5: bytes = b""
+    sample_bytes: int = 0
+
+
+def read_container(path: Path) -> Container:
+    """Return what the container of a file claims.
+
+    Raises
+    ------
+    UnreadableFileError
+        No container that is known, or one that contradicts itself or the size of the file.
+
+    """
+    try:
+        with path.open("rb") as file:
+            return _read(file, os.fstat(file.fileno()).st_size)
+    except (_ContradictionError, struct.error) as error:
+        reason = "its header is cut" if isinstance(error, struct.error) else str(error)
+        msg = f"{path}: {reason}; {getattr(error, 'remedy', _COPY)}"
+        raise UnreadableFileError(msg) from error
+
+
+_COPY = "get a whole copy"
+
+
+class _ContradictionError(Exception):
+    """A container does not hold what it claims."""
+
+    def __init__(self, reason: str, remedy: str = _COPY) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
+
+class _UnstatedError(_ContradictionError):
+    """A container does not say how long it is, as when it was written into a pipe."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "its header states no length, so that a cut could not be seen", "write it to a file, not a pipe"
+        )
+
+
+def is_known(path: Path) -> bool:
+    """Tell whether a file starts as one of the containers that `read_container` reads."""
+    with path.open("rb") as file:
+        return bool(_format(*_start(file)))
+
+
+def _read(file: IO[bytes], n_bytes: int) -> Container:
+    magic, start = _start(file)
+    match _format(magic, start):
+        case "WAV":
+            return _wav(file, start + 12, n_bytes, ">" if magic[:4] == b"RIFX" else "<")
+        case "AIFF":
+            return _aiff(file, start + 12, n_bytes, compressed=magic[8:] == b"AIFC")
+        case "FLAC":
+            return _flac(file, start)
+        case "OGG":
+            return _ogg(file, start, n_bytes)
+        case "MP3":
+            return _mp3(file, start, n_bytes)
+    what = "no WAV, FLAC, Ogg, MP3 or AIFF audio, whatever its name says" if magic else "empty"
+    raise _ContradictionError(what, "convert it to WAV or FLAC if it is audio of another kind")
+
+
+def _start(file: IO[bytes]) -> tuple[bytes, int]:
+    """Return the first bytes after the ID3v2 tags, and where they stand."""
+    start = _skip_id3(file)
+    file.seek(start)
+    return file.read(12), start
+
+
+def _format(magic: bytes, start: int) -> str:
+    if magic[:4] in {b"RIFF", b"RIFX", b"RF64"} and magic[8:] == b"WAVE":
+        return "WAV"
+    if magic[:4] == b"FORM" and magic[8:] in {b"AIFF", b"AIFC"}:
+        return "AIFF"
+    if magic[:4] in _FIRST_BYTES:
+        return _FIRST_BYTES[magic[:4]]
+    return "MP3" if start or _mp3_header(magic[:4]) else ""
+
+
+_FIRST_BYTES = {b"fLaC": "FLAC", b"OggS": "OGG"}
+
+
+def _skip_id3(file: IO[bytes]) -> int:
+    """Return where the file goes on after the ID3v2 tags at its start."""
+    start = 0
+    while True:
+        file.seek(start)
+        tag = file.read(10)
+        if tag[:3] != b"ID3" or len(tag) < 10:
+            return start
+        size = tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9]  # seven bits a byte
+        start += 10 + size + (10 if tag[5] & 0x10 else 0)
+
+
+# --- WAV and AIFF ----------------------------------------------------------------------------------------------------
+
+_UNSTATED = 0xFFFFFFFF
+_MAX_CHUNKS = 10_000  # a hostile file may consist of nothing else
+
+
+def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str, long: int | None = None) -> dict[bytes, _Chunk]:
+    """Return the first chunk of each name, after all of them were found to lie in the file.
+
+    `long` is the size of the audio chunk where a 64-bit header states it elsewhere.
+    """
+    found: dict[bytes, _Chunk] = {}
+    n_chunks = 0
+    while start + 8 <= n_bytes:
+        file.seek(start)
+        name, size = struct.unpack(f"{order}4sI", file.read(8))
+        if not all(0x20 <= byte < 0x7F for byte in name):
+            msg = f"{n_bytes - start} bytes follow the last chunk that its header accounts for"
+            raise _ContradictionError(msg)
+        if name == b"ds64":
+            long = int(struct.unpack("<8xQ", file.read(16))[0])
+        if name == b"data" and size == _UNSTATED and long is not None:
+            size = long
+        chunk = _Chunk(start + 8, size)
+        _check_chunk(name, chunk, n_bytes)
+        found.setdefault(name, chunk)
+        n_chunks += 1
+        if n_chunks > _MAX_CHUNKS:
+            msg = f"more than {_MAX_CHUNKS} chunks"
+            raise _ContradictionError(msg)
+        start = chunk.end
+        file.seek(start)
+        if size % 2 and file.read(1) == b"\0":  # padded to an even size; some writers forget it
+            start += 1
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.size
+
+
+def _check_chunk(name: bytes, chunk: _Chunk, n_bytes: int) -> None:
+    audio = name in {b"data", b"SSND"}
+    if audio and (chunk.size == _UNSTATED or (chunk.size == 0 and chunk.end < n_bytes)):
+        raise _UnstatedError
+    if chunk.end > n_bytes and audio:
+        msg = f"its header claims {chunk.size} bytes of audio, {n_bytes - chunk.start} are there"
+        raise _ContradictionError(msg)
+
+
+def _wav(file: IO[bytes], start: int, n_bytes: int, order: str) -> Container:
+    chunks = _chunks(file, start, n_bytes, order)
+    if b"fmt " not in chunks or b"data" not in chunks:
+        raise _ContradictionError("a WAV file without a fmt and a data chunk")
+    file.seek(chunks[b"fmt "].start)
+    tag, block_align = struct.unpack(f"{order}H10xH", file.read(14))
+    plain = tag in {1, 3, 0xFFFE} and block_align  # whole numbers, floats, extensible
+    return Container("WAV", chunks[b"data"].size // block_align if plain else None)
+
+
+_PLAIN_AIFF = {b"NONE", b"sowt", b"twos", b"raw ", b"in24", b"in32", b"fl32", b"FL32", b"fl64", b"FL64"}
+
+
+def _aiff(file: IO[bytes], start: int, n_bytes: int, *, compressed: bool) -> Container:
+    chunks = _chunks(file, start, n_bytes, ">")
+    if b"COMM" not in chunks or b"SSND" not in chunks:
+        raise _ContradictionError("an AIFF file without a COMM and an SSND chunk")
+    file.seek(chunks[b"COMM"].start)
+    channels, n_frames, bits = struct.unpack(">HIH", file.read(8))
+    coding = file.read(14)[10:] if compressed else b"NONE"
+    if coding not in _PLAIN_AIFF:
+        return Container("AIFF")
+    there = (chunks[b"SSND"].size - 8) // max(1, channels * -(-bits // 8))
+    if there != n_frames:
+        msg = f"its header claims {n_frames} frames, {there} are there"
+        raise _ContradictionError(msg)
+    return Container("AIFF", n_frames)
+
+
+# --- FLAC ------------------------------------------------------------------------------------------------------------
+
+
+def _flac(file: IO[bytes], start: int) -> Container:
+    file.seek(start + 18)  # after the marker, the block's header, block and frame sizes
+    packed, md5 = struct.unpack(">Q16s", file.read(24))
+    bits = (packed >> 36 & 0x1F) + 1
+    n_frames = packed & (1 << 36) - 1
+    if not n_frames:
+        raise _UnstatedError
+    return Container("FLAC", n_frames, md5=md5 if any(md5) else b"", sample_bytes=bits // 8 if bits % 8 == 0 else 0)
+
+
+# --- Ogg -------------------------------------------------------------------------------------------------------------
+
+_REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
+
+
+def _ogg(file: IO[bytes], start: int, n_bytes: int) -> Container:
+    serial, page, last = None, 0, False
+    file.seek(start)
+    while (position := file.tell()) < n_bytes:
+        if last:
+            raise _ContradictionError("several Ogg streams one after the other", "split them")
+        content = _ogg_page(file, position)
+        flags, number, sequence = struct.unpack("<5xB8xII", content[:22])
+        if serial not in {None, number}:
+            raise _ContradictionError("several Ogg streams in one another", "extract the one that is meant")
+        if sequence != page:
+            msg = f"Ogg page {page} is missing"
+            raise _ContradictionError(msg)
+        serial, page, last = number, page + 1, bool(flags & 4)
+    if not last:
+        raise _ContradictionError("its last Ogg page is missing")
+    return Container("OGG")
+
+
+def _ogg_page(file: IO[bytes], position: int) -> bytes:
+    """Return a page that is whole and whose checksum is right."""
+    head = file.read(27)
+    if head[:4] != b"OggS":
+        msg = f"no Ogg page at byte {position}"
+        raise _ContradictionError(msg)
+    sizes = file.read(head[26] if len(head) == 27 else 0)
+    body = file.read(sum(sizes))
+    if len(head) < 27 or len(sizes) < head[26] or len(body) < sum(sizes):
+        msg = f"the Ogg page at byte {position} is cut"
+        raise _ContradictionError(msg)
+    content = head[:22] + bytes(4) + head[26:] + sizes + body
+    if _ogg_checksum(content) != struct.unpack("<I", head[22:26])[0]:
+        msg = f"the Ogg page at byte {position} is damaged"
+        raise _ContradictionError(msg)
+    return content
+
+
+def _ogg_checksum(content: bytes) -> int:
+    """Return the CRC of RFC 3533: polynomial 0x04C11DB7, first bit first, which is zlib's on mirrored bytes."""
+    mirrored = zlib.crc32(content.translate(_REVERSED), 0xFFFFFFFF) ^ 0xFFFFFFFF
+    return int(f"{mirrored:032b}"[::-1], 2)
+
+
+# --- MP3 -------------------------------------------------------------------------------------------------------------
+
+# kbit/s by index, ISO/IEC 11172-3 and 13818-3, layer III; index 0 (free format) and 15 are not read
+_BITRATES = {
+    1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 0),
+    2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0),
+}
+_RATES = (44100, 48000, 32000, 0)
+_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3")  # what may follow the last frame
+_SLACK = 5  # frames; encoders put delay and padding around the music, decoders take it away
+
+
+@dataclasses.dataclass(frozen=True)
+class _Mp3Frame:
+    n_bytes: int
+    n_samples: int
+    rate: int
+    count_at: int  # where a Xing header would stand in the frame
+
+
+def _mp3_header(head: bytes) -> _Mp3Frame | None:
+    """Read the header of a layer III frame; None if it is none."""
+    if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE6 != 0xE2 or head[1] & 0x18 == 0x08:
+        return None
+    first = head[1] & 0x18 == 0x18  # MPEG 1; else 2, or 2.5 at a quarter of its rates
+    bitrate = _BITRATES[1 if first else 2][head[2] >> 4]
+    rate = _RATES[head[2] >> 2 & 3] // (1 if first else 2 if head[1] & 0x10 else 4)
+    if not bitrate or not rate:
+        return None
+    n_samples = 1152 if first else 576
+    mono = head[3] >> 6 == 3
+    side = (17 if mono else 32) if first else (9 if mono else 17)
+    return _Mp3Frame(n_samples * bitrate * 125 // rate + (head[2] >> 1 & 1), n_samples, rate, 4 + side)
+
+
+def _mp3(file: IO[bytes], start: int, n_bytes: int) -> Container:
+    start = _skip_zeros(file, start)
+    first, counted, n_frames = None, None, 0
+    while start < n_bytes:
+        file.seek(start)
+        frame = _mp3_header(head := file.read(4))
+        if frame is None:
+            _check_tail(head + file.read(8), start)
+            break
+        content = head + file.read(frame.n_bytes - 4)
+        if len(content) < frame.n_bytes:
+            raise _ContradictionError("its last MP3 frame is cut")
+        if first is None:
+            first, counted = frame, _mp3_count(content, frame)
+        if frame.rate != first.rate:
+            msg = f"its sample rate changes from {first.rate} to {frame.rate} Hz at byte {start}"
+            raise _ContradictionError(msg, "split it there")
+        n_frames += 1
+        start += frame.n_bytes
+    if first is None:
+        raise _ContradictionError("no MP3 frame where the first should be")
+    if counted is not None and n_frames - 1 not in counted:
+        msg = f"its header counts {counted.stop - 1} MP3 frames, {n_frames - 1} are there"
+        raise _ContradictionError(msg)
+    return Container("MP3", n_frames * first.n_samples, slack=_SLACK * first.n_samples)
+
+
+def _skip_zeros(file: IO[bytes], start: int) -> int:
+    file.seek(start)
+    while block := file.read(1 << 16):
+        rest = block.lstrip(b"\0")
+        if rest:
+            return start + len(block) - len(rest)
+        start += len(block)
+    return start
+
+
+def _mp3_count(content: bytes, frame: _Mp3Frame) -> range | None:
+    """Return how many frames may follow the first one, or None if it does not count them.
+
+    LAME and FFmpeg do not count the frame that holds the count; of other encoders that is not known.
+    """
+    own = 0 if b"LAME" in content or b"Lav" in content else 1
+    xing = content[frame.count_at : frame.count_at + 12]
+    vbri = content[36:54]
+    if xing[:4] in {b"Xing", b"Info"} and len(xing) == 12 and xing[7] & 1:
+        count = int.from_bytes(xing[8:], "big")
+    elif vbri[:4] == b"VBRI" and len(vbri) == 18:
+        count = int.from_bytes(vbri[14:], "big")
+    else:
+        return None
+    return range(count - own, count + 1)
+
+
+def _check_tail(tail: bytes, start: int) -> None:
+    if not tail.startswith(_TAGS) and any(tail):
+        msg = f"no MP3 frame at byte {start}, where the next should be"
+        raise _ContradictionError(msg)

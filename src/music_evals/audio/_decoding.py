@@ -1,0 +1,167 @@
+"""Decoders behind one face: blocks of samples out of a file that is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.audio._containers import Container, is_known, read_container
+from music_evals.errors import MissingBackendError, UnreadableFileError
+
+__all__ = ["OPENERS", "Decoded", "decoder_versions"]
+
+Block = npt.NDArray[np.floating[Any]]
+_FORMATS = {"WAV": {"WAV", "WAVEX", "RF64"}, "AIFF": {"AIFF"}, "FLAC": {"FLAC"}, "OGG": {"OGG"}, "MP3": {"MP3"}}
+
+
+class Decoded(Protocol):
+    """A file whose header was read."""
+
+    rate: int
+    channels: int
+    n_frames: int
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        """Yield samples of shape (<= size, channels) up to the end; raise if that is not where it should be."""
+        ...
+
+
+@contextlib.contextmanager
+def _open_soundfile(path: Path) -> Iterator[Decoded]:
+    import soundfile
+
+    class Forward(soundfile.SoundFile):  # type: ignore[misc]
+        """Read on without a seek: soundfile seeks after each block, and libsndfile then mutes a part of an MP3 file."""
+
+        def seekable(self) -> bool:
+            return False
+
+    container = read_container(path)
+    try:
+        with Forward(path) as file:
+            if file.format not in _FORMATS[container.format]:
+                msg = f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
+                raise UnreadableFileError(msg)
+            yield _SoundFile(file, path, container)
+    except soundfile.LibsndfileError as error:
+        msg = f"{path}: {container.format} audio that cannot be decoded ({error.error_string}); get a whole copy"
+        raise UnreadableFileError(msg) from error
+
+
+class _SoundFile:
+    def __init__(self, file: Any, path: Path, container: Container) -> None:
+        self.rate, self.channels = file.samplerate, file.channels
+        self.n_frames = file.frames if container.n_frames is None else container.n_frames
+        self._file, self._path, self._container = file, path, container
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        md5 = hashlib.md5(usedforsecurity=False)
+        signed = bool(self._container.md5 and self._container.sample_bytes)
+        n_frames = 0
+        while len(block := self._file.read(size, dtype="int32" if signed else "float32", always_2d=True)):
+            n_frames += len(block)
+            if signed:
+                md5.update(_flac_bytes(block, self._container.sample_bytes))
+                block = block.astype(np.float32) * np.float32(2**-31)
+            yield block
+        self._check_length(n_frames)
+        if signed and md5.digest() != self._container.md5:
+            msg = f"{self._path}: its samples do not have the checksum that its FLAC header states; get a whole copy"
+            raise UnreadableFileError(msg)
+
+    def _check_length(self, n_frames: int) -> None:
+        container = self._container
+        estimated = container.format == "MP3"
+        for claim in {self.n_frames} if estimated else {self.n_frames, self._file.frames}:
+            if abs(n_frames - claim) > container.slack:
+                msg = f"{self._path}: its header claims {claim} frames, {n_frames} were decoded; get a whole copy"
+                raise UnreadableFileError(msg)
+
+
+def _flac_bytes(block: npt.NDArray[np.int32], sample_bytes: int) -> bytes:
+    """Return samples as FLAC's checksum takes them: signed, little-endian, in as few bytes as they need."""
+    samples = block.astype("<i4", order="C")
+    if sample_bytes == 2:
+        return samples.view("<i2")[:, 1::2].tobytes()
+    octets = samples.view(np.uint8).reshape(-1, 4)
+    return octets[:, 4 - sample_bytes :].tobytes()
+
+
+_TORCHCODEC_SLACK_SEC = 0.1  # FFmpeg counts padding of AAC, Opus and MP3 on one side only
+
+
+@contextlib.contextmanager
+def _open_torchcodec(path: Path) -> Iterator[Decoded]:
+    try:
+        from torchcodec.decoders import AudioDecoder  # type: ignore[import-not-found,unused-ignore]
+    except (ImportError, OSError, RuntimeError) as error:  # the last two where it does not find FFmpeg
+        install = "pip install torchcodec, and FFmpeg with its shared libraries"
+        raise MissingBackendError("torchcodec", "", "the decoder 'torchcodec'", install=install) from error
+    if is_known(path):
+        read_container(path)
+    try:
+        decoder = AudioDecoder(path)
+    except (RuntimeError, ValueError) as error:
+        msg = f"{path}: cannot be opened by torchcodec ({' '.join(str(error).split())})"
+        raise UnreadableFileError(msg) from error
+    yield _TorchCodec(decoder, path)
+
+
+class _TorchCodec:
+    """Decodes everything at once: FFmpeg reaches the end of some files only that way."""
+
+    def __init__(self, decoder: Any, path: Path) -> None:
+        about = decoder.metadata
+        self.rate, self.channels = about.sample_rate, about.num_channels
+        if not about.duration_seconds_from_header:
+            msg = f"{path}: states no length, so that a cut could not be seen; convert it to WAV or FLAC"
+            raise UnreadableFileError(msg)
+        self.n_frames = round(about.duration_seconds_from_header * self.rate)
+        self._decoder, self._path = decoder, path
+
+    def blocks(self, size: int) -> Iterator[Block]:
+        try:
+            samples: Block = self._decoder.get_all_samples().data.numpy().T
+        except RuntimeError as error:
+            msg = f"{self._path}: cannot be decoded by torchcodec ({' '.join(str(error).split())}); get a whole copy"
+            raise UnreadableFileError(msg) from error
+        if abs(len(samples) - self.n_frames) > _TORCHCODEC_SLACK_SEC * self.rate:
+            msg = (
+                f"{self._path}: its header claims {self.n_frames} frames, {len(samples)} were decoded; get a whole copy"
+            )
+            raise UnreadableFileError(msg)
+        yield from (samples[start : start + size] for start in range(0, len(samples), size))
+
+
+OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Decoded]]] = {
+    "soundfile": _open_soundfile,
+    "torchcodec": _open_torchcodec,
+}
+"""Decoder by name -> opens a file with it."""
+
+
+def decoder_versions(decoder: str) -> dict[str, str]:
+    """Return the versions of what decodes and resamples.
+
+    Raises
+    ------
+    MissingBackendError
+        The decoder is not installed.
+
+    """
+    versions = {"soxr": importlib.metadata.version("soxr")}
+    if decoder == "soundfile":
+        import soundfile
+
+        return versions | {"soundfile": soundfile.__version__, "libsndfile": soundfile.__libsndfile_version__}
+    try:
+        return versions | {decoder: importlib.metadata.version(decoder)}
+    except importlib.metadata.PackageNotFoundError:
+        raise MissingBackendError(decoder, "", f"the decoder {decoder!r}", install=f"pip install {decoder}") from None
