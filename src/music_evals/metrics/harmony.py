@@ -1,0 +1,381 @@
+"""Harmony that an edit preserved: key, chords and pitch classes of a reference and an estimate.
+
+Conventions
+-----------
+- The reference is the original recording (or score), the estimate the edited one.
+- Pitch classes are 0 = C .. 11 = B, chord labels follow Harte, times are seconds: see `music_evals.annotations`.
+- Undefined scores are NaN, with an `UndefinedMetricWarning` that says why.
+
+Metrics: `circle_of_fifths_distance`, `major_minor_score`, `chroma_dtw_similarity`; beside them `same_mode`, which sees
+the mode that the first folds away, and `chroma_dtw_centred`, which has a chance level near 0.4 where the third has 0.8.
+
+Variants
+--------
+``corrected`` is ours, ``official`` the authors' code stage by stage. The paper's text settles none of the cases below,
+so ``paper`` equals ``corrected`` throughout.
+
+=====================  =========================================  =============================================
+Case                   ``corrected``, ``paper``                   ``official``
+=====================  =========================================  =============================================
+no chord on both       left out of `major_minor_score`            counts as agreement
+sides
+nothing to compare     `major_minor_score` NaN                    0
+silent frames          a pitch class of their own: alike only     cost NaN; the frames are then compared one by
+                       to silent frames                           one without warping, and one silent pair among
+                                                                  them makes the score NaN
+=====================  =========================================  =============================================
+
+References
+----------
+Vishe et al.: "MuseCPBench", harmony metrics. Official code:
+github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/harmony_tonality.py`` at 9df5a46.
+
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Chords, Chroma, Key
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+from music_evals.metrics._dtw import alignment_cost, path_costs, warping_path
+from music_evals.metrics._spans import crop_to
+from music_evals.metrics._undefined import undefined
+from music_evals.metrics.arrays import check_variant
+
+__all__ = [
+    "chroma_dtw_centred",
+    "chroma_dtw_similarity",
+    "circle_of_fifths_distance",
+    "major_minor_score",
+    "same_mode",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+NO_CHORD: Final = "N"
+
+FRAMES_PER_MEAN: Final = 8
+"""Frames that `chroma_dtw_centred` averages: 0.19 s at 43 frames a second."""
+
+BAND: Final = 0.1
+"""Share of the length by which `chroma_dtw_centred` may warp."""
+
+MAX_FRAMES: Final = 2**14
+"""Frames of the longer side above which `chroma_dtw_similarity` averages: some 4 s of computation."""
+
+# A chroma frame whose deviation from its mean is below this share of its norm has no pitch class that stands out.
+_FLAT: Final = 1e-6
+# Correlations of mean chroma closer than this are equal, and the smaller shift is taken.
+_SAME: Final = 1e-9
+# What the authors add to each norm.
+_OFFICIAL_EPSILON: Final = 1e-8
+_OFFICIAL_MAX_PAIRS: Final = 2**30
+
+
+def circle_of_fifths_distance(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
+    """Distance of two keys on the circle of fifths, over the largest possible one.
+
+    Each key becomes its relative major (C major and A minor are one place); the number of fifths between the two, the
+    short way round, is divided by 6. In {0, 1/6, .., 1}, lower is better, 0 for the same signature, 1 for a tritone
+    apart, symmetric, unchanged where both are transposed. It cannot see a change between relative keys: `same_mode`
+    does. Never undefined: a recording without a key has no `Key`.
+
+    Parameters
+    ----------
+    reference, estimate
+        The keys.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``: all the same formula.
+
+    Returns
+    -------
+    float
+        Distance.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    Examples
+    --------
+    >>> circle_of_fifths_distance(Key(0, "major"), Key(9, "minor"))
+    0.0
+    >>> circle_of_fifths_distance(Key(0, "major"), Key(6, "major"))
+    1.0
+
+    """
+    check_variant(variant)
+    steps = 7 * (_relative_major(estimate) - _relative_major(reference)) % 12
+    return min(steps, 12 - steps) / 6
+
+
+def same_mode(reference: Key, estimate: Key, *, variant: str = "corrected") -> float:
+    """Whether both keys are major or both are minor.
+
+    1 or 0, higher is better, symmetric. It says nothing about the tonic. Not in the paper; parameters and errors are
+    those of `circle_of_fifths_distance`.
+    """
+    check_variant(variant)
+    return float(reference.mode == estimate.mode)
+
+
+def _relative_major(key: Key) -> int:
+    return (key.tonic + 3 * (key.mode == "minor")) % 12
+
+
+def major_minor_score(reference: Chords, estimate: Chords, *, variant: str = "corrected") -> float:
+    """Share of the reference's time during which the estimate has the same major or minor chord.
+
+    The `majmin` comparison of mir_eval: root and the pitches up to the fifth must agree, so C:7 counts as C:maj.
+    Stretches whose reference chord is neither major, minor nor "no chord" (dim, aug, sus, X) are left out; in the
+    estimate such chords are wrong. The span of the reference counts: the estimate is cut there, and "no chord" where
+    it ends early. In [0, 1], higher is better, not symmetric. Stretches where both have no chord are left out;
+    undefined (NaN) where that leaves nothing.
+
+    Parameters
+    ----------
+    reference, estimate
+        Chords with labels in Harte syntax.
+    variant
+        ``"official"``: "no chord" on both sides is agreement, and 0 where nothing can be compared.
+
+    Returns
+    -------
+    float
+        Share of time.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        A label that mir_eval cannot read.
+    UnknownNameError
+        An unknown variant.
+
+    References
+    ----------
+    C. Raffel et al.: "mir_eval: a transparent implementation of common MIR metrics", ISMIR 2014; J. Pauwels and
+    G. Peeters: "Evaluating automatically estimated chord sequences", ICASSP 2013.
+
+    Examples
+    --------
+    >>> reference = Chords(np.array([[0.0, 2.0], [2.0, 4.0]]), ("C:maj", "A:min"))
+    >>> estimate = Chords(np.array([[0.0, 3.0], [3.0, 4.0]]), ("C:maj", "A:min"))
+    >>> major_minor_score(reference, estimate)
+    0.75
+
+    """
+    check_variant(variant)
+    name = "major_minor_score"
+    if not reference.labels or (variant == "official" and not estimate.labels):
+        return undefined(name, f"the {'estimate' if reference.labels else 'reference'} has no chords")
+    durations, first, second = _merge(reference, estimate)
+    agreement = _compare_majmin(first, second)
+    counts = agreement >= 0
+    if variant == "official":
+        # their code normalises each duration, then adds up
+        total = float(durations[counts].sum())
+        return float(np.sum(agreement[counts] * (durations[counts] / total))) if counts.any() else 0.0
+    silent = np.array([a == b == NO_CHORD for a, b in zip(first, second, strict=True)])
+    counts &= ~silent
+    if not counts.any():
+        return undefined(name, "the reference has no major or minor chord and the estimate has none there either")
+    return float(np.sum(agreement[counts] * durations[counts]) / np.sum(durations[counts]))
+
+
+def _merge(reference: Chords, estimate: Chords) -> tuple[FloatArray, list[str], list[str]]:
+    """Cut the reference's span at every change of either side; return durations and both labels."""
+    start, end = reference.intervals_sec[0, 0], reference.intervals_sec[-1, 1]
+    intervals, labels = crop_to(estimate.intervals_sec, estimate.labels, start, end)
+    edges = np.unique(np.concatenate([reference.intervals_sec.ravel(), intervals.ravel()]))
+    starts = edges[:-1]
+    first = np.searchsorted(reference.intervals_sec[:, 0], starts, side="right") - 1
+    second = np.searchsorted(intervals[:, 0], starts, side="right") - 1
+    ends = np.append(intervals[:, 1], -np.inf)  # at -1: before the first
+    covered = starts < ends[second]
+    return (
+        np.diff(edges),
+        [reference.labels[i] for i in first],
+        [labels[i] if inside else NO_CHORD for i, inside in zip(second, covered, strict=True)],
+    )
+
+
+def _compare_majmin(reference: list[str], estimate: list[str]) -> FloatArray:
+    """Return 1 where the chords agree, 0 where not, -1 where the reference is outside of major, minor and none."""
+    from mir_eval.chord import InvalidChordException, majmin
+
+    try:
+        scores: FloatArray = majmin(reference, estimate)
+    except InvalidChordException as error:
+        msg = f"a chord label is not in Harte syntax: {error}; write C:maj, A:min, N for no chord"
+        raise InvalidAnnotationError(msg) from error
+    return scores
+
+
+def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str = "corrected") -> float:
+    """Mean cosine similarity of chroma frames along the cheapest alignment in time.
+
+    Cost 1 - cosine, dynamic time warping without constraint, mean of the similarity over the pairs of the path. Chroma
+    is not negative, so it lies in [0, 1]; higher is better; symmetric; exactly 1 for identical frames, and for frames
+    that are only repeated. Unrelated music scores about 0.8: compare with that, or use `chroma_dtw_centred`.
+
+    A silent frame (all zero) counts as a pitch class of its own: similarity 1 to a silent frame, 0 to a sounding one.
+    It costs what it should, a rest where there was none, and leaves a rest in both alone. Undefined (NaN) where the
+    reference has no sounding frame; 0 where only the estimate has none.
+
+    Parameters
+    ----------
+    reference, estimate
+        Chroma on grids of the same hop.
+    variant
+        ``"official"``: the authors' cost (norms plus 1e-8, cosine of scipy) and librosa's path; a silent frame
+        anywhere makes librosa refuse, and the frames are compared one by one up to the shorter length.
+
+    Returns
+    -------
+    float
+        Similarity.
+
+    Raises
+    ------
+    InvalidInputError
+        ``official`` only: recordings too long for it, more than 2**30 pairs of frames (13 min each).
+    UnknownNameError
+        An unknown variant.
+
+    Notes
+    -----
+    Of several alignments with the same cost the shortest counts, which makes the mean independent of the order in
+    which steps are tried; the authors take librosa's order. Time is quadratic in the length, memory linear (official:
+    one byte a pair of frames). Where a side has more than 16384 frames (6 min at 43 a second), both are first averaged
+    over as few frames as bring the longer one below that.
+
+    """
+    check_variant(variant)
+    if variant == "official":
+        return _official_dtw(reference.frames.T, estimate.frames.T)
+    name = "chroma_dtw_similarity"
+    if not reference.frames.any():
+        return undefined(name, "the reference has no sounding frame")
+    if not estimate.frames.any():
+        return 0.0
+    longest = max(reference.frames.shape[1], estimate.frames.shape[1])
+    n = -(-longest // MAX_FRAMES)
+    first, second = (_unit_frames(_means(chroma, n)) for chroma in (reference, estimate))
+    return max(0.0, _mean_similarity(first, second))
+
+
+def chroma_dtw_centred(
+    reference: Chroma, estimate: Chroma, *, transposition_invariant: bool = False, variant: str = "corrected"
+) -> float:
+    """Mean correlation of chroma frames along the cheapest alignment in time.
+
+    Means of 8 frames, minus their mean over the 12 pitch classes, so that cosine becomes correlation; dynamic time
+    warping within 10 % of the length; mean over the path, clipped to [-1, 1]. Higher is better; symmetric; exactly 1
+    for identical frames. Unrelated music scores about 0.4. Frames in which no pitch class stands out (silence, noise)
+    are alike to one another and uncorrelated with the others. Undefined (NaN) where the reference has no other frame;
+    0 where only the estimate has none.
+
+    Parameters
+    ----------
+    reference, estimate
+        Chroma on grids of the same hop.
+    transposition_invariant
+        True rotates the estimate by the number of semitones at which the mean chroma of both correlate best.
+    variant
+        Checked only: neither paper nor code has it.
+
+    Returns
+    -------
+    float
+        Correlation.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    """
+    check_variant(variant)
+    name = "chroma_dtw_centred_transposed" if transposition_invariant else "chroma_dtw_centred"
+    first, second = (_centred_means(chroma) for chroma in (reference, estimate))
+    if not first.any():
+        return undefined(name, "no pitch class stands out in any frame of the reference")
+    if not second.any():
+        return 0.0
+    if transposition_invariant:
+        second = np.roll(second, _best_rotation(first.mean(axis=0), second.mean(axis=0)), axis=1)
+    return float(np.clip(_mean_similarity(_unit_frames(first), _unit_frames(second), band=BAND), -1.0, 1.0))
+
+
+def _mean_similarity(first: FloatArray, second: FloatArray, *, band: float | None = None) -> float:
+    """Return 1 minus the mean cost of the alignment of unit vectors, half their squared distance: 1 - cosine."""
+    cost, length = alignment_cost(first, second, metric="sqeuclidean", band=band)
+    return 1.0 - 0.5 * cost / length
+
+
+def _unit_frames(frames: FloatArray) -> FloatArray:
+    """Return frames of length 1, shape (n, d + 1): those that are all zero become the unit vector of the last column.
+
+    Half the squared distance of unit vectors is 1 - cosine, and exactly 0 for equal ones.
+    """
+    norms = np.linalg.norm(frames, axis=1)
+    silent = norms == 0
+    units: FloatArray = np.column_stack([frames / np.where(silent, 1, norms)[:, None], silent])
+    return units
+
+
+def _means(chroma: Chroma, n: int) -> FloatArray:
+    """Return means of n frames, the last of what is left, shape (n_frames / n, 12)."""
+    frames = chroma.frames.T.astype(np.float64)
+    if n == 1 or not len(frames):
+        return frames
+    starts = np.arange(0, len(frames), n)
+    sums: FloatArray = np.add.reduceat(frames, starts, axis=0)
+    return sums / np.diff(np.append(starts, len(frames)))[:, None]
+
+
+def _centred_means(chroma: Chroma) -> FloatArray:
+    """Return means of 8 frames with mean 0 over the pitch classes, all 0 where no pitch class stands out."""
+    means = _means(chroma, FRAMES_PER_MEAN)
+    centred: FloatArray = means - means.mean(axis=1, keepdims=True)
+    flat = np.linalg.norm(centred, axis=1) <= _FLAT * np.linalg.norm(means, axis=1)
+    centred[flat] = 0
+    return centred
+
+
+def _best_rotation(reference: FloatArray, estimate: FloatArray) -> int:
+    """Return the semitones, 0 first and small ones before large, by which rolling the estimate correlates best."""
+    scale = np.linalg.norm(reference) * np.linalg.norm(estimate)
+    best, shift = -np.inf, 0
+    for candidate in sorted(range(-5, 7), key=abs):
+        product = float(np.dot(reference, np.roll(estimate, candidate)))
+        if product > best + _SAME * scale:
+            best, shift = product, candidate
+    return shift
+
+
+def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any]) -> float:
+    """Return what the authors' DTW gives for frames of shape (n, 12), in the precision that they come in."""
+    first, second = (
+        frames / (np.linalg.norm(frames, axis=1, keepdims=True) + _OFFICIAL_EPSILON) for frames in (reference, estimate)
+    )
+    if not len(first) or not len(second):
+        return 0.0
+    if len(first) * len(second) > _OFFICIAL_MAX_PAIRS:
+        msg = (
+            f"the official DTW of {len(first)} and {len(second)} frames needs more than 1 GB for its path; cut the "
+            'recordings or use variant="corrected"'
+        )
+        raise InvalidInputError(msg)
+    if not first.any(axis=1).all() or not second.any(axis=1).all():  # a cost is NaN: librosa refuses, no warping
+        n = min(len(first), len(second))
+        path = np.stack([np.arange(n)] * 2, axis=1)
+    else:
+        path = warping_path(first, second, metric="cosine")
+    score = float(np.mean(1.0 - path_costs(first, second, path, metric="cosine")))
+    return undefined("chroma_dtw_similarity", "a frame is silent", stacklevel=4) if np.isnan(score) else score

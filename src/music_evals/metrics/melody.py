@@ -1,0 +1,313 @@
+"""Melody that an edit preserved: voicing, pitch and motifs of a reference and an estimate.
+
+Conventions
+-----------
+- The reference is the original recording (or score), the estimate the edited one.
+- A frequency above 0 Hz is a voiced frame; 0 and below is unvoiced, a negative one with its absolute value as a guess
+  of the pitch, which the pitch accuracies read.
+- Frames are compared on the time grid of the reference: the estimate's pitch is interpolated linearly in cents, its
+  voicing holds until the next frame, and outside of its span it is unvoiced.
+- Undefined scores are NaN, with an `UndefinedMetricWarning` that says why.
+
+Metrics: `voicing_recall`, `motif_jaccard`, `motif_recall`; beside them `voicing_false_alarm`, `raw_pitch_accuracy`,
+`raw_chroma_accuracy`, `overall_accuracy`, without which voicing recall says little: it is blind to pitch, and about
+0.9 for melodies that have nothing to do with one another.
+
+Variants
+--------
+``corrected`` is ours, ``official`` the authors' code stage by stage. The paper calls voicing recall "how often the
+melody is correctly predicted" while it defines voicing only, and motifs "melodic interval patterns", which ours are;
+``paper`` equals ``corrected``.
+
+========================  ========================================  ================================================
+Case                      ``corrected``, ``paper``                  ``official``
+========================  ========================================  ================================================
+different frames          the estimate is put on the reference's    `InvalidInputError` unless there are equally many
+no voiced frame in the    NaN                                       recall 1, pitch accuracies 0
+reference
+no unvoiced frame there   false alarm NaN                           0
+pitch tolerance           50 cents                                  50 Hz: their code passes Hz where cents belong
+motifs                    multisets of 3 intervals between notes    sets of 3 steps between frames of 1/20 s,
+                                                                    silence being a pitch of 1e-8 Hz
+motifs of input           `Melody`                                  `F0Track`
+no motif in the           recall NaN; Jaccard NaN if the estimate   0
+reference                 has none either, else 0
+identical motifs          1                                         0.99999..: sizes plus 1e-8
+========================  ========================================  ================================================
+
+References
+----------
+Vishe et al.: "MuseCPBench", melody metrics. Official code:
+github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/melody_motifs.py`` at 9df5a46.
+J. Salamon, E. Gómez, D. Ellis, G. Richard: "Melody extraction from polyphonic music signals", IEEE Signal Processing
+Magazine 31(2), 2014 (the measures of frames).
+
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import F0Track, Melody
+from music_evals.errors import InvalidInputError, UnsupportedTypeError
+from music_evals.metrics._motifs import OFFICIAL_EPSILON, frame_patterns, note_patterns
+from music_evals.metrics._undefined import undefined
+from music_evals.metrics.arrays import check_variant
+
+__all__ = [
+    "motif_jaccard",
+    "motif_recall",
+    "overall_accuracy",
+    "raw_chroma_accuracy",
+    "raw_pitch_accuracy",
+    "voicing_false_alarm",
+    "voicing_recall",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+TOLERANCE_CENTS: Final = 50.0
+"""Half a semitone: Salamon et al. 2014, and mir_eval's default."""
+
+# Times of the same frame in two recordings may differ by rounding.
+_ROUNDING_SEC: Final = 1e-6
+
+_UNVOICED = "the reference has no voiced frame"
+
+
+class _Grid(NamedTuple):
+    """Voicing (0 or 1) and pitch (cents; Hz under ``official``) of both sides, frame by frame of the reference."""
+
+    voiced: FloatArray
+    pitch: FloatArray
+    estimate_voiced: FloatArray
+    estimate_pitch: FloatArray
+
+
+def voicing_recall(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Share of the reference's voiced frames that are voiced in the estimate.
+
+    In [0, 1], higher is better, not symmetric. No pitch is compared: read it beside `voicing_false_alarm` and
+    `raw_pitch_accuracy`. 0 where only the estimate has no voiced frame, undefined (NaN) where the reference has none.
+
+    Parameters
+    ----------
+    reference, estimate
+        Frequencies in Hz over time.
+    variant
+        ``"official"``: frame by frame without regard to times, 1 where the reference has no voiced frame.
+
+    Returns
+    -------
+    float
+        Share of frames.
+
+    Raises
+    ------
+    InvalidInputError
+        ``official`` only: tracks of different length, at which the authors' code fails.
+    UnknownNameError
+        An unknown variant.
+
+    Examples
+    --------
+    >>> times_sec = np.arange(4) * 0.01
+    >>> reference = F0Track(times_sec, np.array([0.0, 440.0, 440.0, 440.0]))
+    >>> voicing_recall(reference, F0Track(times_sec, np.array([220.0, 220.0, 220.0, 0.0])))
+    0.6666666666666666
+
+    """
+    grid = _grid("voicing_recall", reference, estimate, variant)
+    if grid is None:
+        return undefined("voicing_recall", _UNVOICED)
+    from mir_eval.melody import voicing_recall as recall
+
+    return float(recall(grid.voiced, grid.estimate_voiced))
+
+
+def voicing_false_alarm(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Share of the reference's unvoiced frames that are voiced in the estimate.
+
+    In [0, 1], lower is better, not symmetric. Undefined (NaN) where the reference has no unvoiced frame, or no voiced
+    one. Parameters and errors are those of `voicing_recall`.
+    """
+    grid = _grid("voicing_false_alarm", reference, estimate, variant)
+    if grid is None:
+        return undefined("voicing_false_alarm", _UNVOICED)
+    if variant != "official" and grid.voiced.all():
+        return undefined("voicing_false_alarm", "the reference has no unvoiced frame")
+    from mir_eval.melody import voicing_false_alarm as false_alarm
+
+    return float(false_alarm(grid.voiced, grid.estimate_voiced))
+
+
+def raw_pitch_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Share of the reference's voiced frames whose pitch the estimate has within 50 cents, voiced there or not.
+
+    In [0, 1], higher is better, not symmetric. Undefined (NaN) where the reference has no voiced frame. Parameters and
+    errors are those of `voicing_recall`; ``official`` compares within 50 Hz.
+    """
+    from mir_eval.melody import raw_pitch_accuracy as accuracy
+
+    return _pitch_metric("raw_pitch_accuracy", accuracy, reference, estimate, variant)
+
+
+def raw_chroma_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Like `raw_pitch_accuracy`, with octaves ignored; never below it."""
+    from mir_eval.melody import raw_chroma_accuracy as accuracy
+
+    return _pitch_metric("raw_chroma_accuracy", accuracy, reference, estimate, variant)
+
+
+def overall_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Share of all frames that are right: unvoiced in both, or voiced in both with the same pitch within 50 cents.
+
+    In [0, 1], higher is better, not symmetric. Undefined (NaN) where the reference has no voiced frame. Parameters and
+    errors are those of `voicing_recall`; ``official`` compares within 50 Hz.
+    """
+    from mir_eval.melody import overall_accuracy as accuracy
+
+    return _pitch_metric("overall_accuracy", accuracy, reference, estimate, variant)
+
+
+def _pitch_metric(
+    name: str, accuracy: Callable[..., Any], reference: F0Track, estimate: F0Track, variant: str
+) -> float:
+    grid = _grid(name, reference, estimate, variant)
+    if grid is None:
+        return undefined(name, _UNVOICED, stacklevel=4)
+    with warnings.catch_warnings():
+        # mir_eval warns where a side has no voiced frame; the value that it then returns is the one we state
+        warnings.filterwarnings("ignore", module="mir_eval")
+        return float(accuracy(*grid, cent_tolerance=TOLERANCE_CENTS))
+
+
+def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Grid | None:
+    """Return both sides frame by frame, or None where the reference has no voiced frame to be found again."""
+    check_variant(variant)
+    if variant == "official":
+        return _official_grid(name, reference, estimate)
+    if not reference.voiced.any():
+        return None
+    if not len(estimate.times_sec):
+        nothing = np.zeros(len(reference.times_sec))
+        estimate = F0Track(reference.times_sec, nothing)
+    from mir_eval.melody import to_cent_voicing
+
+    times_sec, frequencies_hz = _with_silent_ends(estimate, reference.times_sec)
+    grid = to_cent_voicing(reference.times_sec, reference.frequencies_hz, times_sec, frequencies_hz)
+    return _Grid(*grid)
+
+
+def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return times and frequencies with an unvoiced frame one hop before and after, where the grid reaches beyond.
+
+    Without them mir_eval would hold the first and the last frame up to the ends of the grid.
+    """
+    times_sec, frequencies_hz = estimate.times_sec, estimate.frequencies_hz
+    hops_sec = np.diff(times_sec if len(times_sec) > 1 else grid_sec)
+    hop_sec = float(np.median(hops_sec)) if len(hops_sec) else 1.0
+    if len(times_sec) == 1 or grid_sec[-1] > times_sec[-1] + _ROUNDING_SEC:
+        times_sec, frequencies_hz = np.append(times_sec, times_sec[-1] + hop_sec), np.append(frequencies_hz, 0.0)
+    if grid_sec[0] <= times_sec[0] - hop_sec:
+        times_sec = np.insert(times_sec, 0, times_sec[0] - hop_sec)
+        frequencies_hz = np.insert(frequencies_hz, 0, 0.0)
+    return times_sec, frequencies_hz
+
+
+def _official_grid(name: str, reference: F0Track, estimate: F0Track) -> _Grid:
+    n, m = len(reference.times_sec), len(estimate.times_sec)
+    if n != m:
+        msg = (
+            f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
+            'ValueError); cut the recordings to one length or use variant="corrected"'
+        )
+        raise InvalidInputError(msg)
+    sides = [(side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)]
+    return _Grid(*sides[0], *sides[1])
+
+
+def motif_jaccard(
+    reference: Melody | F0Track, estimate: Melody | F0Track, *, n: int = 3, variant: str = "corrected"
+) -> float:
+    """Share of melodic motifs that reference and estimate have in common.
+
+    A motif is a row of n intervals between consecutive notes, in semitones; it takes n + 1 notes. With c how often
+    each occurs, J = sum(min(c_R, c_E)) / sum(max(c_R, c_E)). In [0, 1], higher is better, symmetric; unchanged by
+    transposition, tempo and note lengths. 0 where one side has no motif; undefined (NaN) where neither has.
+
+    Parameters
+    ----------
+    reference, estimate
+        Notes; under ``official`` frequencies over time.
+    n
+        Intervals of a motif, at least 1.
+    variant
+        ``"official"``: sets of steps between frames; see the top of this module.
+
+    Returns
+    -------
+    float
+        Jaccard index.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        A melody under ``official``, or frequencies otherwise.
+    UnknownNameError
+        An unknown variant.
+
+    Examples
+    --------
+    >>> intervals_sec = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [3.0, 4.0], [4.0, 5.0]])
+    >>> reference = Melody(intervals_sec, np.array([60.0, 62.0, 64.0, 65.0, 67.0]))  # 2 2 1, 2 1 2
+    >>> estimate = Melody(intervals_sec, np.array([67.0, 69.0, 71.0, 72.0, 71.0]))  # 2 2 1, 2 1 -1
+    >>> motif_jaccard(reference, estimate)
+    0.3333333333333333
+
+    """
+    counts = _motif_counts(reference, estimate, n, variant)
+    if variant == "official":
+        return counts.shared / (counts.either + OFFICIAL_EPSILON) if counts.reference else 0.0
+    return counts.shared / counts.either if counts.either else undefined("motif_jaccard", "neither side has a motif")
+
+
+def motif_recall(
+    reference: Melody | F0Track, estimate: Melody | F0Track, *, n: int = 3, variant: str = "corrected"
+) -> float:
+    """Share of the reference's melodic motifs that the estimate has.
+
+    sum(min(c_R, c_E)) / sum(c_R) over the motifs of `motif_jaccard`. In [0, 1], higher is better, not symmetric, never
+    below the Jaccard index. 0 where only the estimate has no motif; undefined (NaN) where the reference has none.
+    Parameters and errors are those of `motif_jaccard`.
+    """
+    counts = _motif_counts(reference, estimate, n, variant)
+    if variant == "official":
+        return counts.shared / (counts.reference + OFFICIAL_EPSILON)
+    if not counts.reference:
+        return undefined("motif_recall", f"the reference has no motif: it has fewer than {n + 1} notes")
+    return counts.shared / counts.reference
+
+
+class _MotifCounts(NamedTuple):
+    shared: int
+    either: int
+    reference: int
+
+
+def _motif_counts(reference: Melody | F0Track, estimate: Melody | F0Track, n: int, variant: str) -> _MotifCounts:
+    check_variant(variant)
+    if variant == "official":
+        if isinstance(reference, F0Track) and isinstance(estimate, F0Track):
+            a, b = frame_patterns(reference, n), frame_patterns(estimate, n)
+            return _MotifCounts(len(a & b), len(a | b), len(a))
+        raise UnsupportedTypeError("official motifs are made of F0Track, not of notes; give the f0 of both sides")
+    if isinstance(reference, Melody) and isinstance(estimate, Melody):
+        c, d = note_patterns(reference, n), note_patterns(estimate, n)
+        return _MotifCounts((c & d).total(), (c | d).total(), c.total())
+    raise UnsupportedTypeError('motifs are made of Melody, notes; for the F0Track of both sides use variant="official"')

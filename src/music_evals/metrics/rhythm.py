@@ -1,0 +1,349 @@
+"""Rhythm that an edit preserved: tempo and beats of a reference and an estimate.
+
+Conventions
+-----------
+- The reference is the original recording (or score), the estimate the edited one.
+- Beat times are seconds; tempi are beats a minute, as the source of the beats states them.
+- Undefined scores are NaN, with an `UndefinedMetricWarning` that says why.
+
+Metrics: `delta_bpm`, `beat_f_measure`, `information_gain`; beside them `tempo_log2` and `tempo_octave`, which tell a
+change of tempo from one of metrical level, and `beat_offset_sec`, by which ``align="offset"`` moves the estimate.
+
+Variants
+--------
+``corrected`` is ours, ``official`` the authors' code stage by stage. The paper's text settles none of the cases below,
+so ``paper`` equals ``corrected`` throughout.
+
+========================  ==============================================  ==========================================
+Case                      ``corrected``, ``paper``                        ``official``
+========================  ==============================================  ==========================================
+beats before 5 s          count                                           dropped on both sides first, unless
+                                                                          `min_beat_time_sec` says otherwise
+no beats on either side   NaN                                             0
+no beats on one side      0                                               0
+fewer than two beats      information gain NaN if on both sides, else 0   information gain 0
+no tempo                  NaN                                             counts as 0, librosa's value for silence
+========================  ==============================================  ==========================================
+
+References
+----------
+Vishe et al.: "MuseCPBench", rhythm metrics. Official code:
+github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/rhythm_meter.py`` at 9df5a46.
+M. Davies, N. Degara, M. Plumbley: "Evaluation methods for musical audio beat tracking algorithms", report
+C4DM-TR-09-06, 2009; "Measuring the performance of beat tracking algorithms using a beat error histogram", IEEE Signal
+Processing Letters 18(3), 2011.
+
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Beats
+from music_evals.errors import UnknownNameError
+from music_evals.metrics._undefined import undefined
+from music_evals.metrics.arrays import check_variant
+
+__all__ = [
+    "ALIGNMENTS",
+    "beat_f_measure",
+    "beat_offset_sec",
+    "delta_bpm",
+    "information_gain",
+    "tempo_log2",
+    "tempo_octave",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+ALIGNMENTS: Final = ("none", "offset")
+"""Whether the beats of the estimate are moved in time, all by one offset, before they are compared."""
+
+TOLERANCE_SEC: Final = 0.07
+"""Half width of the window of a hit: Davies et al. 2009, and mir_eval's default."""
+
+BINS: Final = 41
+"""Bins of the histogram of beat errors: Davies et al. 2011, and mir_eval's default."""
+
+OFFICIAL_MIN_BEAT_TIME_SEC: Final = 5.0
+"""Where `mir_eval.beat.evaluate`, which the authors call, starts to listen."""
+
+_NO_BEATS = "neither side has a beat"
+
+
+def delta_bpm(reference: Beats, estimate: Beats, *, variant: str = "corrected") -> float:
+    """Difference of the tempi in beats a minute, without sign.
+
+    In [0, inf), lower is better, symmetric. No octave is forgiven: 60 against 120 is 60; `tempo_log2` and
+    `tempo_octave` take that apart. Undefined (NaN) where a side has no tempo.
+
+    Parameters
+    ----------
+    reference, estimate
+        Beats with a tempo.
+    variant
+        ``"official"``: a missing tempo counts as 0.
+
+    Returns
+    -------
+    float
+        Beats a minute.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    """
+    check_variant(variant)
+    tempi = (reference.bpm, estimate.bpm)
+    if variant == "official":
+        tempi = (_or_zero(reference.bpm), _or_zero(estimate.bpm))
+    if np.isnan(tempi).any():
+        return undefined("delta_bpm", _without_tempo(reference))
+    return abs(tempi[0] - tempi[1])
+
+
+def tempo_log2(reference: Beats, estimate: Beats, *, variant: str = "corrected") -> float:
+    """Change of the tempo in octaves, the whole octaves taken away.
+
+    log2(estimate / reference) minus the nearest whole number, in [-0.5, 0.5]: 0 is best, above 0 the estimate is
+    faster. It changes its sign when the sides change places. A beat that is counted in halves or doubles leaves it
+    alone: `tempo_octave` holds what was taken away. Undefined (NaN) where a side has no tempo. Not in the paper;
+    parameters and errors are those of `delta_bpm`.
+    """
+    check_variant(variant)
+    change = _log2_change(reference, estimate)
+    if np.isnan(change):
+        return undefined("tempo_log2", _without_tempo(reference))
+    return float(change - np.rint(change))
+
+
+def tempo_octave(reference: Beats, estimate: Beats, *, variant: str = "corrected") -> float:
+    """Whole octaves of tempo between reference and estimate: 1 where the estimate counts twice as many beats.
+
+    The nearest whole number to log2(estimate / reference); 0 is best, the sign changes with the sides. Undefined (NaN)
+    where a side has no tempo. Not in the paper; parameters and errors are those of `delta_bpm`.
+    """
+    check_variant(variant)
+    change = _log2_change(reference, estimate)
+    if np.isnan(change):
+        return undefined("tempo_octave", _without_tempo(reference))
+    return float(np.rint(change)) + 0.0  # no negative zero
+
+
+def _log2_change(reference: Beats, estimate: Beats) -> float:
+    # a difference of logarithms, not the logarithm of a ratio: exactly 0 for equal tempi, exactly odd
+    return float(np.log2(estimate.bpm) - np.log2(reference.bpm))
+
+
+def _or_zero(bpm: float) -> float:
+    return 0.0 if np.isnan(bpm) else bpm
+
+
+def _without_tempo(reference: Beats) -> str:
+    return f"the {'reference' if np.isnan(reference.bpm) else 'estimate'} has no tempo"
+
+
+def beat_f_measure(
+    reference: Beats,
+    estimate: Beats,
+    *,
+    tolerance_sec: float = TOLERANCE_SEC,
+    min_beat_time_sec: float | None = None,
+    end_sec: float = float("inf"),
+    align: str = "none",
+    variant: str = "corrected",
+) -> float:
+    """F-measure of the beats: hits within a tolerance, each beat in one hit at most.
+
+    2 hits / (beats of the reference + beats of the estimate), with the largest possible number of hits. In [0, 1],
+    higher is better, symmetric without alignment. 0 where one side has no beats; undefined (NaN) where neither has.
+
+    Parameters
+    ----------
+    reference, estimate
+        Beats.
+    tolerance_sec
+        Largest distance of a hit, the limit included.
+    min_beat_time_sec
+        Beats before it are left out on both sides. None: 0, and 5 s under ``"official"``.
+    end_sec
+        Beats from there on are left out on both sides: the end of the reference, where the estimate goes on.
+    align
+        ``"offset"`` first takes `beat_offset_sec` away from the estimate, where that gives more hits.
+    variant
+        ``"official"``: 0 where neither side has a beat, and the other default of `min_beat_time_sec`.
+
+    Returns
+    -------
+    float
+        F-measure.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant or alignment.
+
+    Examples
+    --------
+    >>> reference = Beats(np.array([0.0, 0.5, 1.0, 1.5]))
+    >>> beat_f_measure(reference, Beats(np.array([0.05, 0.55, 1.5])))  # three of four hit
+    0.8571428571428571
+    >>> beat_f_measure(reference, Beats(np.array([0.25, 0.75, 1.25, 1.75])), align="offset")
+    1.0
+
+    """
+    span = _span(min_beat_time_sec, end_sec, variant)
+    first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
+    if not len(first) and not len(second):
+        return 0.0 if variant == "official" else undefined("beat_f_measure", _NO_BEATS)
+    return _f_measure(first, second, tolerance_sec)
+
+
+def information_gain(
+    reference: Beats,
+    estimate: Beats,
+    *,
+    tolerance_sec: float = TOLERANCE_SEC,
+    min_beat_time_sec: float | None = None,
+    end_sec: float = float("inf"),
+    align: str = "none",
+    variant: str = "corrected",
+) -> float:
+    """How far the histogram of beat errors is from uniform: 1 where all errors fall into one bin.
+
+    The error of a beat is its distance to the nearest beat of the other side, in shares of the interval there. With H
+    the entropy in bits of their histogram over 41 bins, (log2(41) - H) / log2(41), for the direction of the two that
+    has the larger H. In [0, 1], higher is better, symmetric without alignment. A constant offset of a part of a beat
+    costs little, unsteadiness much. 0 where one side has fewer than two beats; undefined (NaN) where both have.
+
+    Parameters
+    ----------
+    reference, estimate
+        Beats.
+    tolerance_sec
+        Used by ``align="offset"`` only.
+    min_beat_time_sec, end_sec, align, variant
+        As in `beat_f_measure`.
+
+    Returns
+    -------
+    float
+        Information gain.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant or alignment.
+
+    Notes
+    -----
+    `mir_eval.beat.information_gain`, whose treatment of a beat before the first of the other side we keep: its error is
+    measured against the length of the whole track and comes out near 0.
+
+    """
+    span = _span(min_beat_time_sec, end_sec, variant)
+    first, second = _aligned(reference.times_sec, estimate.times_sec, align, tolerance_sec, span)
+    few = [len(times) < 2 for times in (first, second)]
+    if all(few) and variant != "official":
+        return undefined("information_gain", "neither side has two beats")
+    if any(few):
+        return 0.0
+    from mir_eval.beat import information_gain as gain
+
+    score = float(gain(first, second, bins=BINS))
+    return score if variant == "official" else max(0.0, score)  # a uniform histogram may come out at -1e-16
+
+
+def beat_offset_sec(
+    reference: Beats, estimate: Beats, *, tolerance_sec: float = TOLERANCE_SEC, variant: str = "corrected"
+) -> float:
+    """How much later the beats of the estimate come, at most one beat.
+
+    Of all differences between a beat of the estimate and one of the reference, within the reference's median beat
+    interval, the median of those in the window of twice the tolerance that holds most of them, or what is nearest to it
+    and makes hits of them all; of equal windows the one nearest to 0. Seconds; 0 is best; exactly 0 for identical beats
+    that are further apart than the window. Undefined (NaN) where the reference has fewer than two beats or no beat of
+    the estimate comes so near.
+
+    Parameters
+    ----------
+    reference, estimate
+        Beats.
+    tolerance_sec
+        Half the width of the window.
+    variant
+        Checked only: neither paper nor code has it.
+
+    Returns
+    -------
+    float
+        Offset in seconds, above 0 where the estimate is late.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    """
+    check_variant(variant)
+    offset = _offset(reference.times_sec, estimate.times_sec, tolerance_sec)
+    if offset is None:
+        return undefined("beat_offset_sec", "the reference has fewer than two beats, or the estimate none near them")
+    return offset
+
+
+def _span(min_beat_time_sec: float | None, end_sec: float, variant: str) -> tuple[float, float]:
+    check_variant(variant)
+    if min_beat_time_sec is None:
+        min_beat_time_sec = OFFICIAL_MIN_BEAT_TIME_SEC if variant == "official" else 0.0
+    return min_beat_time_sec, end_sec
+
+
+def _aligned(
+    reference: FloatArray, estimate: FloatArray, align: str, tolerance_sec: float, span: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the beats of both within the span, those of the estimate moved first if that gives more hits."""
+    if align not in ALIGNMENTS:
+        raise UnknownNameError("alignment", align, ALIGNMENTS)
+    first, second = _within(reference, span), _within(estimate, span)
+    offset = _offset(reference, estimate, tolerance_sec) if align == "offset" else None
+    if offset is None:
+        return first, second
+    moved = _within(estimate - offset, span)
+    better = _f_measure(first, moved, tolerance_sec) > _f_measure(first, second, tolerance_sec)
+    return first, moved if better else second
+
+
+def _within(times_sec: FloatArray, span: tuple[float, float]) -> FloatArray:
+    return times_sec[(times_sec >= span[0]) & (times_sec < span[1])]
+
+
+def _f_measure(reference: FloatArray, estimate: FloatArray, tolerance_sec: float) -> float:
+    if not len(reference) or not len(estimate):
+        return 0.0
+    from mir_eval.beat import f_measure
+
+    return float(f_measure(reference, estimate, f_measure_threshold=tolerance_sec))
+
+
+def _offset(reference: FloatArray, estimate: FloatArray, tolerance_sec: float) -> float | None:
+    if len(reference) < 2 or not len(estimate):
+        return None
+    beat_sec = float(np.median(np.diff(reference)))
+    starts = np.searchsorted(reference, estimate - beat_sec, side="left")
+    near = np.searchsorted(reference, estimate + beat_sec, side="right") - starts  # beats of the reference near each
+    if not near.any():
+        return None
+    nth = np.arange(near.sum()) - np.repeat(np.cumsum(near) - near, near)
+    differences = np.sort(np.repeat(estimate, near) - reference[np.repeat(starts, near) + nth])
+    ends = np.searchsorted(differences, differences + 2 * tolerance_sec, side="right")
+    counts = ends - np.arange(len(differences))
+    windows = [differences[i : ends[i]] for i in np.flatnonzero(counts == counts.max())]
+    # the median, or as near to it as leaves the whole window within the tolerance
+    offsets = [float(np.clip(np.median(w), w[-1] - tolerance_sec, w[0] + tolerance_sec)) for w in windows]
+    return min(offsets, key=abs) + 0.0  # no negative zero

@@ -1,0 +1,105 @@
+"""What a reader must know of each preservation score before comparing it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from music_evals.errors import UnknownNameError
+from music_evals.metrics.arrays import check_variant
+
+__all__ = ["COMPANIONS", "PRESERVATION_METRICS", "Scale", "features_of"]
+
+_INF = float("inf")
+
+
+class Scale(NamedTuple):
+    """Meaning of a score of music context preservation.
+
+    Attributes
+    ----------
+    facet
+        ``"harmony"``, ``"rhythm"``, ``"structure"`` or ``"melody"``.
+    low, high
+        Range.
+    direction
+        ``"higher"`` or ``"lower"`` is better; ``"zero"``: nearer to 0 is better, the sign tells which way it went.
+    best
+        Value of a recording compared with itself.
+    features
+        Fields of `music_evals.annotations.Features` that it compares; `features_of` knows the variants.
+    title
+        For tables and pictures.
+    chance
+        Mean over pairs of unrelated pieces: 12 crossed pairs of 4 rendered pieces of 30 s, with extractors or exact
+        annotations as far as known, so a guide and no constant. NaN where it was not measured.
+
+    """
+
+    facet: str
+    low: float
+    high: float
+    direction: str
+    best: float
+    features: tuple[str, ...]
+    title: str
+    chance: float = float("nan")
+
+
+PRESERVATION_METRICS: Final[Mapping[str, Scale]] = MappingProxyType(
+    {
+        "circle_of_fifths_distance": Scale(
+            "harmony", 0.0, 1.0, "lower", 0.0, ("key",), "Circle-of-fifths distance", 0.28
+        ),
+        "major_minor_score": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("chords",), "Major-minor score", 0.08),
+        "chroma_dtw_similarity": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW similarity", 0.80),
+        "delta_bpm": Scale("rhythm", 0.0, _INF, "lower", 0.0, ("beats",), "Delta BPM", 29.5),
+        "beat_f_measure": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Beat F-measure", 0.29),
+        "information_gain": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Information gain", 0.13),
+        "segment_ari": Scale("structure", -1.0, 1.0, "higher", 1.0, ("segments",), "Segment ARI", 0.06),
+        "boundary_f_measure": Scale("structure", 0.0, 1.0, "higher", 1.0, ("segments",), "Boundary F, 0.5 s", 0.23),
+        "voicing_recall": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Voicing recall", 0.90),
+        "motif_jaccard": Scale("melody", 0.0, 1.0, "higher", 1.0, ("melody",), "Motif Jaccard", 0.05),
+        "motif_recall": Scale("melody", 0.0, 1.0, "higher", 1.0, ("melody",), "Motif recall", 0.11),
+    }
+)
+"""The eleven metrics of music context preservation, in the order of their results."""
+
+COMPANIONS: Final[Mapping[str, Scale]] = MappingProxyType(
+    {
+        "same_mode": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("key",), "Same mode"),
+        "chroma_dtw_centred": Scale("harmony", -1.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW, centred", 0.43),
+        "chroma_dtw_centred_transposed": Scale(
+            "harmony", -1.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW, centred, any transposition", 0.63
+        ),
+        "tempo_log2": Scale("rhythm", -0.5, 0.5, "zero", 0.0, ("beats",), "Tempo change, octaves folded"),
+        "tempo_octave": Scale("rhythm", -_INF, _INF, "zero", 0.0, ("beats",), "Tempo octaves"),
+        "beat_f_measure_aligned": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Beat F-measure, aligned"),
+        "information_gain_aligned": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Information gain, aligned"),
+        "beat_offset_sec": Scale("rhythm", -_INF, _INF, "zero", 0.0, ("beats",), "Beat offset, s"),
+        "boundary_f_measure_3s": Scale("structure", 0.0, 1.0, "higher", 1.0, ("segments",), "Boundary F, 3 s", 0.62),
+        "ssm_correlation": Scale("structure", -1.0, 1.0, "higher", 1.0, ("structure",), "SSM correlation", 0.08),
+        "voicing_false_alarm": Scale("melody", 0.0, 1.0, "lower", 0.0, ("f0",), "Voicing false alarm"),
+        "raw_pitch_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Raw pitch accuracy", 0.04),
+        "raw_chroma_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Raw chroma accuracy"),
+        "overall_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Overall accuracy"),
+    }
+)
+"""What is reported beside the eleven, never mixed into them."""
+
+
+def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
+    """Return the features that a metric or companion needs: official motifs are made of f0, ours of notes.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric or variant that does not exist.
+
+    """
+    check_variant(variant)
+    scales = {**PRESERVATION_METRICS, **COMPANIONS}
+    if name not in scales:
+        raise UnknownNameError("preservation metric", name, scales)
+    return ("f0",) if variant == "official" and scales[name].features == ("melody",) else scales[name].features
