@@ -1,0 +1,55 @@
+"""Backends of madmom: chords and beats, in a process of their own.
+
+madmom's code is BSD, its weights are CC BY-NC-SA 4.0: not for commercial use. It expects names that Python and numpy
+have removed; they are given back in that process alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from music_evals.annotations import Beats, Chords
+from music_evals.audio.beats import fit_tempo
+from music_evals.audio.io import Audio
+from music_evals.audio.optional._process import run_worker
+
+__all__ = ["recognise_chords", "track_beats"]
+
+
+def recognise_chords(audio: Audio) -> Chords:
+    """Return the chords by madmom's CNN features and CRF: 24 major and minor chords and no chord.
+
+    Parameters
+    ----------
+    audio
+        At 44.1 kHz.
+
+    Raises
+    ------
+    BackendError
+        madmom failed on the recording.
+
+    """
+    rows = run_worker("madmom", "chords", audio)
+    intervals = np.array([row[:2] for row in rows], dtype=np.float64).reshape(-1, 2)
+    intervals[1:, 0] = intervals[:-1, 1]  # a change is written twice, and rounded twice
+    return Chords(intervals, tuple(row[2] for row in rows))
+
+
+def track_beats(audio: Audio) -> Beats:
+    """Return the beats by madmom's recurrent network and dynamic Bayesian network, with the tempo fitted to them.
+
+    Parameters
+    ----------
+    audio
+        At 44.1 kHz.
+
+    Raises
+    ------
+    BackendError
+        madmom failed on the recording.
+
+    """
+    rows = run_worker("madmom", "beats", audio)
+    times = np.array(rows, dtype=np.float64)
+    return Beats(times, fit_tempo(times))
