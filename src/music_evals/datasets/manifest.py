@@ -24,12 +24,14 @@ def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
     Parameters
     ----------
     rows
-        Plain Python values that JSON can hold.
+        Plain Python values that JSON can hold; bytes count as their hexadecimal digits.
 
     """
     digest = hashlib.sha256()
     for row in rows:
-        line = json.dumps(row, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+        line = json.dumps(
+            row, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, default=bytes.hex
+        )
         digest.update(line.encode() + b"\n")
     return digest.hexdigest()
 
