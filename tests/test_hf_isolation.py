@@ -66,7 +66,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.Mo
     (tmp_path / f"{name}.py").write_text(READER)
     monkeypatch.syspath_prepend(tmp_path)
     module = __import__(name)
-    monkeypatch.setattr(mh, "read_file", module.deadly)
+    monkeypatch.setattr("music_evals.hf.symbolic.read_file", module.deadly)
     yield module
     del sys.modules[name]
 

@@ -15,10 +15,11 @@ import pytest
 
 import music_evals
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
+from music_evals.pipelines.preservation import PRESERVATION_METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-SCALES = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO}
+SCALES = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION_METRICS}
 PAGES = sorted(
     path
     for pattern in ("*.md", "metrics/*/*.md", "datasets_scripts/*/*.md", "models/**/*.md", "spaces/*/*.md")
@@ -46,8 +47,9 @@ def test_readme_tells_range_and_direction_of_every_metric(name: str, readme: str
     assert name in rows, f"README.md needs a table row that begins with | `{name}` |"
     cells = " | ".join(rows[name])
     info = SCALES[name]
-    high = {1.0: "0 to 1", float("inf"): "0 to ∞"}.get(info.high, f"0 to {info.high:.3f}")
-    assert high in cells, f"README.md, row `{name}`: expected the range {high!r}, got {cells!r}"
+    high = {1.0: "1", float("inf"): "∞"}.get(info.high, f"{info.high:.3f}")
+    span = f"{info.low:g} to {high}"
+    assert span in rows[name], f"README.md, row `{name}`: expected the range {span!r}, got {cells!r}"
     assert info.direction in cells, f"README.md, row `{name}`: expected {info.direction!r} is better, got {cells!r}"
 
 

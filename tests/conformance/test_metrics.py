@@ -18,7 +18,10 @@ import pytest
 import yaml
 
 from music_evals import hf
+from music_evals.annotations import Score
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO, MetricInfo, evaluate_inpainting, evaluate_nll
+from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS, evaluate_preservation
+from music_evals.symbolic.notes import make_notes
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path for path in (ROOT / "metrics").iterdir() if path.is_dir() and path.name != "__pycache__")
@@ -26,6 +29,10 @@ NAMES = [path.name for path in FOLDERS]
 PUBLISHED = {
     "position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1", "silence_divergence", "pitch_class_divergence",
     "groove_divergence", "inpainting_nll", "musical_inpainting",
+    "circle_of_fifths_distance", "major_minor_score", "chroma_dtw_similarity", "delta_bpm", "beat_f_measure",
+    "information_gain", "segment_ari", "boundary_f_measure", "voicing_recall", "motif_jaccard", "motif_recall",
+    "harmony_preservation", "rhythm_preservation", "structure_preservation", "melody_preservation",
+    "music_context_preservation",
 }  # fmt: skip
 
 FILES = {"{name}.py", "README.md", "app.py", "requirements.txt"}
@@ -38,9 +45,18 @@ CARD_KEYS = {
     "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "pinned", "license", "tags",
     "description",
 }  # fmt: skip
-SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO}
+PRESERVATION = {
+    name: MetricInfo(scale.direction, scale.low, scale.high, "item") for name, scale in PRESERVATION_METRICS.items()
+}
+SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION}
 # What each module returns; a module of several scores names them.
-SCORES = {name: [name] for name in NAMES} | {"musical_inpainting": list(INPAINTING_METRICS)}
+SCORES = (
+    {name: [name] for name in NAMES}
+    | {"musical_inpainting": list(INPAINTING_METRICS), "music_context_preservation": list(PRESERVATION_METRICS)}
+    | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
+)
+# The modules that compare recordings, or scores, before and after an edit; the others judge tokens.
+EDITS = {name for name in NAMES if set(SCORES[name]) <= set(PRESERVATION_METRICS)}
 
 
 @pytest.fixture(params=FOLDERS, ids=NAMES)
@@ -102,7 +118,30 @@ def contexts_and_middles(rng: np.random.Generator, n: int = 12) -> tuple[np.ndar
     return tokens.astype(np.uint8), middles.astype(np.uint8)
 
 
+def piece(rng: np.random.Generator, n_bars: int = 8) -> Score:
+    """Bars of 2 s at 120 quarters a minute: triads below a tune of quarters and rests, in two sections of their own."""
+    rows = []
+    for bar in range(n_bars):
+        low = 36 if bar < n_bars // 2 else 60
+        root = low + int(rng.choice([0, 5, 7]))
+        rows += [(1920 * bar, 1920, root + step, 0) for step in (0, 4, 7)]
+        starts = [beat for beat in range(4) if rng.random() < 0.8]
+        rows += [(1920 * bar + 480 * beat, 480, low + 24 + int(rng.integers(12)), 1) for beat in starts]
+    onsets, durations, pitches, voices = zip(*rows, strict=True)
+    return Score(make_notes(onsets, durations, pitches, voice=voices), 480, voices=("Chords", "Melody"))
+
+
+def edited(score: Score, rng: np.random.Generator) -> Score:
+    """Move a third of the notes by a tone; nothing else, so that even the official code can compare."""
+    notes = score.notes.copy()
+    notes["pitch"] += np.where(rng.random(len(notes)) < 0.3, 2, 0).astype(np.uint8)
+    return Score(make_notes(*(notes[name] for name in notes.dtype.names)), 480, voices=score.voices)
+
+
 def inputs_for(module: Any, rng: np.random.Generator) -> dict[str, Any]:
+    if module.name in EDITS:
+        references = [piece(rng) for _ in range(12)]
+        return {"predictions": [edited(score, rng) for score in references], "references": references}
     contexts, middles = contexts_and_middles(rng)
     if "references" in module.features:
         return {"predictions": list(middles), "references": list(contexts)}
@@ -114,6 +153,8 @@ def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[
     if module.name == "inpainting_nll":
         return evaluate_nll(inputs["predictions"], **options)
     names = SCORES[module.name]
+    if module.name in EDITS:
+        return evaluate_preservation(inputs["references"], inputs["predictions"], metrics=names, **options)
     return evaluate_inpainting(
         np.array(inputs["references"]), np.array(inputs["predictions"]), metrics=names, **options
     )
@@ -188,10 +229,11 @@ def test_card_yaml(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     assert 30 <= len(head["description"].strip()) <= 300
 
 
-def test_card_sections(card: tuple[dict[str, Any], str]) -> None:
+def test_card_sections(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     _, text = card
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == SECTIONS
-    assert all(len(section(text, heading)) > 40 for heading in SECTIONS)
+    wanted = SECTIONS if folder.name not in EDITS else [*SECTIONS[:8], "Validity", *SECTIONS[8:]]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == wanted
+    assert all(len(section(text, heading)) > 40 for heading in wanted)
     assert "Apache-2.0" in section(text, "Licence")
     assert "```bibtex\n@" in section(text, "Citation")
     assert "default" in section(text, "Variants") or section(text, "Variants").startswith("None.")
@@ -207,7 +249,7 @@ def test_card_tells_range_and_direction(folder: Path, card: tuple[dict[str, Any]
 def check_scale(name: str, span: str, direction: str) -> None:
     """Compare one row of a table with what the library knows of the score."""
     assert name in SCALES, f"{name}: tell its scale in SCALES, from the library"
-    low, high = re.match(r"([\d.]+) to ([\d.]+|∞)", span).groups()  # type: ignore[union-attr]
+    low, high = re.match(r"(-?[\d.]+) to ([\d.]+|∞)", span).groups()  # type: ignore[union-attr]
     info = SCALES[name]
     assert float(low) == pytest.approx(info.low, abs=5e-4)
     assert (math.inf if high == "∞" else float(high)) == pytest.approx(info.high, abs=5e-4)
@@ -223,7 +265,27 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
         assert all(f"`{key}`" in output for key in keys)
     wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
     wanted += ["variant"] if folder.name != "inpainting_nll" else []
+    wanted += ["companions", "backends", "store", "policy", "options", "failures"] if folder.name in EDITS else []
     assert all(f"| `{option}` |" in options for option in wanted)
+
+
+@pytest.mark.parametrize("name", sorted(EDITS))
+def test_the_card_has_a_place_for_its_validity(name: str) -> None:
+    """A benchmark writes its table between the two marks."""
+    text = section(read_card(ROOT / "metrics" / name)[1], "Validity")
+    assert re.findall(r"^<!-- (/?validity) -->$", text, re.MULTILINE) == ["validity", "/validity"]
+
+
+@pytest.mark.parametrize("name", sorted(EDITS))
+def test_the_card_names_the_companions_of_its_facets(name: str) -> None:
+    options = section(read_card(ROOT / "metrics" / name)[1], "Options")
+    rows = dict(re.findall(r"^\| `(\w+)` \| .+? \| (\w.* is better) \|", options, re.MULTILINE))
+    directions = {"zero": "nearer to 0 is better"}
+    assert rows == {
+        companion: directions.get(scale.direction, f"{scale.direction} is better")
+        for companion, scale in COMPANIONS.items()
+        if scale.facet in {PRESERVATION_METRICS[score].facet for score in SCORES[name]}
+    }
 
 
 def test_card_example_runs(folder: Path, card: tuple[dict[str, Any], str], in_root: Path) -> None:
@@ -245,7 +307,7 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
     assert module.citation.lstrip().startswith("@")
     assert module.info.license == "Apache-2.0"
     assert "predictions" in module.inputs_description
-    assert isinstance(module, hf.SymbolicMetric | hf.LikelihoodMetric)
+    assert isinstance(module, hf.SymbolicMetric | hf.LikelihoodMetric | hf.AudioMetric)
 
 
 def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> None:
@@ -270,7 +332,8 @@ def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> 
     result = module.compute(**inputs_for(module, rng), n_resamples=0, per_item=True)
     rows = result["per_item"]
     assert len(rows) == 12
-    assert {type(value) for row in rows for value in row.values()} == {float}
+    names = SCORES[module.name] if module.name in EDITS else list(rows[0])
+    assert {type(row[name]) for row in rows for name in names} == {float}
     for name in SCORES[module.name]:
         if SCALES[name].kind == "item":
             defined = [row[name] for row in rows if not math.isnan(row[name])]
@@ -302,7 +365,10 @@ def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> 
 
 def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
     contexts, _ = contexts_and_middles(rng)
-    if "references" in module.features:
+    if module.name in EDITS:
+        pieces = [piece(rng) for _ in range(3)]
+        result = module.compute(predictions=pieces, references=pieces, n_resamples=20)
+    elif "references" in module.features:
         result = module.compute(predictions=contexts[:, 144:240], references=contexts, n_resamples=20)
     else:
         result = module.compute(predictions=np.zeros((3, 96)), n_resamples=20)
@@ -325,7 +391,7 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     import evaluate
 
     contexts, middles = contexts_and_middles(rng)
-    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"}]
+    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"} | EDITS]
     options = {"n_resamples": 30, "groups": np.arange(12) // 4}
     combined = evaluate.combine([load(name, tmp_path) for name in names])
     result = combined.compute(predictions=middles, references=contexts, **options)
@@ -335,6 +401,18 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     for middle, context in zip(middles[5:], contexts[5:], strict=True):
         combined.add(middle, context)
     assert same(combined.compute(**options), result)
+
+
+def test_modules_of_edits_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+    """The eleven metrics, one by one, are what the four facets and the whole give in one pass."""
+    import evaluate
+
+    pieces = [piece(rng) for _ in range(2)]
+    inputs = {"references": pieces, "predictions": [edited(score, rng) for score in pieces]}
+    whole = load("music_context_preservation", tmp_path).compute(**inputs, n_resamples=20)
+    for names in (list(PRESERVATION_METRICS), [f"{facet}_preservation" for facet in FACETS]):
+        combined = evaluate.combine([load(name, tmp_path) for name in names])
+        assert same(combined.compute(**inputs, n_resamples=20), whole)
 
 
 def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:

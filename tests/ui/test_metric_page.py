@@ -28,6 +28,7 @@ from music_evals.ui import metric_page
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
+EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
 SCALE = "| score | range | direction |"
 
 
@@ -61,11 +62,11 @@ def test_the_example_scores_what_a_reader_counts(note_f1: metric_page.PageMetric
     assert "higher is better" in text
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDERS])
+@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in EDITS])
 def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
-    if metric.is_symbolic:
+    if metric.kind == "contexts":
         example = (metric_page.EXAMPLE_REFERENCE, metric_page.EXAMPLE_PREDICTION)
         for variant in metric_page.VARIANTS:
             assert f"| `{score}` |" in metric_page.judge_tokens(metric, *example, variant)
@@ -104,6 +105,48 @@ def test_files_that_cannot_be_judged(note_f1: metric_page.PageMetric, tmp_path: 
     chord.write_bytes(write_midi(Score(make_notes([0, 0], [480, 480], [60, 64]), 480)))
     with pytest.raises(PolyphonyError):
         metric_page.judge_files(note_f1, reference, str(chord), "corrected")
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> None:
+    """Sixteen whole notes on C, and sixteen on the G above."""
+    metric = page_metric(name)
+    original, edited = midi_file(tmp_path / "a.mid", 16), midi_file(tmp_path / "b.mid", 16, pitch=67)
+    text = metric_page.judge_edit(metric, original, edited, "corrected")
+    assert SCALE in text
+    assert "1 of 1" in text
+    assert "*both: no tempo at the start of the file: 120 quarters a minute assumed*" in text
+
+
+def test_two_recordings(tmp_path: Path) -> None:
+    """A tone, and one a fifth higher: no frame shares a pitch class."""
+    import numpy as np
+    import soundfile
+
+    time = np.arange(4 * 22050) / 22050
+    for name, hz in (("a.wav", 440.0), ("b.wav", 659.26)):
+        soundfile.write(tmp_path / name, np.sin(2 * np.pi * hz * time) / 2, 22050)
+    metric = page_metric("chroma_dtw_similarity")
+    same = metric_page.judge_edit(metric, str(tmp_path / "a.wav"), str(tmp_path / "a.wav"), "corrected")
+    assert "| `chroma_dtw_similarity` | **1.000** |" in same
+    other = metric_page.judge_edit(metric, str(tmp_path / "a.wav"), str(tmp_path / "b.wav"), "corrected")
+    assert "| `chroma_dtw_similarity` | **1.000** |" not in other
+
+
+def test_edits_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = page_metric("chroma_dtw_similarity")
+    score = midi_file(tmp_path / "a.mid", 16)
+    with pytest.raises(NoDataError, match="two files"):
+        metric_page.judge_edit(metric, score, None, "corrected")
+    text = tmp_path / "text.wav"
+    text.write_text("this is no music")
+    with pytest.raises(UnreadableFileError, match=r"text\.wav"):
+        metric_page.judge_edit(metric, str(text), str(text), "corrected")
+    monkeypatch.setattr(metric_page, "MAX_UPLOAD_BYTES", 10)
+    monkeypatch.setattr(metric_page, "MAX_RECORDING_BYTES", 5)
+    for path, bound in ((score, 10), (str(text), 5)):
+        with pytest.raises(FileTooLargeError, match=f"more than {bound} bytes"):
+            metric_page.judge_edit(metric, path, path, "corrected")
 
 
 def test_an_upload_has_little_time(
@@ -203,10 +246,12 @@ def test_every_app_builds() -> None:
     pages = json.loads(run.stdout.splitlines()[-1])
     assert set(pages) == {path.name for path in FOLDERS}
     for name, page in pages.items():
-        symbolic = name != "inpainting_nll"
+        kind = "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts"
         assert page["title"].lower().replace(" ", "_").replace("-", "_") == name
-        assert set(page["api"]) >= ({"judge_files", "judge_tokens"} if symbolic else {"judge_numbers"})
-        assert ("Reference: 384 tokens" in page["labels"]) == symbolic
+        buttons = {"contexts": {"judge_files", "judge_tokens"}, "numbers": {"judge_numbers"}, "edits": {"judge_edit"}}
+        assert set(page["api"]) == buttons[kind]
+        assert ("Reference: 384 tokens" in page["labels"]) == (kind == "contexts")
+        assert ({"Original", "Edited"} <= set(page["labels"])) == (kind == "edits")
         assert "## Limitations" in page["text"]
 
 

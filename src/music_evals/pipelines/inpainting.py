@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import divergence, inpainting, likelihood
 from music_evals.metrics.arrays import (
     FloatArray,
@@ -27,6 +27,7 @@ from music_evals.metrics.arrays import (
     check_same_count,
     check_variant,
 )
+from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
 from music_evals.stats import resampling
 
 __all__ = [
@@ -104,15 +105,6 @@ FEATURES: Final[Mapping[str, str]] = MappingProxyType(
 """Divergence -> the feature of items whose distributions it compares, in the order of `divergence.FEATURES`."""
 
 Features = dict[str, tuple[FloatArray, FloatArray]]
-
-
-class _Options(NamedTuple):
-    """How intervals are made."""
-
-    groups: npt.NDArray[Any] | None
-    confidence: float
-    n_resamples: int
-    seed: int
 
 
 class _Pairs(NamedTuple):
@@ -237,15 +229,15 @@ def evaluate_inpainting(
     _check_name("average", average, AVERAGES)
     resampling.check_options(confidence, n_resamples, seed, least=0)
     pairs = _analyse(contexts, middles, names, variant)
-    options = _Options(_check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
+    options = Options(check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
     scores = _score_items(pairs, names, variant, corpus)
     intervals = _mean_intervals(pairs, scores, options, average)
     result: dict[str, Any] = {}
     for name in names:
         if name in intervals:
-            result |= _report(name, intervals[name])
+            result |= report(name, intervals[name])
         else:
-            result |= _report(name, *_set_level(pairs, name, options, variant, base or "nats"))
+            result |= report(name, *_set_level(pairs, name, options, variant, base or "nats"))
     if per_item:
         result["per_item"] = _per_item(scores, {name: pairs.features[name] for name in names if name in pairs.features})
     return result
@@ -290,8 +282,8 @@ def evaluate_nll(
         msg = f"expected log-probabilities of shape (n, steps), got {rows.shape}; give one row an item"
         raise InvalidInputError(msg)
     values = np.asarray(likelihood.inpainting_nll(rows))
-    options = _Options(_check_groups(groups, len(values)), confidence, n_resamples, seed)
-    result = _report("inpainting_nll", _intervals_of_means(values[:, None], options)[0])
+    options = Options(check_groups(groups, len(values)), confidence, n_resamples, seed)
+    result = report("inpainting_nll", intervals_of_means(values[:, None], options)[0])
     if per_item:
         result["per_item"] = [{"inpainting_nll": float(value)} for value in values]
     return result
@@ -308,16 +300,6 @@ def _select(names: Iterable[str] | None, known: Mapping[str, MetricInfo], kind: 
 def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise UnknownNameError(kind, name, known)
-
-
-def _check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
-    if groups is None:
-        return None
-    labels = np.asarray(groups)
-    if labels.shape != (n,):
-        msg = f"groups must hold one label an item, shape ({n},), got {labels.shape}"
-        raise PairCountError(msg)
-    return labels
 
 
 def _analyse(contexts: npt.ArrayLike, middles: npt.ArrayLike, names: Sequence[str], variant: str) -> _Pairs:
@@ -366,13 +348,13 @@ def _score_items(
 
 
 def _mean_intervals(
-    pairs: _Pairs, scores: Mapping[str, FloatArray], options: _Options, average: str
+    pairs: _Pairs, scores: Mapping[str, FloatArray], options: Options, average: str
 ) -> dict[str, resampling.Interval]:
     """Return the interval of each item metric."""
     if not scores:
         return {}
     if average == "macro":
-        return dict(zip(scores, _intervals_of_means(np.stack([*scores.values()], axis=1), options), strict=True))
+        return dict(zip(scores, intervals_of_means(np.stack([*scores.values()], axis=1), options), strict=True))
     weights = _weights(pairs, scores)
     return {name: _micro_interval(values, weights[name], options) for name, values in scores.items()}
 
@@ -392,28 +374,16 @@ def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
     }
 
 
-def _micro_interval(values: FloatArray, weights: IntArray, options: _Options) -> resampling.Interval:
+def _micro_interval(values: FloatArray, weights: IntArray, options: Options) -> resampling.Interval:
     """Let each item stand as often as it has notes: the mean over notes, resampled by the items' clusters."""
     items = np.repeat(np.arange(len(values)), weights)
     groups = items if options.groups is None else options.groups[items]
-    interval = _intervals_of_means(values[items, None], options._replace(groups=groups))[0]
+    interval = intervals_of_means(values[items, None], options._replace(groups=groups))[0]
     return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
 
 
-def _intervals_of_means(columns: FloatArray, options: _Options) -> list[resampling.Interval]:
-    if options.n_resamples:
-        return resampling.bootstrap_means(columns, **options._asdict())
-    defined = (~np.isnan(columns)).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        means = np.nansum(columns, axis=0) / defined
-    return [
-        resampling.Interval(float(mean), np.nan, np.nan, len(columns), int(n))
-        for mean, n in zip(means, defined, strict=True)
-    ]
-
-
 def _set_level(
-    pairs: _Pairs, name: str, options: _Options, variant: str, base: str
+    pairs: _Pairs, name: str, options: Options, variant: str, base: str
 ) -> tuple[resampling.Interval, float]:
     """Return a divergence with its interval, and its noise floor."""
     if name == "interval_divergence":
@@ -423,7 +393,7 @@ def _set_level(
     return _divergence_interval(reference, estimate, divergence.n_bins(variant), measure, options)
 
 
-def _interval_divergence(pairs: _Pairs, options: _Options, base: str) -> tuple[resampling.Interval, float]:
+def _interval_divergence(pairs: _Pairs, options: Options, base: str) -> tuple[resampling.Interval, float]:
     """Resample and swap the intervals of an item together."""
     n = len(pairs.middles)
     intervals = divergence.interval_pairs(pairs.contexts[:, MUSIB_LAYOUT.middle], pairs.middles)
@@ -443,7 +413,7 @@ def _divergence_interval(
     estimate: IntArray,
     n_bins: int,
     measure: Callable[[FloatArray, FloatArray], FloatArray],
-    options: _Options,
+    options: Options,
 ) -> tuple[resampling.Interval, float]:
     if not options.n_resamples:
         masses = (divergence.masses(bins, n_bins) for bins in (reference, estimate))
@@ -463,23 +433,6 @@ def _divergence_interval(
         units=options.groups,
     )
     return interval, null
-
-
-def _report(name: str, interval: resampling.Interval, null: float | None = None) -> dict[str, Any]:
-    """Return the keys of one metric, and warn where it is undefined."""
-    if np.isnan(interval.estimate):
-        msg = f"{name} is undefined: none of the {interval.n} items defines it"
-        # report -> evaluate_* -> the caller
-        warnings.warn(msg, UndefinedMetricWarning, stacklevel=3)
-    result: dict[str, Any] = {
-        name: interval.estimate,
-        f"{name}_ci": (interval.low, interval.high),
-        f"{name}_n": interval.n,
-        f"{name}_n_defined": interval.n_defined,
-    }
-    if null is not None:
-        result[f"{name}_null"] = null
-    return result
 
 
 def _per_item(scores: Mapping[str, FloatArray], features: Features) -> list[dict[str, float]]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PageMetric",
     "build_metric_page",
+    "judge_edit",
     "judge_files",
     "judge_numbers",
     "judge_tokens",
@@ -41,10 +42,13 @@ __all__ = [
 ]
 
 MAX_UPLOAD_BYTES = 2**20  # sixteen measures of one voice take a few hundred bytes of MIDI, and 20 kB of MusicXML
+MAX_RECORDING_BYTES = 64 * 2**20  # six minutes of stereo at CD quality
+MAX_RECORDING_SEC = 360.0  # alignment takes time that grows with the square of the length
 TIMEOUT_SEC = 15.0  # for each upload: all visitors wait in one queue
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
 FILE_TYPES = [".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc"]
+RECORDING_TYPES = [".wav", ".flac", ".ogg", ".mp3", ".aiff"]
 
 _MEASURE = "60 128*11 64 128*5 67 128*5"
 EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
@@ -79,9 +83,9 @@ class PageMetric:
         return match[1].strip() if match else ""
 
     @property
-    def is_symbolic(self) -> bool:
-        """Whether it compares music; else it reads rows of numbers."""
-        return "references" in self.module().features
+    def kind(self) -> str:
+        """What it judges: ``"edits"`` of recordings or scores, ``"contexts"`` of notes, or ``"numbers"``."""
+        return str(self.module.kind)
 
 
 def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
@@ -204,6 +208,41 @@ def judge_files(metric: PageMetric, reference: str | None, prediction: str | Non
     return _judge(metric, variant=variant, references=scores[:1], predictions=scores[1:])
 
 
+def judge_edit(metric: PageMetric, reference: str | None, prediction: str | None, variant: str) -> str:
+    """Judge uploaded edited music against its uploaded original; return the result as Markdown, with its notes.
+
+    Raises
+    ------
+    NoDataError
+        A file is missing.
+    FileTooLargeError
+        A recording of more than 64 MiB or 6 minutes, a score of more than 1 MiB.
+    MusicEvalsError
+        As the metric.
+
+    """
+    if reference is None or prediction is None:
+        raise NoDataError("upload two files: the original and the edited music")
+    files = {"references": [_check_upload(reference)], "predictions": [_check_upload(prediction)]}
+    return _judge(metric, variant=variant, companions=True, per_item=True, n_resamples=0, **files)
+
+
+def _check_upload(path: str) -> str:
+    """Return a path whose file is not too large to be judged while others wait."""
+    from music_evals.pipelines.preservation import entrance
+
+    is_score = entrance(path) == "symbolic"
+    bound = MAX_UPLOAD_BYTES if is_score else MAX_RECORDING_BYTES
+    if Path(path).stat().st_size > bound:
+        msg = f"{Path(path).name}: more than {bound} bytes; upload a shorter excerpt"
+        raise FileTooLargeError(msg)
+    if not is_score:
+        from music_evals.audio.io import AudioLimits, load_audio
+
+        load_audio(path, limits=AudioLimits(max_sec=MAX_RECORDING_SEC))
+    return path
+
+
 def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> str:
     """Judge a prediction typed as tokens against a reference typed as tokens; return the result as Markdown.
 
@@ -279,13 +318,11 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
     metric = load_metric(name, app_file)
     with gr.Blocks(title=metric.card["title"], analytics_enabled=False) as page:
         gr.Markdown(f"# {metric.card['emoji']} {metric.card['title']}\n\n{metric.card['description']}")
-        if metric.is_symbolic:
-            _add_files_tab(metric)
-            _add_tokens_tab(metric)
-        else:
-            _add_numbers(metric)
+        for add in _INPUTS[metric.kind]:
+            add(metric)
         with gr.Accordion("The card", open=False):
             gr.Markdown(metric.text)
+    page.max_upload_bytes = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
     return page
 
 
@@ -293,7 +330,8 @@ def launch(page: gr.Blocks, **options: Any) -> Any:
     """Serve a page; uploads are bounded. `options` go to `gradio.Blocks.launch`."""
     import gradio as gr
 
-    settings = {"max_file_size": MAX_UPLOAD_BYTES, "theme": gr.themes.Soft(), **options}
+    largest = getattr(page, "max_upload_bytes", MAX_UPLOAD_BYTES)
+    settings = {"max_file_size": largest, "theme": gr.themes.Soft(), **options}
     return page.launch(**settings)
 
 
@@ -307,6 +345,18 @@ def _add_files_tab(metric: PageMetric) -> None:
             prediction = gr.File(label="Prediction", file_types=FILE_TYPES, elem_id="prediction")
         variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
         _add_button("judge_files", functools.partial(judge_files, metric), [reference, prediction, variant])
+
+
+def _add_edit(metric: PageMetric) -> None:
+    import gradio as gr
+
+    gr.Markdown("Two recordings of at most six minutes, or two scores: the original, and what became of it.")
+    types = RECORDING_TYPES + FILE_TYPES
+    with gr.Row():
+        reference = gr.File(label="Original", file_types=types, elem_id="reference")
+        prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
+    variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
+    _add_button("judge_edit", functools.partial(judge_edit, metric), [reference, prediction, variant])
 
 
 def _add_tokens_tab(metric: PageMetric) -> None:
@@ -329,6 +379,13 @@ def _add_numbers(metric: PageMetric) -> None:
     rows = gr.Textbox(label="One row a prediction, one number a step", lines=6, max_length=MAX_TEXT, elem_id="numbers")
     gr.Examples([[EXAMPLE_NUMBERS]], [rows], cache_examples=False)
     _add_button("judge_numbers", functools.partial(judge_numbers, metric), [rows])
+
+
+_INPUTS: dict[str, tuple[Callable[[PageMetric], None], ...]] = {
+    "edits": (_add_edit,),
+    "contexts": (_add_files_tab, _add_tokens_tab),
+    "numbers": (_add_numbers,),
+}
 
 
 def _add_button(name: str, judge: Callable[..., str], inputs: list[Any]) -> None:
@@ -360,6 +417,9 @@ def _judge(metric: PageMetric, **inputs: Any) -> str:
         warnings.simplefilter("always")
         result = metric.module(keep_in_memory=True).compute(**inputs)
     notes = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
+    if metric.kind == "edits":  # why a score is undefined is told better by the item
+        [item] = result.pop("per_item")
+        notes = dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])
     return show_result(result, metric.scale, list(notes))
 
 

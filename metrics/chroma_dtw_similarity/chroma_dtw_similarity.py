@@ -1,0 +1,17 @@
+"""The evaluate module `chroma_dtw_similarity`; the maths is in `music_evals`."""
+
+import music_evals.hf as mh
+from music_evals.pipelines.preservation import evaluate_preservation
+
+DESCRIPTION = "Mean cosine similarity of the chroma of original and edited music along their best alignment."
+
+
+class ChromaDtwSimilarity(mh.AudioMetric):
+    """See README.md beside this file."""
+
+    def _info(self):
+        return self.make_info(DESCRIPTION)
+
+    def _compute(self, predictions, references, **options):
+        originals, edits = mh.read_sources(references), mh.read_sources(predictions)
+        return evaluate_preservation(originals, edits, metrics=["chroma_dtw_similarity"], **options)

@@ -1,0 +1,17 @@
+"""The evaluate module `motif_recall`; the maths is in `music_evals`."""
+
+import music_evals.hf as mh
+from music_evals.pipelines.preservation import evaluate_preservation
+
+DESCRIPTION = "Share of the original's melodic motifs of three intervals that edited music still has."
+
+
+class MotifRecall(mh.AudioMetric):
+    """See README.md beside this file."""
+
+    def _info(self):
+        return self.make_info(DESCRIPTION)
+
+    def _compute(self, predictions, references, **options):
+        originals, edits = mh.read_sources(references), mh.read_sources(predictions)
+        return evaluate_preservation(originals, edits, metrics=["motif_recall"], **options)

@@ -1,0 +1,30 @@
+"""Base classes of the evaluate modules: what goes in, how it is carried, what comes out.
+
+A module under ``metrics/<name>/`` declares its text, reads its inputs with one of the functions below and calls the
+workshop once. What the base classes add to `evaluate.Metric`:
+
+- Items are checked and encoded when they are added, by their type and never by `str()`: scores as tokens (`symbolic`),
+  recordings as paths (`audio`), likelihoods as numbers (`likelihood`). evaluate would write an array as text and cut it
+  with its own ellipsis.
+- A failed `add` or `add_batch` changes nothing. A failed `compute` drops what was added, gives back the cache file and
+  its lock, and the instance can be used again.
+- `add` and `add_batch` keep the order of the items, so that `groups` and `per_item` line up with them.
+
+The bases are abstract: evaluate takes the first concrete class that it finds in a module.
+"""
+
+from __future__ import annotations
+
+from music_evals.hf.audio import AudioMetric, read_sources
+from music_evals.hf.likelihood import LikelihoodMetric, read_log_probabilities
+from music_evals.hf.symbolic import SymbolicMetric, SymbolicPairs, read_pairs
+
+__all__ = [
+    "AudioMetric",
+    "LikelihoodMetric",
+    "SymbolicMetric",
+    "SymbolicPairs",
+    "read_log_probabilities",
+    "read_pairs",
+    "read_sources",
+]

@@ -1,0 +1,237 @@
+"""Modules that compare recordings, or scores, before and after an edit."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import evaluate
+import numpy as np
+
+from music_evals.annotations import Score
+from music_evals.audio.io import Audio, AudioPolicy, load_audio
+from music_evals.errors import (
+    InvalidAudioError,
+    MusicEvalsError,
+    NoDataError,
+    PairCountError,
+    UnsupportedTypeError,
+    located,
+)
+from music_evals.hf.module import INTERVALS, Module, check_filled, list_batch
+from music_evals.symbolic.items import describe, holds_only
+
+__all__ = ["AudioMetric", "read_sources"]
+
+CODEBASE = "https://github.com/Yashvishe13/Music-context-preservation-benchmark"
+CITATION = """\
+@misc{vishe2025musecpbench,
+  title         = {{MuseCPBench}: an Empirical Study of Music Editing Methods through Music Context Preservation},
+  author        = {Vishe, Yash and others},
+  year          = {2025},
+  eprint        = {2512.14629},
+  archivePrefix = {arXiv}
+}
+"""
+OFFERED = (
+    "a path of a recording or of a score file; (samples, rate) or, as Gradio gives it, (rate, samples); a dict of "
+    "array and sampling_rate, or of bytes and path, as rows of datasets; a decoder of datasets; an Audio or a Score"
+)
+AUDIO_INPUTS = f"""
+Args:
+    references: the originals. {OFFERED[0].upper()}{OFFERED[1:]}.
+    predictions: the edited music in the same order, the same kinds of items; a recording is compared with a recording,
+        a score with a score.
+    groups: one cluster id an item; the interval is resampled by groups. Default: edits of one original are a cluster.
+    variant: "corrected" (default), "official" (the authors' code) or "paper" (their text).
+    companions: True, or names: further scores beside the module's own.
+    backends: a dict, feature -> extractor, where it is not the variant's.
+    store: folder where features are kept from one call to the next.
+    options: a dict, metric -> keyword arguments of its function.
+    failures: "raise" (default), or "record": what cannot be read or computed is NaN and told in "per_item".
+{INTERVALS}.
+"""
+_SCORE, _AUDIO = "score:", "audio:"
+
+
+class AudioMetric(Module):
+    """Base of the modules that compare music before and after an edit.
+
+    Both features are strings: paths. Samples in memory are written to float WAV files in a private folder, which goes
+    when they are computed or dropped; scores are carried as text. Whether a file can be read shows when it is computed.
+    """
+
+    kind = "edits"
+
+    spool: Path | None = None
+    """Private folder of samples, while some are being added; it goes with the instance at the latest."""
+
+    _remove_spool: Callable[[], object] | None = None
+
+    @staticmethod
+    def make_info(description: str) -> evaluate.MetricInfo:
+        """Return what evaluate wants to know of a module of this kind."""
+        import datasets
+
+        value = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=description,
+            citation=CITATION,
+            inputs_description=AUDIO_INPUTS,
+            features=datasets.Features({"predictions": value, "references": value}),
+            license="Apache-2.0",
+            codebase_urls=[CODEBASE],
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
+        """Add predictions and their references, checked one by one.
+
+        Raises
+        ------
+        PairCountError
+            One side is missing, or they differ in length.
+        NoDataError
+            Both are empty, or there is no such file.
+        UnsupportedTypeError, InvalidAudioError
+            An item is of another type, or its samples are no audio; the message names it. Nothing of the batch was
+            added.
+
+        """
+        expected, given = list_batch("references", references), list_batch("predictions", predictions)
+        if len(expected) != len(given):
+            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
+            raise PairCountError(msg)
+        check_filled("references", expected)
+        super().add_batch(
+            predictions=[self._encode("predictions", i, item) for i, item in enumerate(given)],
+            references=[self._encode("references", i, item) for i, item in enumerate(expected)],
+            **inputs,
+        )
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
+        """Add one prediction and its reference; see `add_batch`."""
+        prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
+        reference = inputs.pop("references", reference)
+        self.add_batch(predictions=[prediction], references=[reference], **inputs)
+
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        """Return one item as text: its path, or what `read_sources` turns back into it."""
+        try:
+            return self._as_text(item)
+        except MusicEvalsError as error:
+            raise located(error, f"{name}[{index}]") from error
+
+    def _as_text(self, item: Any) -> str:
+        if isinstance(item, str | os.PathLike):
+            return _existing(Path(item))
+        if isinstance(item, Score):
+            return _SCORE + json.dumps(item.to_dict())
+        if isinstance(item, Audio):
+            return _AUDIO + self._keep(_npz(item), ".npz")
+        if isinstance(item, Mapping):
+            return self._row_as_text(item)
+        if callable(getattr(item, "get_all_samples", None)):  # torchcodec's decoder, as datasets hands it out
+            found = item.get_all_samples()
+            return self._spool_samples(np.asarray(found.data), found.sample_rate)
+        if isinstance(item, tuple | list) and len(item) == 2:
+            rates = [_is_rate(part) for part in item]
+            if sum(rates) == 1:
+                samples, rate = item if rates[1] else reversed(item)
+                return self._spool_samples(samples, rate)
+        msg = f"expected {OFFERED}; got {describe(item)}"
+        raise UnsupportedTypeError(msg)
+
+    def _row_as_text(self, row: Mapping[str, Any]) -> str:
+        """Read a row of an audio column: samples and rate, or bytes, or a path."""
+        if row.get("array") is not None and row.get("sampling_rate") is not None:
+            return self._spool_samples(row["array"], row["sampling_rate"])
+        if isinstance(row.get("bytes"), bytes):
+            return self._keep(row["bytes"], Path(row.get("path") or "").suffix.lower())
+        if isinstance(row.get("path"), str | os.PathLike):
+            return _existing(Path(row["path"]))
+        msg = f"a row has an array and its sampling_rate, or bytes, or a path; got the keys {', '.join(map(str, row))}"
+        raise UnsupportedTypeError(msg)
+
+    def _spool_samples(self, samples: Any, rate: Any) -> str:
+        """Write samples as they come, mixed down but neither resampled nor scaled."""
+        if not _is_rate(rate):
+            msg = f"expected a sample rate in whole Hz, got {rate!r}"
+            raise InvalidAudioError(msg)
+        if not hasattr(samples, "__array__") and not holds_only(samples, float):  # tensors and arrays; JSON has lists
+            msg = f"expected samples in an array, got {describe(samples)}"
+            raise UnsupportedTypeError(msg)
+        audio = load_audio(
+            np.asarray(samples), rate=int(rate), policy=AudioPolicy(sample_rate=int(rate), peak_normalise=False)
+        )
+        return self._keep(_wav(audio), ".wav")
+
+    def _keep(self, content: bytes, suffix: str) -> str:
+        """Write bytes into the private folder, once for equal content, and return the path."""
+        if self.num_process > 1:
+            raise UnsupportedTypeError(
+                "several processes share files only: write the samples to files, add their paths"
+            )
+        if self.spool is None:
+            self.spool = Path(tempfile.mkdtemp(prefix="music_evals_"))
+            self._remove_spool = weakref.finalize(self, shutil.rmtree, self.spool, ignore_errors=True)
+        path = self.spool / f"{hashlib.sha256(content).hexdigest()}{suffix}"
+        if not path.exists():
+            path.write_bytes(content)
+        return str(path)
+
+    def _release(self) -> None:
+        if self._remove_spool is not None:
+            self._remove_spool()
+        self.spool = self._remove_spool = None
+
+
+def read_sources(texts: Sequence[str]) -> list[str | Audio | Score]:
+    """Return the paths, recordings and scores behind the strings that an `AudioMetric` keeps."""
+    return [_read(text) for text in texts]
+
+
+def _read(text: str) -> str | Audio | Score:
+    if text.startswith(_SCORE):
+        return Score.from_dict(json.loads(text.removeprefix(_SCORE)))
+    if text.startswith(_AUDIO):
+        with np.load(text.removeprefix(_AUDIO)) as held:
+            about = json.loads(str(held["about"]))
+            return Audio(held["samples"], about["sample_rate"], AudioPolicy(**about["policy"]), about["silent"])
+    return text
+
+
+def _existing(path: Path) -> str:
+    if not path.exists():
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg)
+    return str(path.absolute())  # compute may be called from another folder; and no path starts like a score
+
+
+def _is_rate(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _written(write: Callable[[io.BytesIO], object]) -> bytes:
+    buffer = io.BytesIO()
+    write(buffer)
+    return buffer.getvalue()
+
+
+def _wav(audio: Audio) -> bytes:
+    import soundfile
+
+    return _written(lambda file: soundfile.write(file, audio.samples, audio.sample_rate, format="WAV", subtype="FLOAT"))
+
+
+def _npz(audio: Audio) -> bytes:
+    about = {"sample_rate": audio.sample_rate, "silent": audio.silent, "policy": dataclasses.asdict(audio.policy)}
+    return _written(lambda file: np.savez(file, samples=audio.samples, about=json.dumps(about)))

@@ -1,0 +1,99 @@
+"""Modules that judge a model by the probability that it gives to the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import evaluate
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import InvalidInputError, UnsupportedTypeError
+from music_evals.hf.module import GROUPS, INTERVALS, Module, check_filled, list_batch
+from music_evals.hf.symbolic import CITATION, CODEBASE
+from music_evals.metrics.likelihood import inpainting_nll
+from music_evals.symbolic.items import describe, holds_only
+
+__all__ = ["LikelihoodMetric", "read_log_probabilities"]
+
+LIKELIHOOD_INPUTS = f"""
+Args:
+    predictions: one row an item, in a list, tuple or array: the log-probability in nats, at most 0, that the model gave
+        to the true token at each step. -inf is taken, and makes the score infinite. All rows have the same length.
+{GROUPS}\
+{INTERVALS}.
+"""
+
+
+class LikelihoodMetric(Module):
+    """Base of the modules that judge a model by the probability that it gives to the truth.
+
+    A prediction is a row of log-probabilities (nats), one a step; there is no reference to give: the truth is what the
+    probabilities are of.
+    """
+
+    kind = "numbers"
+
+    @staticmethod
+    def make_info(description: str) -> evaluate.MetricInfo:
+        """Return what evaluate wants to know of a module of this kind."""
+        import datasets
+
+        return evaluate.MetricInfo(
+            description=description,
+            citation=CITATION,
+            inputs_description=LIKELIHOOD_INPUTS,
+            features=datasets.Features({"predictions": datasets.List(datasets.Value("float64"))}),
+            license="Apache-2.0",
+            codebase_urls=[CODEBASE],
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:  # noqa: ARG002
+        """Add rows of log-probabilities; references are not read.
+
+        Raises
+        ------
+        UnsupportedTypeError
+            A row is not a list, tuple or array of numbers.
+        InvalidInputError
+            A number above 0 or NaN, or an empty row. Nothing of the batch was added.
+
+        """
+        rows = list_batch("predictions", predictions)
+        check_filled("predictions", rows)
+        super().add_batch(predictions=[_log_probabilities(i, row) for i, row in enumerate(rows)], **inputs)
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:  # noqa: ARG002
+        """Add one row of log-probabilities; see `add_batch`."""
+        prediction = inputs.pop("predictions", prediction)  # as evaluate.combine passes it
+        self.add_batch(predictions=[prediction], **inputs)
+
+
+def read_log_probabilities(predictions: Sequence[Sequence[float]]) -> npt.NDArray[np.float64]:
+    """Return the rows that a `LikelihoodMetric` keeps as one array of shape (n, steps).
+
+    Raises
+    ------
+    InvalidInputError
+        Rows of different length.
+
+    """
+    lengths = {len(row) for row in predictions}
+    if len(lengths) > 1:
+        msg = f"every row needs one log-probability a step; got rows of {', '.join(map(str, sorted(lengths)))} steps"
+        raise InvalidInputError(msg)
+    return np.asarray(predictions, dtype=np.float64)
+
+
+def _log_probabilities(index: int, row: Any) -> list[float]:
+    is_array = isinstance(row, np.ndarray) and np.issubdtype(row.dtype, np.number) and row.ndim == 1
+    if not is_array and not holds_only(row, float | int | np.number):
+        msg = f"predictions[{index}] must be a list, tuple or 1-D array of log-probabilities, got {describe(row)}"
+        raise UnsupportedTypeError(msg)
+    try:
+        inpainting_nll(row)
+    except InvalidInputError as error:
+        msg = f"predictions[{index}]: {error}"
+        raise InvalidInputError(msg) from error
+    return [float(value) for value in row]

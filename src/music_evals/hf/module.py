@@ -1,0 +1,116 @@
+"""What all kinds of evaluate module share: checked batches, and an instance that survives a failure."""
+
+from __future__ import annotations
+
+import abc
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import evaluate
+import numpy as np
+
+from music_evals.annotations import Score
+from music_evals.audio.io import Audio
+from music_evals.errors import NoDataError, PairCountError, UnsupportedTypeError
+from music_evals.symbolic.items import describe
+
+__all__ = ["GROUPS", "INTERVALS", "Module", "check_filled", "list_batch"]
+
+INTERVALS = """\
+    confidence: level of the interval, default 0.95.
+    n_resamples: bootstrap resamples, default 1000; 0 leaves the interval out.
+    seed: of the bootstrap, default 0.
+    per_item: True adds "per_item", a list with one dict an item.
+Returns:
+    a dict of plain numbers: <name>, <name>_ci (low, high), <name>_n, <name>_n_defined"""
+GROUPS = """\
+    groups: one cluster id an item (the song); the interval is resampled by groups. Default: every item on its own.
+"""
+
+
+class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not typed
+    """What all kinds of module share: checked batches, and an instance that survives a failure."""
+
+    kind: ClassVar[str]
+    """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, or ``"numbers"``."""
+
+    # attributes of evaluate.EvaluationModule, which carries no types
+    writer: Any
+    data: Any
+    buf_writer: Any
+    filelock: Any
+    filelocks: Any
+    file_paths: Any
+    cache_file_name: Any
+
+    @abc.abstractmethod
+    def _compute(self, **inputs: Any) -> dict[str, Any]:
+        """Map the inputs and call the workshop once."""
+
+    def compute(self, *, predictions: Any = None, references: Any = None, **options: Any) -> dict[str, Any] | None:
+        """Add what is given, and compute over everything that was added.
+
+        A failure drops what was added: the instance starts afresh.
+        """
+        if predictions is None and references is None and self.writer is None and self.num_process == 1:
+            raise NoDataError("nothing to compute: give predictions and references, or add some first")
+        try:
+            result = super().compute(predictions=predictions, references=references, **options)
+        except BaseException:
+            self._discard()
+            raise
+        self.filelocks = self.file_paths = None  # evaluate has let them go; they may be another instance's by now
+        self._release()
+        return None if result is None else _plain(result)
+
+    def _discard(self) -> None:
+        """Drop everything that was added and give back the cache files and their locks."""
+        self._release()
+        if self.writer is not None:
+            self.writer.close()
+        self.writer = self.data = self.buf_writer = None
+        held = [(self.filelock, self.cache_file_name)] if self.filelock is not None else []
+        held += list(zip(self.filelocks or [], self.file_paths or [], strict=True))
+        for lock, path in held:
+            if lock.is_locked:
+                Path(path).unlink(missing_ok=True)
+                lock.release()
+        self.filelock = self.filelocks = self.file_paths = self.cache_file_name = None
+
+    def _release(self) -> None:
+        """Let go of what was held for the items; called once they are computed or dropped."""
+
+
+def list_batch(name: str, items: Any) -> Sequence[Any]:
+    """Return the items of a batch in a list; a string, a dict or a number is none."""
+    if items is None:
+        msg = f"no {name} were given; give one for each item"
+        raise PairCountError(msg)
+    if isinstance(items, str | bytes | bytearray | Mapping | os.PathLike | Score | Audio) or not isinstance(
+        items, Iterable
+    ):
+        msg = f"{name} must be a list of items, got {describe(items)}; put a single item into a list"
+        raise UnsupportedTypeError(msg)
+    return list(items)
+
+
+def check_filled(name: str, items: Sequence[Any]) -> None:
+    """Raise `NoDataError` for a batch without items."""
+    if not items:
+        msg = f"{name} are empty; give at least one item"
+        raise NoDataError(msg)
+
+
+def _plain(value: Any) -> Any:
+    """Return numpy numbers and arrays as Python's own, at any depth: what JSON can hold."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, tuple):
+        return tuple(_plain(inner) for inner in value)
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return value

@@ -1,0 +1,186 @@
+"""Modules that compare symbolic music: contexts, and what fills their middle."""
+
+from __future__ import annotations
+
+import base64
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import evaluate
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
+from music_evals.errors import ContextMismatchWarning, MusicEvalsError, PairCountError, located
+from music_evals.hf.module import GROUPS, INTERVALS, Module, check_filled, list_batch
+from music_evals.symbolic.files import READERS
+from music_evals.symbolic.files import read_score as read_file
+from music_evals.symbolic.items import OFFERED, read_tokens
+
+if TYPE_CHECKING:
+    from music_evals.symbolic.isolation import ReaderProcess
+
+__all__ = ["CITATION", "CODEBASE", "SymbolicMetric", "SymbolicPairs", "read_pairs"]
+
+CODEBASE = "https://github.com/maranedah/music_inpainting_benchmark"
+CITATION = """\
+@article{araneda2023musib,
+  title   = {{MUSIB}: musical score inpainting benchmark},
+  author  = {Araneda-Hernandez, M. and Bravo-Marquez, F. and Parra, D. and C{\\'a}diz, R. F.},
+  journal = {EURASIP Journal on Audio, Speech, and Music Processing},
+  volume  = {2023},
+  number  = {19},
+  year    = {2023},
+  doi     = {10.1186/s13636-023-00279-6}
+}
+"""
+SYMBOLIC_INPUTS = f"""
+Args:
+    references: the true contexts, 6 + 4 + 6 measures of 24 steps each. {OFFERED[0].upper()}{OFFERED[1:]}.
+    predictions: in the same order, the same kinds of items: the 4 measures of the middle (96 steps), or a whole context
+        (384 steps) of which only the middle is read; the context always comes from the reference. Files and notes that
+        end within 4 measures are middles, those that reach into the future are contexts.
+{GROUPS}\
+    variant: "corrected" (default), "official" (the authors' code) or "paper" (their text).
+    average: for means, "macro" (over items, default) or "micro" (over notes).
+    base: for divergences, "nats" (default) or "bits".
+{INTERVALS}
+    and, for a divergence, <name>_null, its noise floor.
+"""
+
+
+class SymbolicMetric(Module):
+    """Base of the modules that compare symbolic music: references are contexts, predictions fill their middle.
+
+    Both features are strings; `read_pairs` turns them back into tokens. Files and MIDI bytes are parsed when they are
+    added, in a process of their own: a file that kills the parser is an error of its item. That process starts with the
+    first file (about half a second) and ends with `compute`; other items need none.
+    """
+
+    kind = "contexts"
+
+    parser: ReaderProcess[Score] | None = None
+    """Of files, while some are being added."""
+
+    @staticmethod
+    def make_info(description: str) -> evaluate.MetricInfo:
+        """Return what evaluate wants to know of a module of this kind."""
+        import datasets
+
+        value = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=description,
+            citation=CITATION,
+            inputs_description=SYMBOLIC_INPUTS,
+            features=datasets.Features({"predictions": value, "references": value}),
+            license="Apache-2.0",
+            codebase_urls=[CODEBASE],
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
+        """Add predictions and their references, checked and encoded one by one.
+
+        Raises
+        ------
+        PairCountError
+            One side is missing, or they differ in length.
+        NoDataError
+            Both are empty.
+        UnsupportedTypeError, InvalidTokensError, ContextLengthError, PolyphonyError, UnreadableFileError
+            An item cannot be read; the message names it. Nothing of the batch was added.
+
+        """
+        expected, given = list_batch("references", references), list_batch("predictions", predictions)
+        if len(expected) != len(given):
+            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
+            raise PairCountError(msg)
+        check_filled("references", expected)
+        super().add_batch(
+            predictions=[self._encode("predictions", i, item, whole=False) for i, item in enumerate(given)],
+            references=[self._encode("references", i, item, whole=True) for i, item in enumerate(expected)],
+            **inputs,
+        )
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
+        """Add one prediction and its reference; see `add_batch`."""
+        prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
+        reference = inputs.pop("references", reference)
+        self.add_batch(predictions=[prediction], references=[reference], **inputs)
+
+    def _encode(self, name: str, index: int, item: Any, *, whole: bool) -> str:
+        """Return one item as text: its layout, then its tokens in base64."""
+        try:
+            tokens = read_tokens(self._parse(item), whole=whole)
+        except MusicEvalsError as error:
+            raise located(error, f"{name}[{index}]") from error
+        layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"
+        return f"{layout}:{base64.b64encode(tokens.tobytes()).decode('ascii')}"
+
+    def _parse(self, item: Any) -> Any:
+        """Return the score of a file or of MIDI bytes, alone or as a part of a context; other items as they are."""
+        if isinstance(item, Mapping):
+            return {key: self._parse(part) for key, part in item.items()}
+        if isinstance(item, str | os.PathLike):
+            if Path(item).suffix.lower() not in READERS:
+                return item  # refused by its suffix, without a parser
+            item = Path(item).absolute()  # the other process may have started in another folder
+        elif isinstance(item, bytes | bytearray | memoryview):
+            item = bytes(item)
+        else:
+            return item
+        if self.parser is None:
+            from music_evals.symbolic.isolation import ReaderProcess
+
+            self.parser = ReaderProcess(read_file)
+        found = self.parser.read(item)
+        if isinstance(found, MusicEvalsError):
+            raise found
+        return found
+
+    def _release(self) -> None:
+        if self.parser is not None:
+            self.parser.close()
+        self.parser = None
+
+
+class SymbolicPairs(NamedTuple):
+    """Tokens of references and predictions, item by item."""
+
+    contexts: Tokens
+    """Whole true contexts, shape (n, 384)."""
+    middles: Tokens
+    """Predicted middles, shape (n, 96)."""
+
+
+def read_pairs(references: Sequence[str], predictions: Sequence[str]) -> SymbolicPairs:
+    """Return the tokens behind the strings that a `SymbolicMetric` keeps.
+
+    Warns
+    -----
+    ContextMismatchWarning
+        Predictions came with a context that is not the reference's; the reference's is used.
+
+    """
+    contexts = np.stack([_decode(text) for text in references])
+    middles = np.empty((len(contexts), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+    differing = []
+    for i, text in enumerate(predictions):
+        tokens = _decode(text)
+        if len(tokens) == MUSIB_LAYOUT.n_steps:
+            outside = np.delete(tokens != contexts[i], MUSIB_LAYOUT.middle)
+            differing += [i] if outside.any() else []
+            tokens = tokens[MUSIB_LAYOUT.middle]
+        middles[i] = tokens
+    if differing:
+        msg = (
+            f"{len(differing)} of {len(contexts)} predictions, the first at index {differing[0]}, came with a past or "
+            "future that differs from the reference's; only their middle was read"
+        )
+        warnings.warn(msg, ContextMismatchWarning, stacklevel=5)  # the caller of compute
+    return SymbolicPairs(contexts, middles)
+
+
+def _decode(text: str) -> Tokens:
+    return np.frombuffer(base64.b64decode(text.partition(":")[2]), dtype=np.uint8)

@@ -1,0 +1,302 @@
+"""From a file or a value to the features that are compared: one recording or one score at a time."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from music_evals.annotations import Features, Score
+from music_evals.audio.backends import choose_backends
+from music_evals.audio.extraction import extract
+from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy, load_audio
+from music_evals.audio.store import FeatureStore
+from music_evals.errors import (
+    BackendError,
+    MissingBackendError,
+    MusicEvalsError,
+    UnknownNameError,
+    UnsupportedTypeError,
+)
+from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.scales import features_of
+from music_evals.pipelines._measures import select_companions, select_metrics
+from music_evals.pipelines.score_features import score_features, score_remarks
+from music_evals.symbolic.files import READERS, read_score
+
+if TYPE_CHECKING:
+    from music_evals.symbolic.isolation import ReaderProcess
+
+__all__ = [
+    "OFFICIAL_BACKENDS",
+    "OFFICIAL_POLICY",
+    "Settings",
+    "Source",
+    "SourceLoader",
+    "SourceValue",
+    "entrance",
+    "load_features",
+]
+
+OFFICIAL_POLICY: Final = AudioPolicy(peak_normalise=False)
+"""The official code resamples and mixes down, and leaves the level as it is."""
+
+OFFICIAL_BACKENDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "beats": "librosa_official",
+        "key": "essentia_bgate",
+        "chords": "madmom_crf",
+        "chroma": "librosa_cqt",
+        "f0": "pyin_official",
+        "segments": "msaf_sf",
+    }
+)
+"""The extractors of the official code; one whose package is absent fails, and is never imitated."""
+
+SourceValue = str | os.PathLike[str] | Audio | Score
+"""What can be judged: a file of audio or of notes, or what was read from one."""
+
+
+class Source(NamedTuple):
+    """One recording or score, as far as the metrics need it."""
+
+    features: Features
+    entrance: str
+    """``"audio"`` or ``"symbolic"``."""
+    content: str
+    """Hash of the decoded samples or of the notes: equal for equal music in whatever file."""
+    notes: tuple[str, ...] = ()
+    """What had to be assumed, in words."""
+    failures: Mapping[str, MusicEvalsError] = MappingProxyType({})
+    """Feature -> why its backend failed or is missing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What decides which numbers come out for a pair; checked when it is made.
+
+    Parameters
+    ----------
+    metrics, companions
+        Names, in the order of the results.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``.
+    backends
+        Feature -> backend, where it is not the variant's.
+    store
+        Feature store, or the folder of one.
+    policy
+        How recordings are decoded; None for the variant's policy.
+    options
+        Metric -> keyword arguments of its function.
+
+    """
+
+    metrics: tuple[str, ...]
+    companions: tuple[str, ...] = ()
+    variant: str = "corrected"
+    backends: Mapping[str, str] | None = None
+    store: FeatureStore | None = None
+    policy: AudioPolicy | None = None
+    options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        metrics: Iterable[str] | None = None,
+        companions: Iterable[str] | bool = (),
+        variant: str = "corrected",
+        backends: Mapping[str, str] | None = None,
+        store: FeatureStore | str | os.PathLike[str] | None = None,
+        policy: AudioPolicy | None = None,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> Self:
+        """Build settings from what a caller may say.
+
+        Raises
+        ------
+        UnknownNameError
+            A metric, companion, variant, feature or backend that does not exist, or options of what is not computed.
+
+        """
+        check_variant(variant)
+        names = select_metrics(metrics)
+        opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
+        made = cls(names, select_companions(companions, names), variant, backends, opened, policy, options or {})
+        choose_backends(made.all_backends)
+        for name in made.options:
+            if name not in made.scores:
+                raise UnknownNameError("computed metric", name, made.scores)
+        return made
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """Names of metrics and companions."""
+        return (*self.metrics, *self.companions)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Features that the scores compare."""
+        return tuple(dict.fromkeys(feature for name in self.scores for feature in features_of(name, self.variant)))
+
+    @property
+    def all_backends(self) -> dict[str, str]:
+        """The backends that differ from the default ones."""
+        return {**(OFFICIAL_BACKENDS if self.variant == "official" else {}), **(self.backends or {})}
+
+    @property
+    def audio_policy(self) -> AudioPolicy:
+        """How recordings are decoded."""
+        return self.policy or (OFFICIAL_POLICY if self.variant == "official" else DEFAULT_POLICY)
+
+
+class SourceLoader:
+    """Loads sources under one set of settings; score files are parsed in a process of their own, until `close`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._parser: ReaderProcess[Score] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process that parses scores, if there is one."""
+        if self._parser is not None:
+            self._parser.close()
+        self._parser = None
+
+    def load(self, source: SourceValue) -> Source:
+        """Return the features of a source.
+
+        A backend that is missing or fails is told in `Source.failures`; whatever is wrong with the file is raised.
+        """
+        if entrance(source) == "audio":
+            return self._of_audio(source if isinstance(source, Audio) else self._decode(source))
+        return self._of_score(source if isinstance(source, Score) else self._parse(source))
+
+    def _decode(self, path: Any) -> Audio:
+        return load_audio(path, policy=self._settings.audio_policy)
+
+    def _parse(self, path: Any) -> Score:
+        if self._parser is None:
+            from music_evals.symbolic.isolation import ReaderProcess
+
+            self._parser = ReaderProcess(read_score)
+        found = self._parser.read(Path(path).absolute())  # the process may have started in another folder
+        if isinstance(found, MusicEvalsError):
+            raise found
+        return found
+
+    def _of_audio(self, audio: Audio) -> Source:
+        settings = self._settings
+        values: dict[str, Any] = {}
+        undefined: dict[str, str] = {}
+        failures: dict[str, MusicEvalsError] = {}
+        for name in settings.features:
+            try:
+                found = extract(audio, [name], backends=settings.all_backends, store=settings.store)
+            except (BackendError, MissingBackendError) as error:
+                failures[name] = error
+                continue
+            values[name] = getattr(found, name)
+            undefined |= found.undefined
+        as_asked = audio.policy == settings.audio_policy
+        notes = () if as_asked else (f"decoded under another policy than asked for: {audio.policy}",)
+        features = Features(audio.duration_sec, **values, undefined=undefined)
+        return Source(features, "audio", audio.content_hash, notes, failures)
+
+    def _of_score(self, score: Score) -> Source:
+        content = json.dumps(score.to_dict(), sort_keys=True)
+        return Source(
+            score_features(score, self._settings.features),
+            "symbolic",
+            hashlib.sha256(content.encode()).hexdigest(),
+            score_remarks(score),
+        )
+
+
+def entrance(source: object) -> str:
+    """Return how a source is judged: ``"symbolic"`` for a score or a path with a suffix of one, else ``"audio"``.
+
+    Parameters
+    ----------
+    source
+        A path, an `Audio` or a `Score`. A file is told by its suffix (``symbolic.files.READERS``), never opened.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        Anything else.
+
+    Examples
+    --------
+    >>> entrance("edited.mid"), entrance("edited.flac")
+    ('symbolic', 'audio')
+
+    """
+    if isinstance(source, Audio):
+        return "audio"
+    if isinstance(source, Score):
+        return "symbolic"
+    if isinstance(source, str | os.PathLike):
+        return "symbolic" if Path(source).suffix.lower() in READERS else "audio"
+    msg = f"expected a path, an Audio or a Score, got {type(source).__name__}; samples become one by load_audio"
+    raise UnsupportedTypeError(msg)
+
+
+def load_features(
+    source: SourceValue,
+    *,
+    variant: str = "corrected",
+    metrics: Iterable[str] | None = None,
+    companions: Iterable[str] | bool = (),
+    backends: Mapping[str, str] | None = None,
+    store: FeatureStore | str | os.PathLike[str] | None = None,
+    policy: AudioPolicy | None = None,
+) -> Features:
+    """Return the features of one recording or score that the metrics need.
+
+    Parameters
+    ----------
+    source
+        A path, an `Audio` or a `Score`; `entrance` tells which way it goes. Backends, store and policy are those of
+        recordings.
+    variant
+        ``"official"`` takes the extractors of the official code (`OFFICIAL_BACKENDS`) and leaves the level as it is.
+    metrics, companions
+        What is going to be computed; None for all eleven metrics, True for all their companions.
+    backends
+        Feature -> backend, where it is not the variant's.
+    store
+        Feature store or its folder. It does not change a number.
+    policy
+        How recordings are decoded; None for the variant's policy.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric, companion, variant, feature or backend that does not exist.
+    MissingBackendError, BackendError
+        A backend needs a package that is not installed, or failed.
+    NoDataError, UnreadableFileError, FileTooLargeError, InvalidAudioError
+        What is wrong with the file.
+
+    """
+    settings = Settings.of(
+        metrics=metrics, companions=companions, variant=variant, backends=backends, store=store, policy=policy
+    )
+    with SourceLoader(settings) as loader:
+        loaded = loader.load(source)
+    for error in loaded.failures.values():
+        raise error
+    return loaded.features

@@ -1,0 +1,429 @@
+"""What an edit preserved of its original: the eleven metrics of music context preservation, in one pass over pairs.
+
+Every evaluate module and the benchmark runner come through here, so that they give equal numbers. A pair is two
+recordings, or two scores: the music before and after an edit. Each becomes `Features` (beats, key, chords ...), and the
+metrics compare those.
+
+A metric that the pair does not define is NaN with a reason; a backend that is missing or fails is an error, and never
+a number.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Features, Score
+from music_evals.audio.io import Audio, AudioPolicy
+from music_evals.audio.store import FeatureStore
+from music_evals.errors import (
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    PairCountError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+    UnsupportedTypeError,
+    located,
+)
+from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, features_of
+from music_evals.pipelines._measures import FACETS, measure, scale_of
+from music_evals.pipelines._sources import (
+    OFFICIAL_BACKENDS,
+    OFFICIAL_POLICY,
+    Settings,
+    Source,
+    SourceLoader,
+    SourceValue,
+    entrance,
+    load_features,
+)
+from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
+from music_evals.stats import resampling
+
+__all__ = [
+    "COMPANIONS",
+    "FACETS",
+    "OFFICIAL_BACKENDS",
+    "OFFICIAL_POLICY",
+    "PRESERVATION_METRICS",
+    "Judgement",
+    "Settings",
+    "Source",
+    "SourceLoader",
+    "Value",
+    "compare",
+    "entrance",
+    "evaluate_preservation",
+    "judge",
+    "load_features",
+]
+
+LENGTH_TOLERANCE: Final = 0.05  # lengths that differ by more are remarked on
+SURE_SECTIONS_SEC: Final = 60.0  # on shorter music no segmenter is good; a remark says so
+ON_FAILURE = ("raise", "record")
+
+
+class Value(NamedTuple):
+    """A score of one pair."""
+
+    value: float
+    """NaN where the pair does not define it."""
+    reason: str = ""
+    """Why it is NaN, in words; empty where it is defined."""
+
+
+class Judgement(NamedTuple):
+    """All scores of one pair."""
+
+    values: Mapping[str, Value]
+    """Scores in the order of the settings, those that failed left out."""
+    failures: Mapping[str, MusicEvalsError]
+    """Score -> why it could not be computed: a backend that is missing, or failed."""
+    notes: tuple[str, ...]
+    """What a reader should know of the pair, in words."""
+
+
+def compare(
+    reference: Features,
+    estimate: Features,
+    *,
+    metrics: Iterable[str] | None = None,
+    companions: Iterable[str] | bool = (),
+    variant: str = "corrected",
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Value]:
+    """Compare the features of one pair.
+
+    Parameters
+    ----------
+    reference, estimate
+        Features of the original and of the edited music, from `load_features`, or annotations made by hand. A feature
+        may be missing only if `Features.undefined` says why.
+    metrics
+        Names out of `PRESERVATION_METRICS`; None for all.
+    companions
+        Names out of `COMPANIONS`; True for all of the metrics' facets.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``: the formula. Which extractors made the features is up to whoever
+        made them.
+    options
+        Metric -> keyword arguments of its function in `music_evals.metrics`, such as
+        ``{"beat_f_measure": {"min_beat_time_sec": 5.0}}``.
+
+    Returns
+    -------
+    dict
+        Name -> `Value`. A feature that is undefined on either side makes NaN with the reason
+        (``"reference: no key ..."``); what a metric makes of features that are there but empty is its own affair: no
+        beats on one side is an F measure of 0.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric, companion or variant that does not exist, or options of a metric that is not computed.
+    InvalidInputError
+        A feature is neither there nor said to be undefined.
+
+    """
+    settings = Settings.of(metrics=metrics, companions=companions, variant=variant, options=options)
+    return {name: _value(name, reference, estimate, settings) for name in settings.scores}
+
+
+def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
+    """Compare two loaded sources.
+
+    Raises
+    ------
+    InvalidInputError
+        A recording beside a score.
+
+    """
+    if reference.entrance != estimate.entrance:
+        msg = (
+            f"the reference comes by the {reference.entrance} entrance, the prediction by the {estimate.entrance} one; "
+            "compare two recordings, or two scores"
+        )
+        raise InvalidInputError(msg)
+    failures: dict[str, MusicEvalsError] = {}
+    for name in settings.scores:
+        for feature in features_of(name, settings.variant):
+            error = reference.failures.get(feature) or estimate.failures.get(feature)
+            if error is not None:
+                failures[name] = error
+    values: dict[str, Value] = {}
+    for name in settings.scores:
+        if name in failures:
+            continue
+        try:
+            values[name] = _value(name, reference.features, estimate.features, settings)
+        except InvalidInputError as error:  # what the official code cannot compare
+            failures[name] = error
+    return Judgement(values, failures, _notes(reference, estimate, settings))
+
+
+def evaluate_preservation(
+    references: Iterable[SourceValue],
+    predictions: Iterable[SourceValue],
+    *,
+    metrics: Iterable[str] | None = None,
+    companions: Iterable[str] | bool = (),
+    variant: str = "corrected",
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    per_item: bool = False,
+    backends: Mapping[str, str] | None = None,
+    store: FeatureStore | str | os.PathLike[str] | None = None,
+    policy: AudioPolicy | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    failures: str = "raise",
+) -> dict[str, Any]:
+    """Judge edited music against its originals, all metrics in one pass.
+
+    Parameters
+    ----------
+    references
+        The originals: paths of audio or score files, `Audio` or `Score` values. The suffix of a path decides
+        (`entrance`). One that stands in several pairs is analysed once.
+    predictions
+        The edited music in the same order, each of the kind of its reference.
+    metrics
+        Names out of `PRESERVATION_METRICS`; None for all eleven.
+    companions
+        Further scores by name, out of `COMPANIONS`; True for all of the metrics' facets.
+    variant
+        ``"corrected"`` (default); ``"official"``, the formulas and extractors of the official code; ``"paper"``, the
+        formulas of the text on our extractors. Scores have no extractors: there the variants are formulas alone.
+    groups
+        Cluster of each pair for the intervals, shape (n,); None makes the edits of one original a cluster, told by
+        what the files hold.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    n_resamples, seed
+        Of the bootstrap; 0 resamples leave the intervals out (NaN).
+    per_item
+        True adds the scores of each pair.
+    backends
+        Feature -> extractor, where it is not the variant's.
+    store
+        Feature store, or the folder of one: nothing is extracted twice from one run to the next. Does not change a
+        number.
+    policy
+        How recordings are decoded; None for the variant's policy.
+    options
+        Metric -> keyword arguments of its function, as in `compare`.
+    failures
+        ``"raise"``: the first source that cannot be read, or backend that is missing or fails, ends it all.
+        ``"record"``: it makes NaN, and is told in ``per_item``.
+
+    Returns
+    -------
+    dict
+        For each name: ``<name>``, the mean over the pairs that define it, ``<name>_ci`` (low, high), a clustered
+        percentile interval, ``<name>_n`` pairs and ``<name>_n_defined`` of them that count. ``per_item``: a list of one
+        dict a pair: its scores by name, ``reasons`` (score -> why it is NaN), ``errors`` (score -> what failed),
+        ``notes`` (assumptions and doubts in words) and ``entrance``.
+
+    Raises
+    ------
+    PairCountError, NoDataError
+        References, predictions and groups differ in number, or there are none.
+    UnknownNameError
+        A metric, companion, variant, feature, backend or way with failures that does not exist.
+    UnsupportedTypeError
+        A source of another type.
+    InvalidInputError
+        A recording beside a score, or an option out of range.
+    NoDataError, UnreadableFileError, FileTooLargeError, InvalidAudioError
+        What is wrong with a file; names its place.
+    MissingBackendError, BackendError
+        A backend needs a package that is not installed, or failed. ``official`` needs several: leave out the metrics
+        that need a package that you do not have.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        A score is NaN because no pair defines it.
+
+    """
+    resampling.check_options(confidence, n_resamples, seed, least=0)
+    if failures not in ON_FAILURE:
+        raise UnknownNameError("way with failures", failures, ON_FAILURE)
+    settings = Settings.of(
+        metrics=metrics, companions=companions, variant=variant,
+        backends=backends, store=store, policy=policy, options=options,
+    )  # fmt: skip
+    pairs = _pair_up(references, predictions)
+    clusters = check_groups(groups, len(pairs))
+    rows = _Run(settings, pairs, keep_going=failures == "record").rows()
+    if clusters is None:
+        clusters = np.array([row.cluster for row in rows])
+    columns = np.array([[row.scores[name] for name in settings.scores] for row in rows])
+    drawn = Options(clusters, confidence, n_resamples, seed)
+    result: dict[str, Any] = {}
+    for name, interval in zip(settings.scores, intervals_of_means(columns, drawn), strict=True):
+        result |= report(name, interval)
+    if per_item:
+        result["per_item"] = [row.told() for row in rows]
+    return result
+
+
+class _Row(NamedTuple):
+    """What is known of one pair."""
+
+    scores: Mapping[str, float]
+    reasons: Mapping[str, str]
+    errors: Mapping[str, str]
+    notes: tuple[str, ...]
+    entrance: str
+    cluster: str
+
+    def told(self) -> dict[str, Any]:
+        """Return the pair's entry in ``per_item``."""
+        about = {"reasons": self.reasons, "errors": self.errors, "notes": list(self.notes), "entrance": self.entrance}
+        return {**self.scores, **about}
+
+
+class _Run:
+    """One pass over pairs; a source is kept until the last pair that it stands in."""
+
+    def __init__(
+        self, settings: Settings, pairs: Sequence[tuple[SourceValue, SourceValue]], *, keep_going: bool
+    ) -> None:
+        self._settings, self._pairs, self._keep_going = settings, pairs, keep_going
+        self._waiting = collections.Counter(_identity(source) for pair in pairs for source in pair)
+        self._loaded: dict[str, Source] = {}
+
+    def rows(self) -> list[_Row]:
+        with SourceLoader(self._settings) as loader:
+            return [self._row(index, loader) for index in range(len(self._pairs))]
+
+    def _row(self, index: int, loader: SourceLoader) -> _Row:
+        try:
+            reference, estimate = (self._load(index, side, loader) for side in (0, 1))
+            judged = self._judge(index, reference, estimate)
+        except MusicEvalsError as error:
+            if not self._keep_going:
+                raise
+            return self._failed(index, error)
+        values = {name: judged.values.get(name, Value(float("nan"))) for name in self._settings.scores}
+        return _Row(
+            {name: value.value for name, value in values.items()},
+            {name: value.reason for name, value in values.items() if value.reason},
+            {name: _described(error) for name, error in judged.failures.items()},
+            judged.notes,
+            reference.entrance,
+            reference.content,
+        )
+
+    def _judge(self, index: int, reference: Source, estimate: Source) -> Judgement:
+        try:
+            judged = judge(reference, estimate, self._settings)
+            if judged.failures and not self._keep_going:
+                raise next(iter(judged.failures.values()))
+        except MusicEvalsError as error:
+            raise located(error, f"pair {index}") from error
+        return judged
+
+    def _failed(self, index: int, error: MusicEvalsError) -> _Row:
+        names = self._settings.scores
+        scores = dict.fromkeys(names, float("nan"))
+        return _Row(
+            scores, {}, dict.fromkeys(names, _described(error)), (), entrance(self._pairs[index][0]), f"pair {index}"
+        )
+
+    def _load(self, index: int, side: int, loader: SourceLoader) -> Source:
+        source = self._pairs[index][side]
+        key = _identity(source)
+        self._waiting[key] -= 1
+        try:
+            found = self._loaded.get(key) or loader.load(source)
+        except MusicEvalsError as error:
+            raise located(error, f"{('references', 'predictions')[side]}[{index}]") from error
+        if self._waiting[key]:
+            self._loaded[key] = found
+        else:
+            self._loaded.pop(key, None)
+        return found
+
+
+def _described(error: MusicEvalsError) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _identity(source: SourceValue) -> str:
+    """Return what tells a source from the others of one run."""
+    return f"value {id(source)}" if isinstance(source, Audio | Score) else f"file {Path(source).absolute()}"
+
+
+def _pair_up(
+    references: Iterable[SourceValue], predictions: Iterable[SourceValue]
+) -> list[tuple[SourceValue, SourceValue]]:
+    sides = {"references": references, "predictions": predictions}
+    for name, side in sides.items():
+        if isinstance(side, str | bytes | os.PathLike | Mapping | Audio | Score):
+            msg = f"{name} must be a list of sources, got {type(side).__name__}; put a single one into a list"
+            raise UnsupportedTypeError(msg)
+    first, second = list(references), list(predictions)
+    if len(first) != len(second):
+        msg = f"{len(first)} references and {len(second)} predictions do not pair up; give one of each a pair"
+        raise PairCountError(msg)
+    if not first:
+        raise NoDataError("there are no pairs to score; give at least one reference and its prediction")
+    for name, side in {"references": first, "predictions": second}.items():
+        for index, source in enumerate(side):
+            try:
+                entrance(source)
+            except UnsupportedTypeError as error:
+                raise located(error, f"{name}[{index}]") from error
+    return list(zip(first, second, strict=True))
+
+
+def _value(name: str, reference: Features, estimate: Features, settings: Settings) -> Value:
+    compared = []
+    for feature in features_of(name, settings.variant):
+        for side, features in (("reference", reference), ("estimate", estimate)):
+            annotation = getattr(features, feature)
+            if annotation is None and feature in features.undefined:
+                return Value(float("nan"), f"{side}: {features.undefined[feature]}")
+            if annotation is None:
+                msg = f"{name} needs {feature}, which the {side} lacks; load it, or say in `undefined` why it has none"
+                raise InvalidInputError(msg)
+            compared.append(annotation)
+    function, arguments = measure(name, settings.variant, reference.duration_sec)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedMetricWarning)
+        value = float(function(*compared, **{**arguments, **settings.options.get(name, {})}))
+    reasons = [str(told.message) for told in caught if issubclass(told.category, UndefinedMetricWarning)]
+    for told in caught:
+        if not issubclass(told.category, UndefinedMetricWarning):
+            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    if not np.isnan(value):
+        return Value(value)
+    return Value(value, "; ".join(reason.partition(" is undefined: ")[2] or reason for reason in reasons))
+
+
+def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str, ...]:
+    both = [note for note in reference.notes if note in estimate.notes]
+    notes = [f"both: {note}" for note in both]
+    for side, source in (("reference", reference), ("prediction", estimate)):
+        notes += [f"{side}: {note}" for note in source.notes if note not in both]
+    first, second = reference.features.duration_sec, estimate.features.duration_sec
+    if abs(first - second) > LENGTH_TOLERANCE * max(first, second):
+        notes.append(
+            f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; the span of the "
+            "reference is judged"
+        )
+    sections = any(scale_of(name).facet == "structure" for name in settings.scores)
+    if sections and min(first, second) < SURE_SECTIONS_SEC:
+        notes.append(f"shorter than {SURE_SECTIONS_SEC:g} s: sections are uncertain")
+    return tuple(notes)

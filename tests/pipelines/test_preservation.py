@@ -1,0 +1,490 @@
+"""The pipeline of edits: what is asked for, what comes back, and what cannot be judged."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Key, Melody, Score, Segments, Tempo
+from music_evals.audio.io import Audio, AudioPolicy, load_audio
+from music_evals.audio.store import FeatureStore
+from music_evals.errors import (
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    PairCountError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+    UnreadableFileError,
+    UnsupportedTypeError,
+)
+from music_evals.pipelines import preservation
+from music_evals.pipelines._measures import measure
+from music_evals.pipelines.preservation import (
+    COMPANIONS,
+    FACETS,
+    PRESERVATION_METRICS,
+    Settings,
+    SourceLoader,
+    Value,
+    compare,
+    entrance,
+    evaluate_preservation,
+    load_features,
+)
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
+
+ALL = list(PRESERVATION_METRICS)
+HARMONY = list(FACETS["harmony"])
+
+
+def features(**known: Any) -> Features:
+    """Twelve seconds of hand-made music; what is named replaces what is there."""
+    times_sec = np.arange(24) / 2
+    whole: dict[str, Any] = {
+        "beats": Beats(times_sec, 120.0),
+        "key": Key(0, "major"),
+        "chords": Chords(np.array([[0.0, 6.0], [6.0, 12.0]]), ("C:maj", "G:maj")),
+        "chroma": Chroma(np.eye(12), 1.0),
+        "f0": F0Track(times_sec, np.full(24, 440.0)),
+        "melody": Melody(np.stack([times_sec, times_sec + 0.4], axis=1), 60.0 + np.arange(24) % 7),
+        "segments": Segments(np.array([[0.0, 6.0], [6.0, 12.0]]), ("A", "B")),
+    }
+    return Features(**({"duration_sec": 12.0} | whole | known))
+
+
+def piece(bpm: float = 120.0, up: int = 0, n_bars: int = 8) -> Score:
+    """A cadence of block chords below a tune of quarters with a rest in every other bar, 4/4."""
+    chords = ((48, 60, 64), (53, 60, 65), (55, 59, 62), (48, 60, 64))
+    rows = [(1920 * bar, 1920, pitch + up, 0) for bar in range(n_bars) for pitch in chords[bar % 4]]
+    rows += [(480 * i, 480, 72 + up + (i * i) % 7, 1) for i in range(4 * n_bars) if i % 8 != 5]
+    onsets, durations, pitches, voices = zip(*rows, strict=True)
+    notes = make_notes(onsets, durations, pitches, voice=voices)
+    return Score(notes, 480, tempos=(Tempo(0, bpm),), voices=("Piano", "Melody"))
+
+
+def sound(seconds: float = 4.0, up: int = 0) -> np.ndarray:
+    """C major and F major, half of the time each."""
+    time = np.arange(int(seconds * 22050)) / 22050
+    chords = [
+        sum(np.sin(2 * np.pi * 440 * 2 ** ((pitch + up - 69) / 12) * time) for pitch in chord)
+        for chord in ((60, 64, 67), (60, 65, 69))
+    ]
+    return np.asarray(np.where(time < seconds / 2, *chords) / 4)
+
+
+@pytest.fixture
+def wav(tmp_path: Path) -> Callable[..., str]:
+    def write(name: str, samples: np.ndarray) -> str:
+        soundfile.write(tmp_path / name, samples, 22050)
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def without_essentia(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed = importlib.metadata.version
+
+    def version(package: str) -> str:
+        if package == "essentia":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return installed(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+
+
+# The table of metrics
+
+
+def test_the_facets_hold_all_metrics_once() -> None:
+    assert [name for names in FACETS.values() for name in names] == ALL
+    assert list(FACETS) == ["harmony", "rhythm", "structure", "melody"]
+    assert {scale.facet for scale in COMPANIONS.values()} == set(FACETS)
+
+
+@pytest.mark.parametrize("name", [*ALL, *COMPANIONS])
+def test_every_score_has_a_function_that_takes_its_arguments(name: str) -> None:
+    function, arguments = measure(name, "corrected", 10.0)
+    parameters = inspect.signature(function).parameters
+    assert {"reference", "estimate", *arguments} <= set(parameters)
+    assert all(parameters[given].kind is inspect.Parameter.KEYWORD_ONLY for given in arguments)
+
+
+# Comparing features
+
+
+def test_values_of_hand_made_features() -> None:
+    """G major is one fifth away; half of the chords agree; 120 to 90 is 30; one boundary moved by 2 s."""
+    edited = features(
+        key=Key(7, "major"),
+        chords=Chords(np.array([[0.0, 12.0]]), ("C:maj",)),
+        beats=Beats(np.arange(18) / 1.5, 90.0),
+        segments=Segments(np.array([[0.0, 8.0], [8.0, 12.0]]), ("A", "B")),
+    )
+    found = compare(features(), edited)
+    assert list(found) == ALL
+    assert found["circle_of_fifths_distance"] == Value(1 / 6)
+    assert found["major_minor_score"].value == pytest.approx(0.5)
+    assert found["chroma_dtw_similarity"].value == 1.0
+    assert found["delta_bpm"].value == pytest.approx(30.0)
+    # of 24 and 18 beats, those at 0, 2, 4, 6, 8 and 10 s are common; the next nearest are 0.17 s apart
+    assert found["beat_f_measure"].value == pytest.approx(2 * 6 / (24 + 18))
+    assert found["boundary_f_measure"].value == 0.0
+    assert found["voicing_recall"].value == 1.0
+    assert found["motif_jaccard"] == found["motif_recall"] == Value(1.0)
+
+
+def test_a_feature_that_is_undefined_makes_nan_with_its_reason() -> None:
+    silent = Features(12.0, undefined=dict.fromkeys(("key", "chords", "chroma"), "silent"))
+    for pair, side in (((silent, features()), "reference"), ((features(), silent), "estimate")):
+        for value in compare(*pair, metrics=HARMONY).values():
+            assert math.isnan(value.value)
+            assert value.reason == f"{side}: silent"
+
+
+def test_what_is_there_but_empty_is_the_metrics_affair() -> None:
+    none = features(beats=Beats(np.zeros(0)))
+    found = compare(features(), none, metrics=FACETS["rhythm"])
+    assert found["beat_f_measure"] == found["information_gain"] == Value(0.0)
+    assert math.isnan(found["delta_bpm"].value)
+    assert found["delta_bpm"].reason == "the estimate has no tempo"
+    assert compare(none, none, metrics=["beat_f_measure"])["beat_f_measure"].reason == "neither side has a beat"
+
+
+def test_a_feature_that_nobody_loaded_is_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="delta_bpm needs beats, which the estimate lacks"):
+        compare(features(), features(beats=None), metrics=["delta_bpm"])
+
+
+def test_official_motifs_are_made_of_frames() -> None:
+    """Without a melody the official ones are there, without an f0 track the corrected ones."""
+    assert compare(features(melody=None), features(melody=None), metrics=["motif_recall"], variant="official")
+    assert compare(features(f0=None), features(f0=None), metrics=["motif_recall"])["motif_recall"].value == 1.0
+    with pytest.raises(InvalidInputError, match="motif_recall needs f0"):
+        compare(features(f0=None), features(f0=None), metrics=["motif_recall"], variant="official")
+
+
+@pytest.mark.parametrize("name", ["beat_f_measure", "information_gain", "beat_f_measure_aligned"])
+def test_beats_after_the_end_of_the_reference_are_not_judged(name: str) -> None:
+    longer = features(duration_sec=30.0, beats=Beats(np.arange(60) / 2, 120.0))
+    chosen = {"metrics": ["beat_f_measure", "information_gain"], "companions": ["beat_f_measure_aligned"]}
+    assert compare(features(), longer, **chosen)[name].value == 1.0
+    if name == "beat_f_measure":  # the official code judges them
+        official = compare(features(), longer, metrics=[name], variant="official")[name].value
+        assert official == pytest.approx(2 * 14 / (14 + 50))  # beats from 5 s on
+
+
+def test_options_reach_their_metric() -> None:
+    late = features(beats=Beats(np.arange(24) / 2 + 0.1, 120.0))
+    strict = compare(features(), late, metrics=["beat_f_measure"])["beat_f_measure"].value
+    lax = compare(features(), late, metrics=["beat_f_measure"], options={"beat_f_measure": {"tolerance_sec": 0.11}})[
+        "beat_f_measure"
+    ].value
+    assert (strict, lax) == (0.0, pytest.approx(1.0, abs=0.03))
+    with pytest.raises(UnknownNameError, match="did you mean beat_f_measure"):
+        compare(features(), late, metrics=["beat_f_measure"], options={"beat_f": {}})
+
+
+def test_companions_by_name_or_all_of_the_facets() -> None:
+    some = compare(features(), features(), metrics=["delta_bpm"], companions=["tempo_octave"])
+    assert list(some) == ["delta_bpm", "tempo_octave"]
+    rhythm = compare(features(), features(), metrics=["delta_bpm"], companions=True)
+    assert list(rhythm) == ["delta_bpm", *(name for name, scale in COMPANIONS.items() if scale.facet == "rhythm")]
+    with pytest.raises(UnknownNameError, match="unknown companion 'tempo'"):
+        compare(features(), features(), companions=["tempo"])
+    with pytest.raises(UnknownNameError, match="did you mean delta_bpm"):
+        compare(features(), features(), metrics="delta_pbm")
+    with pytest.raises(UnknownNameError, match="did you mean corrected"):
+        compare(features(), features(), variant="correct")
+
+
+def test_warnings_of_others_pass_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warn(*_: Any, **__: Any) -> float:
+        warnings.warn("the sky is falling", RuntimeWarning, stacklevel=1)
+        warnings.warn("x is undefined: no reason", UndefinedMetricWarning, stacklevel=1)
+        return float("nan")
+
+    monkeypatch.setattr(preservation, "measure", lambda *_: (warn, {}))
+    with pytest.warns(RuntimeWarning, match="sky"):
+        assert compare(features(), features(), metrics=["delta_bpm"])["delta_bpm"].reason == "no reason"
+
+
+# Pairs of scores
+
+
+def test_a_score_against_itself_is_exactly_best() -> None:
+    result = evaluate_preservation([piece()], [piece()], companions=True, n_resamples=0)
+    known = {**PRESERVATION_METRICS, **COMPANIONS}
+    assert {name: result[name] for name in known} == {name: scale.best for name, scale in known.items()}
+
+
+def test_each_pair_is_told_and_the_mean_is_theirs() -> None:
+    result = evaluate_preservation(
+        [piece(), piece(100.0)], [piece(90.0), piece(120.0)], metrics=["delta_bpm"], per_item=True, n_resamples=50
+    )
+    assert [item["delta_bpm"] for item in result["per_item"]] == pytest.approx([30.0, 20.0])
+    assert result["delta_bpm"] == pytest.approx(25.0)
+    assert (result["delta_bpm_n"], result["delta_bpm_n_defined"]) == (2, 2)
+    assert list(result) == ["delta_bpm", "delta_bpm_ci", "delta_bpm_n", "delta_bpm_n_defined", "per_item"]
+    assert {item["entrance"] for item in result["per_item"]} == {"symbolic"}
+    assert all(item["errors"] == {} for item in result["per_item"])
+
+
+def test_a_pair_that_is_undefined_is_left_out_and_counted() -> None:
+    short = piece(n_bars=4)  # 8 s: no sections
+    result = evaluate_preservation(
+        [piece(), short], [piece(), short], metrics=FACETS["structure"], per_item=True, n_resamples=0
+    )
+    assert (result["segment_ari"], result["segment_ari_n"], result["segment_ari_n_defined"]) == (1.0, 2, 1)
+    assert math.isnan(result["per_item"][1]["segment_ari"])
+    assert result["per_item"][1]["reasons"]["segment_ari"] == "reference: shorter than 10 s"
+    with pytest.warns(UndefinedMetricWarning, match="segment_ari is undefined: none of the 1 items") as caught:
+        evaluate_preservation([short], [short], metrics=["segment_ari"])
+    assert caught[0].filename == __file__
+
+
+def test_edits_of_one_original_are_one_cluster() -> None:
+    """Told by what the originals hold, not by who holds them: the copies are one song, the others another."""
+    originals = [piece(), piece(), piece(up=1), piece(up=1), piece(up=2)]
+    edits = [piece(bpm) for bpm in (110, 100, 90, 80, 70)]
+    told = evaluate_preservation(originals, edits, metrics=["delta_bpm"], groups=["a", "a", "b", "b", "c"])
+    assert evaluate_preservation(originals, edits, metrics=["delta_bpm"]) == told
+    apart = evaluate_preservation(originals, edits, metrics=["delta_bpm"], groups=range(5))
+    assert apart["delta_bpm_ci"] != told["delta_bpm_ci"]
+
+
+def test_order_of_pairs_and_what_else_is_computed_change_no_digit() -> None:
+    originals = [piece(), piece(110.0), piece(100.0)]
+    edits = [piece(90.0, up=1), piece(95.0), piece(130.0)]
+    one = evaluate_preservation(originals, edits, metrics=["delta_bpm"], n_resamples=200)
+    back = evaluate_preservation(originals[::-1], edits[::-1], n_resamples=200)
+    assert {key: back[key] for key in one} == one
+
+
+def test_a_source_is_analysed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loaded: list[Any] = []
+    load = SourceLoader.load
+
+    def count(self: SourceLoader, source: Any) -> Any:
+        loaded.append(source)
+        return load(self, source)
+
+    monkeypatch.setattr(SourceLoader, "load", count)
+    path = save_midi(piece(), tmp_path / "original.mid")
+    edits = [piece(100.0), piece(90.0)]
+    evaluate_preservation([path, str(path)], edits, metrics=["delta_bpm"])
+    assert loaded == [path, *edits]
+
+
+def test_score_files_give_the_numbers_of_their_scores(tmp_path: Path) -> None:
+    paths = [save_midi(piece(bpm), tmp_path / f"{bpm}.mid") for bpm in (120, 60)]
+    values = evaluate_preservation([piece(120)], [piece(60)], metrics=["delta_bpm"], n_resamples=0)
+    assert evaluate_preservation(paths[:1], paths[1:], metrics=["delta_bpm"], n_resamples=0) == values
+    assert load_features(paths[0], metrics=["delta_bpm"]).beats.bpm == 120.0  # type: ignore[union-attr]
+
+
+def test_assumptions_are_in_the_notes() -> None:
+    bare = dataclasses.replace(piece(), tempos=())
+    [item] = evaluate_preservation([bare], [piece()], metrics=["delta_bpm"], per_item=True)["per_item"]
+    assert item["notes"] == [
+        "both: no time signature at the start of the file: 4/4 assumed",
+        "both: melody: the voice 'Melody'",
+        "reference: no tempo at the start of the file: 120 quarters a minute assumed",
+    ]
+
+
+def test_doubts_are_in_the_notes() -> None:
+    longer = piece(n_bars=9)
+    [item] = evaluate_preservation([piece()], [longer], metrics=FACETS["structure"], per_item=True)["per_item"]
+    assert "lengths differ by more than 5%: 16.0 s and 18.0 s; the span of the reference is judged" in item["notes"]
+    assert "shorter than 60 s: sections are uncertain" in item["notes"]
+    [item] = evaluate_preservation([piece()], [piece(n_bars=8)], metrics=["delta_bpm"], per_item=True)["per_item"]
+    assert not any("lengths" in note or "sections" in note for note in item["notes"])
+
+
+def test_the_official_melody_needs_equal_lengths() -> None:
+    pair = [piece()], [piece(n_bars=9)]
+    with pytest.raises(InvalidInputError, match=r"^pair 0: voicing_recall: the official code cannot compare tracks"):
+        evaluate_preservation(*pair, metrics=["voicing_recall", "delta_bpm"], variant="official")
+    result = evaluate_preservation(
+        *pair, metrics=["delta_bpm", "motif_recall"], variant="official", failures="record", per_item=True
+    )
+    assert result["delta_bpm"] == 0.0
+
+
+# Recordings
+
+
+def test_recordings_by_path_and_by_value_give_the_same(wav: Callable[..., str]) -> None:
+    first, second = sound(), sound(up=7)
+    paths = [wav("first.wav", first)], [wav("second.wav", second)]
+    by_path = evaluate_preservation(*paths, metrics=HARMONY, n_resamples=0, per_item=True)
+    assert by_path["circle_of_fifths_distance"] == pytest.approx(1 / 6)
+    assert by_path["major_minor_score"] == 0.0
+    audio = [load_audio(paths[0][0])], [load_audio(paths[1][0])]
+    assert evaluate_preservation(*audio, metrics=HARMONY, n_resamples=0, per_item=True) == by_path
+    assert by_path["per_item"][0]["entrance"] == "audio"
+
+
+def test_a_recording_against_itself_is_exactly_best(wav: Callable[..., str]) -> None:
+    path = wav("same.wav", sound())
+    result = evaluate_preservation([path], [path], metrics=HARMONY, companions=True, n_resamples=0)
+    for name in [*HARMONY, "same_mode", "chroma_dtw_centred", "chroma_dtw_centred_transposed"]:
+        assert result[name] == {**PRESERVATION_METRICS, **COMPANIONS}[name].best
+
+
+def test_a_store_changes_no_number_and_is_used(wav: Callable[..., str], tmp_path: Path) -> None:
+    paths = [wav("first.wav", sound())], [wav("second.wav", sound(up=2))]
+    plain = evaluate_preservation(*paths, metrics=HARMONY)
+    store = tmp_path / "store"
+    assert evaluate_preservation(*paths, metrics=HARMONY, store=store) == plain
+    stored = {path: path.stat().st_mtime_ns for path in store.rglob("*.npz")}
+    assert len(stored) == 6
+    assert evaluate_preservation(*paths, metrics=HARMONY, store=FeatureStore(store)) == plain
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.npz")} == stored
+
+
+@pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")
+def test_silent_and_short_recordings_are_undefined(wav: Callable[..., str]) -> None:
+    silence, moment = wav("silence.wav", np.zeros(4 * 22050)), wav("moment.wav", sound(1.0))
+    whole = wav("whole.wav", sound())
+    result = evaluate_preservation(
+        [silence, whole], [whole, moment], metrics=["circle_of_fifths_distance"], per_item=True, n_resamples=0
+    )
+    assert result["circle_of_fifths_distance_n_defined"] == 0
+    reasons = [item["reasons"]["circle_of_fifths_distance"] for item in result["per_item"]]
+    assert reasons[0].startswith("reference: silent")
+    assert reasons[1] == "estimate: shorter than 2 s"
+
+
+def test_the_level_stays_as_it_is_for_the_official_code() -> None:
+    assert Settings.of(metrics=HARMONY, variant="official").audio_policy == AudioPolicy(peak_normalise=False)
+    assert Settings.of(metrics=HARMONY).audio_policy == AudioPolicy()
+    assert Settings.of(metrics=HARMONY, variant="paper").audio_policy == AudioPolicy()
+
+
+def test_a_recording_decoded_otherwise_is_remarked_on() -> None:
+    audio = load_audio(sound(), rate=22050, policy=AudioPolicy(peak_normalise=False))
+    result = evaluate_preservation([audio], [audio], metrics=["chroma_dtw_similarity"], per_item=True)
+    [note] = result["per_item"][0]["notes"]
+    assert note.startswith("both: decoded under another policy than asked for")
+
+
+# Official extractors
+
+
+@pytest.mark.usefixtures("without_essentia")
+def test_a_missing_backend_is_an_error_that_says_how_to_install_it(wav: Callable[..., str]) -> None:
+    path = wav("a.wav", sound())
+    with pytest.raises(MissingBackendError, match=r"^pair 0: the key backend 'essentia_bgate' .* pip install essentia"):
+        evaluate_preservation([path], [path], metrics=["circle_of_fifths_distance"], variant="official")
+    with pytest.raises(MissingBackendError, match="essentia"):
+        load_features(path, metrics=["circle_of_fifths_distance"], variant="official")
+
+
+@pytest.mark.usefixtures("without_essentia")
+def test_a_missing_backend_costs_its_metric_alone(wav: Callable[..., str]) -> None:
+    path = wav("a.wav", sound())
+    chosen = ["circle_of_fifths_distance", "chroma_dtw_similarity"]
+    with pytest.warns(UndefinedMetricWarning, match="circle_of_fifths_distance"):
+        result = evaluate_preservation(
+            [path], [path], metrics=chosen, variant="official", failures="record", per_item=True
+        )
+    [item] = result["per_item"]
+    assert item["chroma_dtw_similarity"] == pytest.approx(1.0)
+    assert math.isnan(item["circle_of_fifths_distance"])
+    assert "circle_of_fifths_distance" not in item["reasons"]  # it failed, which is not the same
+    assert item["errors"]["circle_of_fifths_distance"].startswith("MissingBackendError: the key backend")
+    one = evaluate_preservation([path], [path], metrics=["chroma_dtw_similarity"], variant="official")
+    assert one["chroma_dtw_similarity"] == item["chroma_dtw_similarity"]
+
+
+def test_backends_by_name(wav: Callable[..., str]) -> None:
+    path = wav("a.wav", sound())
+    one, other = (
+        load_features(path, metrics=["chroma_dtw_similarity"], backends={"chroma": name}).chroma
+        for name in ("cqt", "librosa_cqt")
+    )
+    assert one is not None
+    assert other is not None
+    assert not np.array_equal(one.frames, other.frames)
+    with pytest.raises(UnknownNameError, match="unknown chroma backend 'cq'; did you mean cqt"):
+        evaluate_preservation([path], [path], backends={"chroma": "cq"}, failures="record")
+
+
+# What cannot be judged
+
+
+def test_entrances() -> None:
+    assert entrance("a/b.MID") == entrance(Path("x.mxl")) == entrance(piece()) == "symbolic"
+    assert entrance("a.wav") == entrance("a") == entrance(Audio(np.zeros(9, np.float32))) == "audio"
+    with pytest.raises(UnsupportedTypeError, match="load_audio"):
+        entrance(np.zeros(9))
+
+
+def test_a_recording_is_not_compared_with_a_score(wav: Callable[..., str]) -> None:
+    with pytest.raises(InvalidInputError, match=r"^pair 1: the reference comes by the audio entrance"):
+        evaluate_preservation(
+            [piece(), wav("a.wav", sound())], [piece(), piece()], metrics=["circle_of_fifths_distance"]
+        )
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    text = tmp_path / "text.wav"
+    text.write_text("no music")
+    broken = tmp_path / "broken.mid"
+    broken.write_bytes(b"no MIDI")
+    good = save_midi(piece(), tmp_path / "good.mid")
+    for references, predictions, error, message in (
+        ([good], [tmp_path / "missing.mid"], NoDataError, r"^predictions\[0\]: .*missing\.mid"),
+        ([tmp_path / "missing.wav"], [good], NoDataError, r"^references\[0\]: .*missing\.wav"),
+        ([text], [text], UnreadableFileError, r"^references\[0\]: .*text\.wav"),
+        ([good, good], [good, broken], UnreadableFileError, r"^predictions\[1\]: .*broken\.mid"),
+    ):
+        with pytest.raises(error, match=message):
+            evaluate_preservation(references, predictions, metrics=["circle_of_fifths_distance"])
+
+
+def test_a_file_that_cannot_be_read_costs_its_pair_alone(tmp_path: Path) -> None:
+    good = save_midi(piece(), tmp_path / "good.mid")
+    result = evaluate_preservation(
+        [good, tmp_path / "gone.mid"], [good, good], metrics=["delta_bpm"], failures="record", per_item=True
+    )
+    assert (result["delta_bpm"], result["delta_bpm_n"], result["delta_bpm_n_defined"]) == (0.0, 2, 1)
+    assert result["per_item"][1]["errors"]["delta_bpm"].startswith("NoDataError: references[1]: ")
+    assert result["per_item"][1]["entrance"] == "symbolic"
+
+
+def test_pairs_must_pair_up() -> None:
+    with pytest.raises(PairCountError, match="2 references and 1 predictions"):
+        evaluate_preservation([piece(), piece()], [piece()])
+    with pytest.raises(PairCountError, match="groups must hold one label"):
+        evaluate_preservation([piece()], [piece()], groups=["a", "b"])
+    with pytest.raises(NoDataError, match="no pairs"):
+        evaluate_preservation([], [])
+    with pytest.raises(UnsupportedTypeError, match="predictions must be a list of sources, got str"):
+        evaluate_preservation([piece()], "edited.mid")
+    with pytest.raises(UnsupportedTypeError, match=r"^references\[0\]: expected a path"):
+        evaluate_preservation([np.zeros(9)], [piece()])  # type: ignore[list-item]
+
+
+def test_options_out_of_range_are_refused() -> None:
+    pair = [piece()], [piece()]
+    with pytest.raises(UnknownNameError, match="did you mean record"):
+        evaluate_preservation(*pair, failures="records")
+    with pytest.raises(InvalidInputError, match="confidence"):
+        evaluate_preservation(*pair, confidence=1.5)
+    with pytest.raises(InvalidInputError, match="n_resamples"):
+        evaluate_preservation(*pair, n_resamples=-1)
