@@ -255,6 +255,7 @@ _ALL = (
         weights=("melody_net.onnx",),
     ),
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
+    Backend("segments", "form", f"{_HERE}.segments:segment_form"),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),
     Backend("segments", "agglomerative", f"{_HERE}.segments:segment_agglomerative", inputs=("structure",)),
     Backend(
@@ -284,7 +285,7 @@ DEFAULT_BACKENDS: Mapping[str, str] = MappingProxyType(
         "chroma": "cqt",
         "f0": "melody_net",
         "melody": "from_f0",
-        "segments": "foote",
+        "segments": "form",
         "structure": "timbre_harmony",
     }
 )

@@ -1,0 +1,128 @@
+"""Numerics that several extractors share: folding into pitch classes, pooling, and filters along time."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, N_BINS
+
+__all__ = [
+    "bin_pitches",
+    "fold_matrix",
+    "median_filter",
+    "moving_average",
+    "pool",
+    "standardise",
+    "unit_columns",
+    "viterbi",
+]
+
+FloatArray = npt.NDArray[np.floating[Any]]
+
+NOTE_WIDTH: Final = 0.5  # semitones: a partial counts for the note that it is nearest to
+
+
+def bin_pitches() -> npt.NDArray[np.float64]:
+    """Return the centres of the constant-Q bins as MIDI pitches, shape (288,)."""
+    pitches: npt.NDArray[np.float64] = CQT_MIDI + np.arange(N_BINS) * 12 / BINS_PER_OCTAVE
+    return pitches
+
+
+def fold_matrix(tuning: float, weights: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float32]:
+    """Return the matrix that folds constant-Q bins into pitch classes, shape (12, 288).
+
+    Parameters
+    ----------
+    tuning
+        How far the recording is tuned above A4 = 440 Hz, in semitones; the notes are looked for there.
+    weights
+        Weight of each bin, shape (288,); all 1 if not given.
+
+    """
+    distance = (bin_pitches() - tuning - np.arange(12)[:, None] + 6) % 12 - 6
+    near = np.maximum(0, 1 - np.abs(distance) / NOTE_WIDTH)  # a triangle: no step where the tuning crosses a bin
+    fold: npt.NDArray[np.float32] = (near if weights is None else near * weights).astype(np.float32)
+    return fold
+
+
+def moving_average(frames: FloatArray, length: int) -> FloatArray:
+    """Return the centred mean over `length` frames, shape as given; at the ends over the frames that there are."""
+    n_frames = frames.shape[-1]
+    total = np.concatenate([np.zeros((*frames.shape[:-1], 1)), np.cumsum(frames, axis=-1, dtype=np.float64)], axis=-1)
+    starts = np.clip(np.arange(n_frames) - length // 2, 0, None)
+    ends = np.clip(np.arange(n_frames) - length // 2 + length, None, n_frames)
+    mean: FloatArray = (total[..., ends] - total[..., starts]) / (ends - starts)
+    return mean
+
+
+def median_filter(frames: FloatArray, length: int) -> FloatArray:
+    """Return the centred median over `length` frames (odd), shape as given; the ends are repeated outwards."""
+    padded = np.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(length // 2, length // 2)], mode="edge")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, length, axis=-1)
+    middle: FloatArray = np.median(windows, axis=-1)
+    return middle
+
+
+def pool(frames: FloatArray, edges: npt.NDArray[np.intp]) -> FloatArray:
+    """Return the means of frames between edges, shape (..., len(edges) - 1); each part must hold a frame.
+
+    Parameters
+    ----------
+    frames
+        Shape (..., n_frames).
+    edges
+        Increasing frame numbers.
+
+    """
+    sums = np.add.reduceat(frames[..., : edges[-1]], edges[:-1], axis=-1)
+    means: FloatArray = sums / np.diff(edges)
+    return means
+
+
+def standardise(rows: FloatArray) -> FloatArray:
+    """Return rows of mean 0 and standard deviation 1, shape as given; a row that does not vary becomes 0."""
+    centred = rows - rows.mean(axis=-1, keepdims=True)
+    spread = centred.std(axis=-1, keepdims=True)
+    steady = spread <= 1e-6 * np.abs(rows).max(axis=-1, keepdims=True)  # rounding is no variation
+    scaled: FloatArray = np.where(steady, 0.0, centred / np.where(steady, 1.0, spread))
+    return scaled
+
+
+def unit_columns(vectors: FloatArray) -> FloatArray:
+    """Return columns of length 1, shape as given; a column of zeros stays."""
+    norms = np.linalg.norm(vectors, axis=0)
+    scaled: FloatArray = vectors / np.where(norms > 0, norms, 1)
+    return scaled
+
+
+def viterbi(log_likelihood: FloatArray, stay: float) -> npt.NDArray[np.intp]:
+    """Return the likeliest path through states that all change into one another alike, shape (n_frames,).
+
+    Parameters
+    ----------
+    log_likelihood
+        Shape (n_states, n_frames).
+    stay
+        Probability to stay in a state; the rest is shared among the others.
+
+    """
+    n_states, n_frames = log_likelihood.shape
+    keep, change = np.log(stay), np.log((1 - stay) / (n_states - 1))
+    # whoever comes from elsewhere comes from the best: no table of all pairs is needed
+    score = log_likelihood[:, 0].astype(np.float64)
+    came_from = np.empty((n_frames, n_states), np.intp)
+    states = np.arange(n_states)
+    for t in range(1, n_frames):
+        best = int(score.argmax())
+        moved = score[best] + change
+        stays = score + keep >= moved
+        came_from[t] = np.where(stays, states, best)
+        score = np.where(stays, score + keep, moved) + log_likelihood[:, t]
+    path = np.empty(n_frames, np.intp)
+    path[-1] = score.argmax()
+    for t in range(n_frames - 1, 0, -1):
+        path[t - 1] = came_from[t, path[t]]
+    return path

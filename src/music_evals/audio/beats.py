@@ -1,0 +1,274 @@
+"""Beats of a recording, and the tempo of a line fitted through them.
+
+Three backends. `track_beats_tcn`, the default, is a small network of our own, a temporal convolutional network after
+Davies and Böck (EUSIPCO 2019), whose beat probabilities are joined to a regular sequence by dynamic programming; it was
+trained on renderings of public-domain and composed tunes (see ``benchmarks/beat_tracker``). `track_beats_librosa` is
+librosa's dynamic programming tracker (Ellis 2007) with all of its beats and the fitted tempo. `track_beats_official` is
+the same tracker as MuseCPBench calls it: weak beats at both ends dropped, and the tempo off librosa's grid of lags.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Beats
+from music_evals.audio._weights import load_weights
+from music_evals.audio.io import SAMPLE_RATE, Audio
+from music_evals.audio.spectra import HOP_LENGTH, N_FFT, power_spectrum
+
+__all__ = [
+    "FRAME_RATE_HZ",
+    "activations",
+    "beat_features",
+    "decode_beats",
+    "fit_tempo",
+    "track_beats_librosa",
+    "track_beats_official",
+    "track_beats_tcn",
+]
+
+FloatArray = npt.NDArray[np.float64]
+Frames = npt.NDArray[np.float32]
+
+FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07
+SHORTEST_SAMPLES = N_FFT  # one window: in less there is no beat
+MIN_BEATS_OF_A_TEMPO = 4
+N_BANDS = 84  # semitones from C2 to B8
+LOWEST_MIDI = 36
+FLUX_LAG = 2  # frames: half a window
+DYNAMIC_RANGE = 1e5  # levels are compressed from 50 dB below the loudest band on
+AUDIBLE = 0.15  # of the range of levels: some 43 dB below the loudest band
+
+
+def fit_tempo(times_sec: FloatArray) -> float:
+    """Return beats a minute: the slope of the beats' number against their time, NaN below four beats.
+
+    A beat that was missed leaves a gap of about two intervals, which counts as two.
+
+    Parameters
+    ----------
+    times_sec
+        Increasing, shape (n,).
+
+    Examples
+    --------
+    >>> round(fit_tempo(np.array([0.0, 0.5, 1.0, 2.0, 2.5])), 6)
+    120.0
+
+    """
+    if len(times_sec) < MIN_BEATS_OF_A_TEMPO:
+        return float("nan")
+    intervals = np.diff(times_sec)
+    steps = np.maximum(np.round(intervals / np.median(intervals)), 1)
+    number = np.concatenate([[0.0], np.cumsum(steps)])
+    time = times_sec - times_sec.mean()
+    return float(60 * (time @ (number - number.mean())) / (time @ time))
+
+
+def track_beats_librosa(audio: Audio) -> Beats:
+    """Return librosa's beats, those at the ends included, with the fitted tempo; none in silence."""
+    times_sec, _ = _librosa(audio, trim=False)
+    return Beats(times_sec, fit_tempo(times_sec))
+
+
+def track_beats_official(audio: Audio) -> Beats:
+    """Return librosa's beats and tempo with its defaults, as the authors of MuseCPBench do; none in silence.
+
+    The tempo is one of a grid (107.67, 112.35, 117.45, 123.05, ...), whatever the beats are.
+    """
+    times_sec, bpm = _librosa(audio, trim=True)
+    return Beats(times_sec, bpm if bpm > 0 else float("nan"))
+
+
+def _librosa(audio: Audio, *, trim: bool) -> tuple[FloatArray, float]:
+    import librosa
+    from librosa.beat import beat_track
+
+    if len(audio.samples) < SHORTEST_SAMPLES:
+        return np.zeros(0), 0.0
+    tempo, frames = beat_track(y=audio.samples, sr=audio.sample_rate, trim=trim)
+    times_sec = librosa.frames_to_time(frames, sr=audio.sample_rate).astype(np.float64)
+    return times_sec, float(np.atleast_1d(tempo)[0])
+
+
+def track_beats_tcn(audio: Audio) -> Beats:
+    """Return the beats that our network hears, with the fitted tempo; none in silence or below 0.1 s.
+
+    Beats follow the tactus of the training data: the unit of the time signature, the dotted quarter in 6/8, between 48
+    and 210 a minute. They cover the sounding part of the recording without a gap.
+    """
+    if len(audio.samples) < SHORTEST_SAMPLES or not audio.samples.any():
+        return Beats(np.zeros(0))
+    features = beat_features(audio)
+    times_sec = decode_beats(activations(features)[0])
+    sounding = np.flatnonzero(features.max(axis=1) > AUDIBLE)
+    slack_sec = 2 / FRAME_RATE_HZ
+    first, last = sounding[0] / FRAME_RATE_HZ - slack_sec, sounding[-1] / FRAME_RATE_HZ + slack_sec
+    times_sec = times_sec[(times_sec >= max(first, 0)) & (times_sec <= min(last, audio.duration_sec))]
+    return Beats(times_sec, fit_tempo(times_sec))
+
+
+def beat_features(audio: Audio) -> Frames:
+    """Return the network's input, shape (n_frames, 84), 0..1: the levels of semitone bands from C2 on.
+
+    They are logarithms, relative to the loudest band of the whole recording, so that gain changes nothing.
+    """
+    power = _filters() @ power_spectrum(audio)  # (bands, frames)
+    loudest = float(power.max(initial=0.0))
+    if loudest > 0:
+        power *= np.float32(DYNAMIC_RANGE / loudest)
+    levels: Frames = (np.log1p(power) / np.float32(np.log1p(DYNAMIC_RANGE))).T
+    return levels
+
+
+@functools.cache
+def _filters() -> Frames:
+    """Return triangular filters a semitone wide, or as wide as the spectrum's bins are apart, shape (bands, bins)."""
+    centres = 440 * 2 ** ((LOWEST_MIDI + np.arange(N_BANDS) - 69) / 12)
+    width = np.maximum(centres * (2 ** (1 / 12) - 1), SAMPLE_RATE / N_FFT)
+    bins = np.arange(N_FFT // 2 + 1) * SAMPLE_RATE / N_FFT
+    weights = np.maximum(1 - np.abs(bins - centres[:, None]) / width[:, None], 0)
+    filters: Frames = weights.astype(np.float32)
+    return filters
+
+
+def activations(features: Frames) -> Frames:
+    """Return the network's log-odds of a beat and of a downbeat at every frame, shape (2, n_frames).
+
+    The network adds to every level its rise over two frames. Two convolutions over five frames follow, then residual
+    layers whose taps lie 1, 2, 4, ... frames apart, so that a frame sees the whole of a recording of 90 s, then two
+    weighted sums. The twin of `models.beat_tracker.BeatTracker`.
+    """
+    weights = load_weights("beat_tracker")
+    rises = np.zeros_like(features)
+    rises[FLUX_LAG:] = np.maximum(features[FLUX_LAG:] - features[:-FLUX_LAG], 0)
+    joined = np.concatenate([features, rises], axis=1)
+    hidden = ((joined - weights["mean"]) / weights["scale"]).T  # (channels, frames)
+    for name in ("front.0", "front.1"):
+        hidden = _elu(_convolved(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"]))
+    dilation, layer = 1, 0
+    while (name := f"blocks.{layer}") + ".dilated.weight" in weights:
+        inner = _elu(_convolved(hidden, weights[f"{name}.dilated.weight"], weights[f"{name}.dilated.bias"], dilation))
+        hidden = hidden + _convolved(inner, weights[f"{name}.mixed.weight"], weights[f"{name}.mixed.bias"])
+        dilation, layer = 2 * dilation, layer + 1
+    return _convolved(_elu(hidden), weights["head.weight"], weights["head.bias"])
+
+
+def _elu(values: Frames) -> Frames:
+    result: Frames = np.where(values > 0, values, np.expm1(np.minimum(values, 0)))
+    return result
+
+
+def _convolved(values: Frames, weight: Frames, bias: Frames, dilation: int = 1) -> Frames:
+    """Convolve (channels, frames) with a kernel (outputs, channels, taps), centred, zeros beyond both ends."""
+    n_frames, n_taps = values.shape[1], weight.shape[2]
+    total = np.repeat(bias[:, None], n_frames, axis=1)
+    for tap in range(n_taps):
+        shift = (tap - n_taps // 2) * dilation
+        if abs(shift) >= n_frames:
+            continue
+        product = weight[:, :, tap] @ values[:, max(shift, 0) : n_frames + min(shift, 0)]
+        total[:, max(-shift, 0) : n_frames - max(shift, 0)] += product
+    return total
+
+
+# Dynamic programming at twice the frame rate. The numbers were chosen on training mixtures that the network had not
+# seen; see benchmarks/beat_tracker.
+UPSAMPLING = 2
+FASTEST_BPM, SLOWEST_BPM = 210.0, 48.0
+MOST_LOG_ODDS = 4.0  # a frame counts at most so much for, or against
+BEAT_BONUS = 1.25  # what a beat is worth where the network is undecided
+CHANGE_COST = 25.0  # for a change of the interval by a factor of e
+REACH = 3  # steps of 11.6 ms by which the interval may change from one beat to the next
+
+
+def decode_beats(log_odds: Frames) -> FloatArray:
+    """Return beat times (s): the regular sequence over the whole recording with the highest sum of log-odds.
+
+    The score of a sequence is the sum over its beats of the log-odds and a constant bonus, less a cost for every change
+    of the interval, proportional to the logarithm of the ratio.
+
+    Parameters
+    ----------
+    log_odds
+        Of a beat at each frame, shape (n_frames,).
+
+    Returns
+    -------
+    FloatArray
+        Shape (n,).
+
+    """
+    rate = UPSAMPLING * FRAME_RATE_HZ
+    n = UPSAMPLING * (len(log_odds) - 1) + 1
+    odds = np.interp(np.arange(n) / UPSAMPLING, np.arange(len(log_odds)), log_odds)
+    gain = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS) + BEAT_BONUS
+    intervals = np.arange(round(60 * rate / FASTEST_BPM), round(60 * rate / SLOWEST_BPM) + 1)
+    if n <= intervals[0]:
+        return np.zeros(0)
+    score, came_from = _forward(gain, intervals)
+    return _traced(odds, score, came_from, intervals) / rate
+
+
+def _forward(gain: FloatArray, intervals: npt.NDArray[np.int64]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
+    """Return the best score that ends with a beat at a frame after an interval, and the interval before that one.
+
+    Both have the shape (frames, intervals). No interval is shorter than the shortest, so that so many frames are worked
+    out at once.
+    """
+    n, shortest = len(gain), int(intervals[0])
+    score = np.empty((n, len(intervals)))
+    best = np.empty_like(score)  # of a beat at the frame, before an interval
+    came_from = np.zeros(score.shape, dtype=np.int64)
+    own = np.arange(len(intervals))
+    for start in range(0, n, shortest):
+        block = np.arange(start, min(start + shortest, n))
+        before = block[:, None] - intervals
+        score[block] = gain[block, None] + np.where(before >= 0, best[np.maximum(before, 0), own], 0.0)
+        came_from[block], best[block] = _changed(score[block], intervals)
+    return score, came_from
+
+
+def _changed(score: FloatArray, intervals: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """Return the best interval to come from, and its score, for each interval to go on with."""
+    n = len(intervals)
+    logs = np.log(intervals)
+    came_from = np.broadcast_to(np.arange(n), score.shape).copy()
+    best = score.copy()
+    for move in range(-REACH, REACH + 1):
+        low, high = max(move, 0), n + min(move, 0)
+        here, there = slice(low - move, high - move), slice(low, high)
+        other = score[:, there] - CHANGE_COST * np.abs(logs[there] - logs[here])
+        better = other > best[:, here]
+        best[:, here][better] = other[better]
+        came_from[:, here][better] = np.broadcast_to(np.arange(low, high), other.shape)[better]
+    return came_from, best
+
+
+def _traced(
+    odds: FloatArray, score: FloatArray, came_from: npt.NDArray[np.int64], intervals: npt.NDArray[np.int64]
+) -> FloatArray:
+    """Follow the best sequence back from its last beat; return the beats in frames, moved to the top of their peaks."""
+    n = len(score)
+    # a last beat leaves less than its own interval to the end
+    last = np.where(np.arange(n)[:, None] >= n - intervals, score, -np.inf)
+    frame, interval = (int(index) for index in np.unravel_index(np.argmax(last), last.shape))
+    beats = []
+    while frame >= 0:
+        beats.append(frame)
+        before = frame - int(intervals[interval])
+        if before >= 0:
+            # the interval that led to the beat before
+            interval = int(came_from[before, interval])
+        frame = before
+    found = np.array(beats[::-1])
+    inner = found[(found > 0) & (found < n - 1)]
+    left, top, right = odds[inner - 1], odds[inner], odds[inner + 1]
+    bend = left - 2 * top + right
+    shift = np.where(bend < 0, 0.5 * (left - right) / np.where(bend < 0, bend, 1), 0.0)
+    result = found.astype(np.float64)
+    result[(found > 0) & (found < n - 1)] += np.clip(shift, -0.5, 0.5)
+    return result

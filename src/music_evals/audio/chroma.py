@@ -1,0 +1,74 @@
+"""Chroma: how strongly each of the twelve pitch classes sounds, frame by frame."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Chroma
+from music_evals.audio._filters import bin_pitches, fold_matrix
+from music_evals.audio.io import Audio
+from music_evals.audio.spectra import HOP_LENGTH, constant_q, frame_levels, tuning
+
+__all__ = ["accompaniment_chroma", "compute_chroma", "compute_chroma_official"]
+
+SILENCE: Final = 1e-3  # -60 dB below the loudest frame; the same bound as that of a silent recording
+
+COMPRESSION: Final = 100.0
+LOUD_PERCENTILE: Final = 99.5
+CENTRE_MIDI: Final = 60.0  # middle C: between bass and melody
+WIDTH_SEMITONES: Final = 15.0
+
+
+def compute_chroma(audio: Audio) -> Chroma:
+    """Fold the constant-Q spectrogram into pitch classes, around the recording's own tuning.
+
+    Parameters
+    ----------
+    audio
+        The recording.
+
+    Returns
+    -------
+    Chroma
+        Shape (12, n_frames), 512 samples a frame; the strongest pitch class of a frame is 1, and a silent frame
+        (60 dB below the loudest) all 0.
+
+    """
+    chroma = fold_matrix(tuning(audio)) @ constant_q(audio)
+    levels = frame_levels(audio)
+    strongest = chroma.max(axis=0)
+    sounds = (levels > SILENCE * levels.max()) & (strongest > 0)
+    scale = np.where(sounds, 1 / np.where(sounds, strongest, 1), 0)
+    return Chroma((chroma * scale).astype(np.float32), HOP_LENGTH / audio.sample_rate)
+
+
+def accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
+    """Return the chroma that key and chords are read from, shape (12, n_frames), >= 0, on the frames of `constant_q`.
+
+    Magnitudes on a logarithmic scale, so that soft notes of a chord count almost as the loud ones; a bell over pitch
+    that leans to the middle of the range; folded into pitch classes around the recording's own tuning.
+    """
+    return audio.share("accompaniment_chroma", lambda: _accompaniment_chroma(audio))
+
+
+def _accompaniment_chroma(audio: Audio) -> npt.NDArray[np.float32]:
+    magnitudes = constant_q(audio)
+    # every other frame is enough to know what is loud
+    loud = max(float(np.percentile(magnitudes[:, ::2], LOUD_PERCENTILE)), float(np.finfo(np.float32).tiny))
+    bell = np.exp(-0.5 * ((bin_pitches() - CENTRE_MIDI) / WIDTH_SEMITONES) ** 2)
+    chroma: npt.NDArray[np.float32] = fold_matrix(tuning(audio), bell) @ np.log1p(COMPRESSION * (magnitudes / loud))
+    return chroma
+
+
+def compute_chroma_official(audio: Audio) -> Chroma:
+    """Return the chroma of the official code of MuseCPBench: librosa's `chroma_cqt` with a hop of 512 samples.
+
+    Frames are scaled to a maximum of 1; a silent one is all 0.
+    """
+    import librosa
+
+    chroma = librosa.feature.chroma_cqt(y=audio.samples, sr=audio.sample_rate, hop_length=HOP_LENGTH)
+    return Chroma(np.asarray(chroma, np.float32), HOP_LENGTH / audio.sample_rate)
