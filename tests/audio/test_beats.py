@@ -133,6 +133,24 @@ def test_a_rock_beat_is_found(track, bpm: float) -> None:  # type: ignore[no-unt
     assert found.bpm == pytest.approx(bpm, rel=0.03)
 
 
+@pytest.mark.parametrize(("beats", "bpm"), [(4, 88.0), (3, 126.0)])
+def test_beats_without_drums_are_found(beats: int, bpm: float) -> None:
+    """Four voices on the beats, with passing eighths, as in a chorale; strings."""
+    chords = [(60, 64, 67, 48), (60, 65, 69, 53), (59, 62, 67, 55), (60, 64, 67, 48)] * 3
+    rows = []
+    for bar, chord in enumerate(chords):
+        for voice, pitch in enumerate(chord):
+            for beat in range(beats):
+                onset, half = (bar * beats + beat) * 480, voice == bar % 4 and beat % 2 == 1
+                rows += [(onset, 240, pitch, 80, voice), (onset + 240, 240, pitch + 2, 70, voice)] if half else []
+                rows += [] if half else [(onset, 480, pitch + (beat == 1), 80, voice)]
+    notes = make_notes(*zip(*rows, strict=True))
+    score = Score(notes, 480, tempos=(Tempo(0, bpm),), voices=tuple("SATB"), programs=(48,) * 4)
+    found = track_beats_tcn(Audio(render_additive(score)))
+    assert mir_eval.beat.f_measure(60 / bpm * np.arange(12 * beats), found.times_sec) > 0.9
+    assert found.bpm == pytest.approx(bpm, rel=0.01)
+
+
 def test_the_fitted_tempo_is_finer_than_librosas_own() -> None:
     audio = rock(120.0, n_bars=12)
     assert abs(track_beats_librosa(audio).bpm - 120) < 0.5

@@ -33,6 +33,7 @@ __all__ = [
 FloatArray = npt.NDArray[np.float64]
 Frames = npt.NDArray[np.float32]
 
+TIME_DECIMALS = 4  # of seconds; below lies the noise of sums that are added up in another order
 FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07
 SHORTEST_SAMPLES = N_FFT  # one window: in less there is no beat
 MIN_BEATS_OF_A_TEMPO = 4
@@ -108,6 +109,7 @@ def track_beats_tcn(audio: Audio) -> Beats:
     slack_sec = 2 / FRAME_RATE_HZ
     first, last = sounding[0] / FRAME_RATE_HZ - slack_sec, sounding[-1] / FRAME_RATE_HZ + slack_sec
     times_sec = times_sec[(times_sec >= max(first, 0)) & (times_sec <= min(last, audio.duration_sec))]
+    times_sec = np.round(times_sec, TIME_DECIMALS)
     return Beats(times_sec, fit_tempo(times_sec))
 
 

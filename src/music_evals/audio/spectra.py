@@ -88,8 +88,10 @@ def mel_decibels(audio: Audio) -> Spectrogram:
 
 def _mel_decibels(audio: Audio) -> Spectrogram:
     from librosa.filters import mel
+    from scipy.sparse import csr_array
 
-    bands = mel(sr=audio.sample_rate, n_fft=N_FFT, n_mels=N_MELS) @ power_spectrum(audio)
+    # most weights are zero; and a dense product would depend on the number of threads, in its last bits
+    bands = csr_array(mel(sr=audio.sample_rate, n_fft=N_FFT, n_mels=N_MELS)) @ power_spectrum(audio)
     loudest = float(bands.max(initial=0.0))
     if loudest == 0:
         return np.zeros_like(bands)
