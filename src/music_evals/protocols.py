@@ -7,6 +7,9 @@ so that looking up a name imports nothing but that plug-in.
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,7 +18,16 @@ import numpy.typing as npt
 from music_evals.annotations import Tokens
 from music_evals.errors import UnknownNameError
 
-__all__ = ["BASELINES", "CONTROL", "INPAINTERS", "Inpainter", "LikelihoodInpainter", "load_plugin"]
+__all__ = [
+    "BASELINES",
+    "CONTROL",
+    "INPAINTERS",
+    "RENDERED_DATASETS",
+    "Inpainter",
+    "LikelihoodInpainter",
+    "RenderPair",
+    "load_plugin",
+]
 
 
 @runtime_checkable
@@ -52,6 +64,16 @@ class LikelihoodInpainter(Inpainter, Protocol):
         ...
 
 
+class RenderPair(Protocol):
+    """A function that makes the recordings of a row, or finds them where it made them before."""
+
+    def __call__(
+        self, row: Mapping[str, Any], *, renderer: str = "additive", cache: str | os.PathLike[str] | None = None
+    ) -> tuple[Path, Path]:
+        """Return original and edit; a cache of None is the user's own."""
+        ...
+
+
 INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
 }
@@ -74,6 +96,12 @@ BASELINES: dict[str, str] = dict.fromkeys(
     "music_evals.models.baselines:make_baseline",
 )
 """Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
+
+
+RENDERED_DATASETS: dict[str, str] = {
+    "known_edits": "music_evals.datasets.known_edits:render_pair",
+}
+"""Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
 
 
 def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:

@@ -12,7 +12,7 @@ from music_evals.errors import (
     ParserCrashError,
     UnreadableFileError,
 )
-from music_evals.symbolic.isolation import read_many
+from music_evals.symbolic.isolation import ReaderProcess, read_many
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -42,6 +42,8 @@ def deadly(path):
         os._exit(0)
     if name == "backend":
         raise MissingBackendError("music21", "symbolic", "reading")
+    if name == "environment":
+        return os.environ.get("MUSIC_EVALS_TEST")
     if name == "lambda":
         return lambda: None
     return read_midi(path)
@@ -146,3 +148,14 @@ def test_a_script_needs_no_main_guard(batch, tmp_path):
         [sys.executable, str(script), *map(str, batch("one", "two"))], capture_output=True, text=True, check=True
     )
     assert run.stdout == "[1, 1]\n"
+
+
+def test_a_process_has_its_own_variables_and_its_death_is_told_in_the_callers_words(deadly):
+    process = ReaderProcess(deadly.deadly, environment={"MUSIC_EVALS_TEST": "set"}, what="process")
+    try:
+        assert process.read("environment.mid") == "set"
+        died = process.read("exit.mid", name="song (zeta)")
+    finally:
+        process.close()
+    assert isinstance(died, ParserCrashError)
+    assert str(died).startswith("song (zeta): the process died (")

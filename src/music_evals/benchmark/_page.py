@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from music_evals.annotations import MUSIB_LAYOUT
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
 
-__all__ = ["SCRIPT", "STYLE", "TEMPO_BPM"]
+from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.benchmark.tables import format_value
+
+__all__ = ["SCRIPT", "STYLE", "TEMPO_BPM", "facts_table", "page", "plain_table", "published_table"]
 
 TEMPO_BPM = 96.0
 """What is played and what can be downloaded have this tempo."""
@@ -82,3 +87,48 @@ SCRIPT = """
   }));
 })();
 """.replace("STEP_SECONDS", str(_STEP_SECONDS))
+
+
+def page(title: str, sections: Iterable[str], *, style: str = STYLE, script: str = "") -> str:
+    """Return a whole HTML page; sections that are empty are left out, and the title is escaped."""
+    end = f"<script>{script}</script>\n" if script else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(section for section in sections if section)
+        + f"\n</main>\n{end}</body>\n</html>\n"
+    )
+
+
+def plain_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of text whose cells are HTML already; without a head where there is none."""
+    names = "".join(f"<th>{escape(name)}</th>" for name in head)
+    top = f"<thead><tr>{names}</tr></thead>" if head else ""
+    body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table class="plain">{top}<tbody>\n{body}\n</tbody></table></div>'
+
+
+def facts_table(facts: Mapping[str, object]) -> str:
+    """Return names and values as a table of two columns, escaped."""
+    return plain_table((), ([escape(name), escape(str(value))] for name, value in facts.items()))
+
+
+def published_table(published: Mapping[str, Any], headings: Mapping[str, str], note: str) -> str:
+    """Return a published table, metric -> heading for those columns that any row has, and why ours differ from it."""
+    names = [name for name in headings if any(name in row for row in published["table"].values())]
+    head = "".join(f'<th scope="col">{escape(headings[name])}</th>' for name in names)
+    rows = "\n".join(
+        f'<tr class="outside"><th scope="row">{escape(system)} (published)</th>'
+        + "".join(f"<td>{format_value(row.get(name))}</td>" for name in names)
+        + "</tr>"
+        for system, row in published["table"].items()
+    )
+    reasons = "".join(
+        f"<li><b>{escape(name)}</b>: {escape(reason)}</li>" for name, reason in published["differences"].items()
+    )
+    return (
+        f'<h2>The published table</h2>\n<div class="scroll"><table><caption>{escape(published["source"])}</caption>'
+        f'<thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
+        f"<p>{escape(note)}</p>\n<ul>{reasons}</ul>"
+    )

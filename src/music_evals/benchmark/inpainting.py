@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from music_evals.annotations import Tokens
 from music_evals.benchmark import plots
 from music_evals.benchmark.aggregate import Scores, collect
+from music_evals.benchmark.outputs import NUMBERS, RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
 from music_evals.benchmark.predictions import load_pairs, load_predictions
 from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.report import render_report
@@ -26,7 +26,6 @@ from music_evals.benchmark.tasks import TRAIN_CONFIGS, ItemSet, load_items, spli
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
-from music_evals.symbolic.output import write_atomically
 
 __all__ = ["PROTOCOLS", "Outcome", "Settings", "run_benchmark"]
 
@@ -34,18 +33,8 @@ PROTOCOLS = (OFFICIAL,)
 """Published conditions that can be asked for by name."""
 
 OFFICIAL_CONFIG = "musib_official"
-RECORDS = "records.jsonl"
 VALIDATION_RECORDS = "validation_records.jsonl"
-RESULTS, TABLE, REPORT = "results.json", "table.md", "report.html"
 CARDS = "model_card*.md"
-
-NUMBERS = {
-    "n_seeds": ("--seeds", 1000),
-    "limit": ("--limit", sys.maxsize),
-    "n_resamples": ("--resamples", 1_000_000),
-    "workers": ("--workers", 1000),
-}
-"""Setting -> its option, and the most that it may be: beyond lie typing errors that would fill the memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,11 +112,7 @@ class Settings:
         if self.pairs is not None and self.limit is not None:
             raise InvalidInputError("--limit goes with --dataset; name fewer pairs in a manifest instead")
         _check_use(self)
-        for name, (option, most) in NUMBERS.items():
-            _check_number(option, getattr(self, name), most)
-        if not 0 < self.confidence < 1:
-            msg = f"--confidence must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95"
-            raise InvalidInputError(msg)
+        check_options(self, {"n_seeds": ("--seeds", 1000), **NUMBERS})
         if self.variant is not None:
             check_variant(self.variant)
         if self.protocol not in {None, *PROTOCOLS}:
@@ -154,9 +139,7 @@ class Settings:
 
 
 def _check_use(settings: Settings) -> None:
-    """Refuse what would be ignored in silence, or put files where nobody looks for them."""
-    if not os.fspath(settings.out):
-        raise InvalidInputError("--out is empty; name a folder for records and results, . for the current one")
+    """Refuse what would be ignored in silence."""
     options = {"--decoding": settings.decoding, "--temperature": settings.temperature}
     given = [option for option, value in options.items() if value is not None]
     if given and not settings.models:
@@ -164,13 +147,6 @@ def _check_use(settings: Settings) -> None:
         raise InvalidInputError(msg)
     if settings.pairs is not None and (settings.config is not None or settings.revision is not None):
         raise InvalidInputError("--config and --revision go with --dataset; leave them out beside --pairs")
-
-
-def _check_number(option: str, value: int | None, most: int) -> None:
-    if value is not None and not 1 <= value <= most:
-        bound = "least 1" if value < 1 else f"most {most}"
-        msg = f"{option} must be at {bound}, got {value}"
-        raise InvalidInputError(msg)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -314,6 +290,4 @@ def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) 
     contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
     if report:
         contents["report"] = (REPORT, render_report(results, scores))
-    for name, content in contents.values():
-        write_atomically(out / name, content.encode())
-    return {"records": out / RECORDS, **{kind: out / name for kind, (name, _) in contents.items()}}
+    return write_files(out, contents)

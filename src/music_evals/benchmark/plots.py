@@ -7,65 +7,19 @@ replaced by the variables of the page.
 from __future__ import annotations
 
 import html
-import io
-import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, Tokens
-from music_evals.errors import MissingBackendError
+from music_evals.benchmark.canvas import COLOURS, check_backend, figure_of, literal, svg
 from music_evals.symbolic import noteseq
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["check_backend", "distributions", "divergences", "piano_roll", "song_means"]
 
 Floats = npt.NDArray[np.float64]
-
-# Stand-ins for the page's colours: matplotlib wants numbers, the page has variables.
-_COLOURS = {
-    "ink": "#010101",
-    "muted": "#020202",
-    "line": "#030303",
-    "accent": "#040404",
-    "second": "#050505",
-    "surface": "#060606",
-}
-_STYLE = {
-    "svg.fonttype": "none",  # text stays text: selectable, and in the page's own font
-    "font.size": 10,
-    "axes.edgecolor": _COLOURS["line"],
-    "axes.labelcolor": _COLOURS["muted"],
-    "axes.titlecolor": _COLOURS["ink"],
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _COLOURS["muted"],
-    "ytick.color": _COLOURS["ink"],
-    "grid.color": _COLOURS["line"],
-    "text.color": _COLOURS["ink"],
-}
-
-
-def check_backend() -> None:
-    """Raise where matplotlib is not installed, before a long run and not after it.
-
-    Raises
-    ------
-    MissingBackendError
-        Names the extra.
-
-    """
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        package = "matplotlib"
-        raise MissingBackendError(package, "report", "the HTML report") from error
-    mpl.use("Agg")
 
 
 def distributions(name: str, values: Mapping[str, Floats], highlight: str | None, *, label: str) -> str:
@@ -89,14 +43,14 @@ def distributions(name: str, values: Mapping[str, Floats], highlight: str | None
 
     """
     rng = np.random.default_rng(0)  # only moves dots apart, so that equal ones are seen
-    figure, axes = _figure(0.32 * len(values) + 0.9)
+    figure, axes = figure_of(9, 0.32 * len(values) + 0.9)
     for row, (system, scores) in enumerate(values.items()):
         defined = scores[~np.isnan(scores)]
-        colour = _COLOURS["accent" if system == highlight else "muted"]
+        colour = COLOURS["accent" if system == highlight else "muted"]
         axes.scatter(defined, row + rng.uniform(-0.2, 0.2, len(defined)), s=14, color=colour, alpha=0.55, linewidths=0)
         if len(defined):
             axes.vlines(np.median(defined), row - 0.36, row + 0.36, color=colour, linewidth=2.5)
-    axes.set_yticks(range(len(values)), [_literal(system) for system in values])
+    axes.set_yticks(range(len(values)), [literal(system) for system in values])
     axes.set_ylim(len(values) - 0.5, -0.5)
     axes.set_xlim(-0.02, 1.02)
     axes.set_xlabel(f"{label}; one dot a song, bar = median")
@@ -105,7 +59,7 @@ def distributions(name: str, values: Mapping[str, Floats], highlight: str | None
     medians = ", ".join(
         f"{system} {np.nanmedian(scores):.2f}" for system, scores in values.items() if not np.isnan(scores).all()
     )
-    return _svg(figure, name, f"{label} by song. Medians: {medians}")
+    return svg(figure, name, f"{label} by song. Medians: {medians}")
 
 
 def divergences(
@@ -138,32 +92,27 @@ def divergences(
         An ``<svg>`` element.
 
     """
-    figure, left, right = _figures(max(2.6, 0.32 * len(cells) + 0.9))
-    colours = [_COLOURS["ink"], _COLOURS["accent"], _COLOURS["second"]]
+    figure, (left, right) = figure_of(10, max(2.6, 0.32 * len(cells) + 0.9), 2)
+    colours = [COLOURS["ink"], COLOURS["accent"], COLOURS["second"]]
     for (curve, (edges, mass)), colour in zip(masses.items(), colours, strict=False):
-        left.step(edges, mass, where="post", color=colour, linewidth=1.6, label=_literal(curve))
+        left.step(edges, mass, where="post", color=colour, linewidth=1.6, label=literal(curve))
     left.set_xlabel(feature)
     left.set_ylabel("share of items")
     filled = np.flatnonzero(np.any([mass > 0 for _, mass in masses.values()], axis=0))
     if filled.size:
         first, _ = next(iter(masses.values()))
         left.set_xlim(first[filled[0]] - 0.03, first[filled[-1]] + 0.04)
-    left.legend(fontsize=8, frameon=False, labelcolor=_COLOURS["ink"])
+    left.legend(fontsize=8, frameon=False, labelcolor=COLOURS["ink"])
     for row, (system, cell) in enumerate(cells.items()):
-        _divergence_row(right, row, cell, _COLOURS["accent" if system == highlight else "muted"])
-    right.set_yticks(range(len(cells)), [_literal(system) for system in cells])
+        _divergence_row(right, row, cell, COLOURS["accent" if system == highlight else "muted"])
+    right.set_yticks(range(len(cells)), [literal(system) for system in cells])
     right.set_ylim(len(cells) - 0.5, -0.5)
     right.set_xlim(-0.02, 0.72)
     right.set_xlabel("in nats; line = interval, tick = noise floor")
     right.grid(axis="x", linewidth=0.6)
     right.tick_params(axis="y", length=0)
     told = ", ".join(f"{system} {cell['value']:.2f}" for system, cell in cells.items() if cell["value"] is not None)
-    return _svg(figure, name, f"{label}: {told}. Histograms of the {feature}: {', '.join(masses)}")
-
-
-def _literal(name: str) -> str:
-    """Keep matplotlib from reading a dollar sign as the start of a formula."""
-    return name.replace("$", r"\$")
+    return svg(figure, name, f"{label}: {told}. Histograms of the {feature}: {', '.join(masses)}")
 
 
 def _divergence_row(axes: Any, row: int, cell: Mapping[str, Any], colour: str) -> None:
@@ -173,47 +122,7 @@ def _divergence_row(axes: Any, row: int, cell: Mapping[str, Any], colour: str) -
         axes.hlines(row, cell["low"], cell["high"], color=colour, linewidth=2, alpha=0.5)
     axes.scatter([cell["value"]], [row], s=30, color=colour, zorder=3)
     if cell.get("null") is not None:
-        axes.vlines(cell["null"], row - 0.32, row + 0.32, color=_COLOURS["second"], linewidth=2)
-
-
-def _figure(height: float) -> tuple[Figure, Any]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(9, height), layout="constrained")
-        return figure, figure.add_subplot()
-
-
-def _figures(height: float) -> tuple[Figure, Any, Any]:
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(10, height), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        return figure, left, right
-
-
-def _svg(figure: Figure, name: str, description: str) -> str:
-    """Return the figure as an element that can stand in a page beside others."""
-    import matplotlib as mpl
-
-    buffer = io.StringIO()
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": name}):
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # within HTML the names of the namespaces are known; ids are shared by all pictures of a page
-    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
-    text = re.sub(r'(\bid="|url\(#|href="#)', lambda found: f"{found[1]}{name}-", text)
-    text = re.sub(r"font: [^;\"]*;", "font-size: 10px;", text)
-    for variable, colour in _COLOURS.items():
-        text = text.replace(colour, f"var(--{variable})")
-    head = f'<svg class="plot" role="img" aria-label="{html.escape(description, quote=True)}" viewBox='
-    # a function, since the names in a description may hold what a template reads as a reference
-    return re.sub(r'<svg [^>]*?viewBox=("[^"]+")[^>]*>', lambda found: f"{head}{found[1]}>", text, count=1)
+        axes.vlines(cell["null"], row - 0.32, row + 0.32, color=COLOURS["second"], linewidth=2)
 
 
 _STEP_PX = 2.4

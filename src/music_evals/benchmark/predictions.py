@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import collections
-import csv
 import dataclasses
-import io
-import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
 from music_evals.benchmark.systems import System, stored_system
 from music_evals.benchmark.tasks import ItemSet
 from music_evals.errors import (
@@ -25,13 +23,11 @@ from music_evals.errors import (
     MusicEvalsError,
     NoDataError,
     PairCountError,
-    UnreadableFileError,
 )
 from music_evals.symbolic import files, isolation, items, noteseq
 
 __all__ = ["load_pairs", "load_predictions"]
 
-SHOWN = 5
 SIDES = ("reference", "prediction")
 SEED_END = 2**63
 """Seeds of predictions are below: records and tables hold them as 64-bit integers."""
@@ -84,7 +80,7 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
     ignored = set(known) - index.keys()
     unknown: list[str] = []
     middles: dict[tuple[str, int], dict[int, Tokens]] = collections.defaultdict(dict)
-    for number, line in _json_lines(path):
+    for number, line in json_lines(path):
         where = f"{path}, line {number}"
         item, system, seed, middle = _read_line(line, where, path.stem)
         if item not in index:
@@ -96,7 +92,7 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
             raise PairCountError(msg)
         found[index[item]] = middle
     if unknown:
-        msg = f"{path}: {_some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
+        msg = f"{path}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
         raise PairCountError(msg)
     if not middles:
         msg = f"{path} holds no prediction for the judged items"
@@ -109,38 +105,10 @@ def _group(path: Path, judged: ItemSet, middles: Mapping[tuple[str, int], Mappin
     for (system, seed), found in middles.items():
         missing = [item for row, item in enumerate(judged.item_ids) if row not in found]
         if missing:
-            msg = f"{path}: system {system!r}, seed {seed}: no prediction for {_some(missing)}; every item needs one"
+            msg = f"{path}: system {system!r}, seed {seed}: no prediction for {some(missing)}; every item needs one"
             raise PairCountError(msg)
         stored[system][seed] = np.stack([found[row] for row in range(len(judged))])
     return [stored_system(name, by_seed) for name, by_seed in stored.items()]
-
-
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    # a text may hold other characters that str.splitlines takes for ends of lines
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text, and fits no record
-        except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
-            msg = f"{path}, line {number} is not JSON ({error}); expected one object a line"
-            raise UnreadableFileError(msg) from error
-        if not isinstance(row, dict):
-            msg = f"{path}, line {number} holds a {type(row).__name__}; expected one object a line"
-            raise UnreadableFileError(msg)
-        yield number, row
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read ({error})"
-        raise UnreadableFileError(msg) from error
 
 
 def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str, int, Tokens]:
@@ -154,7 +122,7 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
     ):
         msg = (
             f'{where}: expected {{"item_id": text, "middle": [{MUSIB_LAYOUT.middle_steps} tokens]}} and, where there '
-            f'are several, "system": text and "seed": number; got {_types(row)}'
+            f'are several, "system": text and "seed": number; got {shown_types(row)}'
         )
         raise InvalidInputError(msg)
     if not system.strip() or not 0 <= seed < SEED_END:
@@ -171,10 +139,6 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
     except MusicEvalsError as error:
         msg = f"{where}: {error}"
         raise type(error)(msg) from error
-
-
-def _types(row: Mapping[str, Any]) -> str:
-    return "{" + ", ".join(f"{key}: {type(value).__name__}" for key, value in row.items()) + "}"
 
 
 def load_pairs(path: str | os.PathLike[str]) -> tuple[ItemSet, System]:
@@ -259,7 +223,7 @@ def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]
     if differing:
         msg = (
             f"{len(differing)} predictions came with a context that differs from the reference's, which is used: "
-            f"{_some(differing)}"
+            f"{some(differing)}"
         )
         warnings.warn(msg, ContextMismatchWarning, stacklevel=3)
 
@@ -279,7 +243,7 @@ def _pairs_in_folder(folder: Path) -> list[_Pair]:
     odd = [f"{name} (no prediction)" for name in sorted(reference.keys() - prediction.keys())]
     odd += [f"{name} (no reference)" for name in sorted(prediction.keys() - reference.keys())]
     if odd:
-        msg = f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {_some(odd)}"
+        msg = f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {some(odd)}"
         raise PairCountError(msg)
     return [_Pair(name, name, reference[name], prediction[name]) for name in sorted(reference)]
 
@@ -304,21 +268,12 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
 
 
 def _pairs_in_manifest(path: Path) -> list[_Pair]:
-    if path.suffix.lower() == ".csv":
-        rows: Sequence[Mapping[str, Any]] = list(csv.DictReader(io.StringIO(_read_text(path), newline="")))
-    else:
-        rows = [row for _, row in _json_lines(path)]
     pairs = []
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(manifest_rows(path), start=1):
         if not all(isinstance(row.get(side), str) and row[side] for side in SIDES):
-            msg = f"{path}, row {number}: expected the columns reference and prediction, got {_types(row)}"
+            msg = f"{path}, row {number}: expected the columns reference and prediction, got {shown_types(row)}"
             raise InvalidInputError(msg)
         item = str(row.get("item_id") or Path(row["reference"]).with_suffix(""))
         reference, prediction = (path.parent / row[side] for side in SIDES)
         pairs.append(_Pair(item, str(row.get("song") or item), reference, prediction))
     return pairs
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -17,6 +17,14 @@ score
     One (item, metric): item id, system id, seed, metric, variant, value or error, n. A value of null is undefined.
 sitting
     Wall time of one sitting; a run that was killed and resumed has several.
+selection, pair
+    What is compared in the sittings that follow, where that may grow: the systems, then one row a pair, with names and
+    hashes of its files, or the reason why there is none. A score is then told by these hashes (`content`), and by no
+    seed.
+remarks
+    What a reader should know of one pair.
+outline
+    What can be drawn of one file: beats, chords, sections and melody.
 block
     The closing row.
 """

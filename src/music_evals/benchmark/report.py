@@ -13,21 +13,20 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
 from music_evals.benchmark import plots
-from music_evals.benchmark._page import SCRIPT, STYLE, TEMPO_BPM
+from music_evals.benchmark._page import SCRIPT, TEMPO_BPM, facts_table, page, plain_table, published_table
 from music_evals.benchmark.aggregate import RANKING, Scores
 from music_evals.benchmark.results import (
     FLOOR,
     HEADINGS,
     SUBSETS,
     columns,
-    format_interval,
     format_note,
     format_scored,
-    format_value,
     mark,
     ordered_systems,
     verdict,
 )
+from music_evals.benchmark.tables import ARROWS, format_interval, format_value
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.symbolic import midi, noteseq
@@ -39,6 +38,8 @@ SHOWN_CONTEXTS = 5
 """Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
 
 MIDI_TICKS_PER_QUARTER = 480
+
+WHY_DIFFERENT = "Why our numbers differ from it:"
 
 
 def render_report(results: Mapping[str, Any], scores: Scores) -> str:
@@ -69,20 +70,14 @@ def render_report(results: Mapping[str, Any], scores: Scores) -> str:
         f"<h1>Score inpainting on {escape(place)}</h1>",
         _lead(results),
         *(_table_section(results, subset) for subset in results["tables"]),
-        _published(results["published"]) if results["published"] else "",
+        published_table(results["published"], HEADINGS, WHY_DIFFERENT) if results["published"] else "",
         _distributions(results, scores),
         _divergences(results, scores),
         _piano_rolls(results, scores),
         _failures(results["failures"]),
         _receipt(results, scores),
     ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Score inpainting on {escape(place)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(section for section in sections if section)
-        + f"\n</main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
-    )
+    return page(f"Score inpainting on {place}", sections, script=SCRIPT)
 
 
 def _highlight(results: Mapping[str, Any]) -> str | None:
@@ -137,9 +132,8 @@ def _p_value(value: float | None) -> str:
 def _table_section(results: Mapping[str, Any], subset: str) -> str:
     table = results["tables"][subset]
     names = columns(table)
-    arrows = {"higher": "↑", "lower": "↓"}
     head = "".join(
-        f'<th scope="col">{escape(HEADINGS[name])} {arrows[results["metrics"][name]["direction"]]}</th>'
+        f'<th scope="col">{escape(HEADINGS[name])} {ARROWS[results["metrics"][name]["direction"]]}</th>'
         for name in names
     )
     rows = "\n".join(_table_row(results, table, system, names) for system in ordered_systems(results, table))
@@ -186,25 +180,6 @@ def _table_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapp
     spread = "" if cell["seed_std"] is None else f"seeds ±{cell['seed_std']:.3f}"
     small = "".join(f"<small>{line}</small>" for line in (format_interval(cell), format_note(cell), spread) if line)
     return f"<td{title}>{format_value(cell['value'])}{signs.get(sign, '')}{small}</td>"
-
-
-def _published(published: Mapping[str, Any]) -> str:
-    names = [name for name in HEADINGS if any(name in row for row in published["table"].values())]
-    head = "".join(f'<th scope="col">{escape(HEADINGS[name])}</th>' for name in names)
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(system)}</th>'
-        + "".join(f"<td>{format_value(row.get(name))}</td>" for name in names)
-        + "</tr>"
-        for system, row in published["table"].items()
-    )
-    reasons = "".join(
-        f"<li><b>{escape(name)}</b>: {escape(reason)}</li>" for name, reason in published["differences"].items()
-    )
-    return (
-        f'<h2>The published table</h2>\n<div class="scroll"><table><caption>{escape(published["source"])}</caption>'
-        f'<thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
-        f"<p>Why our numbers differ from it:</p>\n<ul>{reasons}</ul>"
-    )
 
 
 def _words(name: str) -> str:
@@ -316,16 +291,18 @@ def _roll(item: str, system: str, context: Tokens, middle: Tokens, *, note: str 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
     if not failures:
         return ""
-    rows = "\n".join(
-        f"<tr><td>{escape(str(row['item']))}</td><td>{escape(str(row['system'] or ''))}</td>"
-        f"<td>{'' if row['seed'] is None else row['seed']}</td><td>{escape(row['metric'] or 'all')}</td>"
-        f"<td>{escape(row['error'])}</td></tr>"
+    rows = (
+        [
+            escape(str(row["item"])),
+            escape(str(row["system"] or "")),
+            "" if row["seed"] is None else str(row["seed"]),
+            escape(row["metric"] or "all"),
+            escape(row["error"]),
+        ]
         for row in failures
     )
-    return (
-        f"<h2>Failures</h2>\n<p>{len(failures)} results failed and are in no mean.</p>\n"
-        '<div class="scroll"><table class="plain"><thead><tr><th>item</th><th>system</th><th>seed</th><th>metric</th>'
-        f"<th>reason</th></tr></thead><tbody>\n{rows}\n</tbody></table></div>"
+    return f"<h2>Failures</h2>\n<p>{len(failures)} results failed and are in no mean.</p>\n" + plain_table(
+        ("item", "system", "seed", "metric", "reason"), rows
     )
 
 
@@ -344,17 +321,18 @@ def _receipt(results: Mapping[str, Any], scores: Scores) -> str:
         "wall time": f"{scores.wall_time_sec:.0f} s",
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
-    rows = "\n".join(f"<tr><td>{escape(key)}</td><td>{escape(str(value))}</td></tr>" for key, value in facts.items())
-    systems = "\n".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(held['role'])}</td><td><code>{escape(held['content_hash'])}</code></td>"
-        f"<td>{escape(', '.join(map(str, held['seeds'])))}</td><td>{escape(_details(held))}</td></tr>"
+    systems = (
+        [
+            escape(name),
+            escape(held["role"]),
+            f"<code>{escape(held['content_hash'])}</code>",
+            escape(", ".join(map(str, held["seeds"]))),
+            escape(_details(held)),
+        ]
         for name, held in results["systems"].items()
     )
-    return (
-        f'<h2>Receipt</h2>\n<div class="scroll"><table class="plain"><tbody>\n{rows}\n</tbody></table></div>\n'
-        '<div class="scroll"><table class="plain"><thead><tr><th>system</th><th>role</th><th>content hash</th>'
-        f"<th>seeds</th><th>options</th></tr></thead><tbody>\n{systems}\n</tbody></table></div>"
-    )
+    head = ("system", "role", "content hash", "seeds", "options")
+    return f"<h2>Receipt</h2>\n{facts_table(facts)}\n{plain_table(head, systems)}"
 
 
 def _details(held: Mapping[str, Any]) -> str:

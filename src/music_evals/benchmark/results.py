@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from music_evals.benchmark.aggregate import RANKING, Scores, best_baselines, summarize
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.runner import NLL
+from music_evals.benchmark.tables import (
+    ARROWS,
+    SIGNIFICANCE,
+    align,
+    format_interval,
+    format_value,
+    markdown_name,
+    markdown_rows,
+    plain,
+)
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
 
 __all__ = [
     "FLOOR",
     "HEADINGS",
-    "SIGNIFICANCE",
     "SUBSETS",
     "build_results",
     "columns",
-    "format_interval",
     "format_note",
     "format_scored",
-    "format_value",
     "mark",
     "markdown_table",
     "ordered_systems",
     "text_report",
     "verdict",
 ]
-
-SIGNIFICANCE = 0.05
-"""Corrected p-values below it are marked."""
 
 OFFICIAL = "official"
 
@@ -110,19 +113,8 @@ def build_results(
         "failures": scores.failures,
         "published": published_section() if header.get("protocol") == OFFICIAL else None,
     }
-    plain: dict[str, Any] = _plain(results)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    """Replace what JSON cannot hold: NaN by None, infinity by "inf"."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf"
-    return value
+    content: dict[str, Any] = plain(results)
+    return content
 
 
 def columns(table: Mapping[str, Any]) -> list[str]:
@@ -135,20 +127,6 @@ def ordered_systems(results: Mapping[str, Any], table: Mapping[str, Any]) -> lis
     outside = [name for name in results["systems"] if name not in table["ranking"]]
     leaking = [name for name in outside if results["systems"][name]["role"] == "leaking"]
     return [*table["ranking"], *leaking, *(name for name in outside if name not in leaking)]
-
-
-def format_value(value: float | str | None) -> str:
-    """Return a score with three decimals; ``n/a`` for an undefined one."""
-    if value is None or value != value:  # noqa: PLR0124 (NaN is not itself)
-        return "n/a"
-    return value if isinstance(value, str) else f"{value:.3f}"
-
-
-def format_interval(cell: Mapping[str, Any]) -> str:
-    """Return ``low..high``, empty where there is no interval."""
-    if cell["low"] is None or cell["high"] is None:
-        return ""
-    return f"{format_value(cell['low'])}..{format_value(cell['high'])}"
 
 
 def format_note(cell: Mapping[str, Any]) -> str:
@@ -222,18 +200,6 @@ def _text_table(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
     return align(lines)
 
 
-def align(lines: Sequence[Sequence[str]]) -> str:
-    """Lay rows of cells out in columns, the first to the left and the others to the right."""
-    widths = [max(len(row[column]) for row in lines) for column in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in lines
-    )
-
-
 def _published_text(published: Mapping[str, Any]) -> str:
     names = [name for name in HEADINGS if any(name in row for row in published["table"].values())]
     lines = [["", *(HEADINGS[name] for name in names)]]
@@ -257,24 +223,18 @@ def markdown_table(results: Mapping[str, Any], subset: str = "all", systems: Ite
     """
     table = results["tables"][subset]
     names = columns(table)
-    arrows = {"higher": "↑", "lower": "↓"}
-    head = ["system", *(f"{HEADINGS[name]} {arrows[results['metrics'][name]['direction']]}" for name in names)]
+    head = ["system", *(f"{HEADINGS[name]} {ARROWS[results['metrics'][name]['direction']]}" for name in names)]
     lines = [head, ["---", *("---:" for _ in names)]]
     shown = None if systems is None else set(systems)
     for system in ordered_systems(results, table):
         if shown is not None and system not in shown:
             continue
-        row = [_markdown_name(system) + format_scored(table, system)]
+        row = [markdown_name(system) + format_scored(table, system)]
         for name in names:
             cell = table["scores"][system].get(name)
             row.append(_markdown_cell(results, system, name, cell) if cell else "")
         lines.append(row)
-    return "\n".join("| " + " | ".join(row) + " |" for row in lines)
-
-
-def _markdown_name(name: str) -> str:
-    """Return a name as code in a cell: nothing in it may end the cell, the line or the code."""
-    return "`" + " ".join(name.split()).replace("|", r"\|").replace("`", "'") + "`"
+    return markdown_rows(lines)
 
 
 def _markdown_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:

@@ -13,31 +13,29 @@ import functools
 import hashlib
 import multiprocessing
 import os
-import platform
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals import __version__
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.systems import System
 from music_evals.benchmark.tasks import ItemSet
+from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = ["METRICS", "NLL", "Progress", "package_versions", "run"]
+__all__ = ["METRICS", "NLL", "Progress", "run"]
 
 CHUNK_ITEMS = 64
 """Items in a chunk: enough for a network to run them together, few enough to lose little by a kill."""
@@ -49,8 +47,6 @@ METRICS = (*(name for name, info in INPAINTING_METRICS.items() if info.kind == "
 
 PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 """What a plug-in may raise for an item. It becomes an error record; anything else (memory, interrupts) ends the run."""
-
-PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
 
 Progress = Callable[[int, int, str], None]
 """Called with chunks done, chunks in all, and the name of the system."""
@@ -184,17 +180,6 @@ def _header(job: _Job, protocol: str | None, options: Mapping[str, Any]) -> Row:
         "options": dict(options),
         "versions": package_versions(),
     }
-
-
-def package_versions() -> dict[str, str]:
-    """Return the versions that decide the numbers; packages that are not installed are left out."""
-    versions = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions | {"music_evals": __version__}
 
 
 def _item_rows(items: ItemSet) -> list[Row]:

@@ -23,7 +23,7 @@ from music_evals.errors import (
 )
 from music_evals.symbolic import noteseq
 
-__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "resolve_revision", "split_names"]
+__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "load_split", "resolve_revision", "split_names"]
 
 DATASETS = "datasets_scripts"
 _COMMIT = re.compile("[0-9a-f]{40}")
@@ -252,7 +252,8 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
 
     """
     revision = resolve_revision(dataset, revision)
-    table, config = _read_table(dataset, config, split, revision)
+    rows = load_split(dataset, config, split, revision=revision)
+    table, config = rows.with_format("arrow")[:], rows.info.config_name
     missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
     if missing:
         msg = (
@@ -273,14 +274,25 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
     )
 
 
-def _read_table(dataset: str, config: str | None, split: str, revision: str | None) -> tuple[Any, str]:
-    """Return the split as an Arrow table, and the config that it is of."""
+def load_split(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> Any:
+    """Return a split of a dataset, as the data set library has it.
+
+    Raises
+    ------
+    UnknownNameError
+        No such dataset, config or split; the message offers the nearest.
+    NoDataError
+        The folder is empty.
+    UnreadableFileError
+        The dataset cannot be read.
+
+    """
     import datasets
     from datasets.data_files import EmptyDatasetError
 
     path = find_dataset(dataset)
     try:
-        rows = datasets.load_dataset(path, config, split=split, revision=revision)
+        return datasets.load_dataset(path, config, split=split, revision=revision)
     except EmptyDatasetError as error:
         msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
         raise NoDataError(msg) from error
@@ -295,7 +307,6 @@ def _read_table(dataset: str, config: str | None, split: str, revision: str | No
             kind = f"split of {dataset}"
             raise UnknownNameError(kind, split, names) from error
         raise _unreadable(dataset, error) from error
-    return rows.with_format("arrow")[:], rows.info.config_name
 
 
 def _local_datasets() -> list[str]:

@@ -11,10 +11,10 @@ from music_evals.benchmark.results import (
     LEGEND,
     SUBSETS,
     columns,
-    format_value,
     markdown_table,
     verdict,
 )
+from music_evals.benchmark.tables import format_value
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 
 __all__ = ["RESULTS_END", "RESULTS_START", "fill_card"]

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, cast, overload
@@ -105,6 +105,10 @@ class ReaderProcess(Generic[T]):
     ----------
     reader, timeout_sec
         As for `read_many`.
+    environment
+        Variables that the process gets beside those of this one.
+    what
+        Word for the reader, for the message of its death.
 
     Raises
     ------
@@ -113,16 +117,31 @@ class ReaderProcess(Generic[T]):
 
     """
 
-    def __init__(self, reader: Callable[[Any], T], *, timeout_sec: float = 60.0) -> None:
+    def __init__(
+        self,
+        reader: Callable[[Any], T],
+        *,
+        timeout_sec: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        what: str = "parser",
+    ) -> None:
         if timeout_sec <= 0:
             msg = f"timeout_sec must be positive, got {timeout_sec}"
             raise InvalidInputError(msg)
         self._reader, self._timeout_sec = reader, timeout_sec
+        self._environment, self._what = dict(environment or {}), what
         self._worker: _Worker[T] | None = None
         self._end: Callable[[], object] | None = None
 
-    def read(self, item: str | os.PathLike[str] | bytes) -> T | MusicEvalsError:
+    def read(self, item: str | os.PathLike[str] | bytes, *, name: str | None = None) -> T | MusicEvalsError:
         """Return what the reader makes of a path or of bytes, its named error, or how it died.
+
+        Parameters
+        ----------
+        item
+            What the reader takes.
+        name
+            What the message of its death calls the item; None for the path, or the number of bytes.
 
         Raises
         ------
@@ -131,9 +150,11 @@ class ReaderProcess(Generic[T]):
 
         """
         if self._worker is None:
-            self._worker = _Worker(self._reader)
+            self._worker = _Worker(self._reader, self._environment, self._what)
             self._end = weakref.finalize(self, self._worker.close)
-        result = self._worker.read(item if isinstance(item, bytes) else os.fspath(item), self._timeout_sec)
+        item = item if isinstance(item, bytes) else os.fspath(item)
+        called = name or (item if isinstance(item, str) else f"{len(item)} bytes")
+        result = self._worker.read(item, called, self._timeout_sec)
         if isinstance(result, ParserCrashError):
             self.close()
         return result
@@ -148,15 +169,16 @@ class ReaderProcess(Generic[T]):
 class _Worker(Generic[T]):
     """A child process that reads files on request."""
 
-    def __init__(self, reader: Callable[[Any], T]) -> None:
+    def __init__(self, reader: Callable[[Any], T], environment: Mapping[str, str], what: str) -> None:
         module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
         if module in {None, "__main__"} or "<" in name:
             msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
             raise InvalidInputError(msg)
+        self.what = what
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
             [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | environment | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
         self.pipes = cast("tuple[IO[bytes], IO[bytes]]", (self.process.stdin, self.process.stdout))
         requests, answers = (os.dup(pipe.fileno()) for pipe in self.pipes)
@@ -168,11 +190,10 @@ class _Worker(Generic[T]):
             msg = f"the worker cannot import the reader {module}.{name}: {answer}"
             raise InvalidInputError(msg)
 
-    def read(self, item: str | bytes, timeout_sec: float) -> T | MusicEvalsError:
+    def read(self, item: str | bytes, name: str, timeout_sec: float) -> T | MusicEvalsError:
         """Return what the reader returns or raises, or how it died."""
         answer = self._ask(item, timeout_sec)
         if isinstance(answer, str):
-            name = item if isinstance(item, str) else f"{len(item)} bytes"
             return ParserCrashError(f"{name}: {answer}; the file was skipped, check or remove it")
         kind, value = answer
         if kind is None:
@@ -185,10 +206,10 @@ class _Worker(Generic[T]):
         try:
             self.requests.send(request)
             if not self.answers.poll(timeout_sec):
-                return f"the parser did not finish within {timeout_sec:g} s"
+                return f"the {self.what} did not finish within {timeout_sec:g} s"
             return self.answers.recv()
         except (EOFError, OSError):
-            return f"the parser died ({self._cause_of_death()})"
+            return f"the {self.what} died ({self._cause_of_death()})"
 
     def _cause_of_death(self) -> str:
         try:

@@ -1,0 +1,105 @@
+"""Score every edit of `known_edits`, and pairs of unrelated pieces, into a record file."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from music_evals.annotations import Features
+from music_evals.audio.store import FeatureStore
+from music_evals.datasets import known_edits
+from music_evals.pipelines.preservation import compare, load_features
+
+UNRELATED = "unrelated"
+TRUTH = "truth"
+"""In place of a renderer: no audio and no extractor, but the exact annotations."""
+
+Row = dict[str, Any]
+
+
+def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Path:
+    """Append what is missing to the records of a renderer, and return their path.
+
+    One line a pair: item_id, renderer, half, piece, kind, strength, and the value (or null and a reason) of each
+    metric. A run that was stopped goes on. After a change of an extractor or metric remove the file: the store of
+    features knows which are out of date, the records do not.
+    """
+    path = work / f"{renderer}.jsonl"
+    work.mkdir(parents=True, exist_ok=True)
+    done = {json.loads(line)["item_id"] for line in path.read_text().splitlines()} if path.exists() else set()
+    by_piece = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row["piece"])]
+    jobs = [[row for row in group if row["item_id"] not in done] for group in by_piece]
+    worker = functools.partial(_score_piece, renderer=renderer, work=work)
+    with path.open("a") as file, ProcessPoolExecutor(workers, initializer=_one_thread) as pool:
+        bar = tqdm(total=sum(map(len, jobs)), desc=f"edits, {renderer}", unit="pair")
+        for records in pool.map(worker, [job for job in jobs if job]):
+            _write(file, records)
+            bar.update(len(records))
+        bar.close()
+        sources = [group[0] for group in by_piece]
+        for record in tqdm(
+            _unrelated(sources, renderer, work, done), desc=f"unrelated, {renderer}", unit="pair", mininterval=5
+        ):
+            _write(file, [record])
+    return path
+
+
+def _one_thread() -> None:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
+def _write(file: Any, records: Iterable[Row]) -> None:
+    for record in records:
+        file.write(json.dumps(record) + "\n")
+    file.flush()
+
+
+def _score_piece(rows: Sequence[Row], *, renderer: str, work: Path) -> list[Row]:
+    """Score all edits of one piece; its own features are extracted once."""
+    source = _features(rows[0], "reference", renderer, work)
+    records = []
+    for row in rows:
+        edited = _features(row, "estimate", renderer, work)
+        facts = {key: row[key] for key in ("item_id", "half", "piece", "kind", "strength")}
+        records.append(_record(_compare(source, edited, renderer), renderer=renderer, **facts))
+    return records
+
+
+def _unrelated(sources: Sequence[Row], renderer: str, work: Path, done: set[str]) -> Iterator[Row]:
+    """Score every ordered pair of different pieces of one half."""
+    features = {row["piece"]: _features(row, "reference", renderer, work) for row in sources}
+    halves = {row["piece"]: row["half"] for row in sources}
+    for one, other in itertools.permutations(features, 2):
+        name = f"{UNRELATED}:{one}:{other}"
+        if halves[one] == halves[other] and name not in done:
+            values = _compare(features[one], features[other], renderer)
+            yield _record(
+                values, renderer=renderer, item_id=name, half=halves[one], piece=one, kind=UNRELATED, strength=0.0
+            )
+
+
+def _features(row: Row, which: str, renderer: str, work: Path) -> Features:
+    if renderer == TRUTH:
+        return dataclasses.replace(known_edits.annotations(row, which), chroma=known_edits.chroma(row, which))
+    path = known_edits.render(row, renderer=renderer, which=which, cache=work / "audio")
+    return load_features(path, companions=True, store=FeatureStore(work / "features"))
+
+
+def _compare(source: Features, edited: Features, renderer: str) -> Mapping[str, Any]:
+    return compare(source, edited, companions=renderer != TRUTH)
+
+
+def _record(values: Mapping[str, Any], **facts: Any) -> Row:
+    scores = {name: None if value.reason else value.value for name, value in values.items()}
+    reasons = {name: value.reason for name, value in values.items() if value.reason}
+    return {**facts, **scores, "reasons": reasons}

@@ -1,0 +1,140 @@
+"""What each metric of music context preservation can and cannot see, measured on `known_edits`.
+
+``python benchmarks/preservation_validity/run.py`` renders every edit with both renderers, extracts, scores, and writes
+anew evidence.csv, responses.csv, the pictures, the tables of README.md and the section "Validity" of each metric's
+card. A run that was stopped goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.resources
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from analyse import Evidence, evidence, load_records, responses
+from measure import TRUTH, measure
+
+from music_evals.audio.rendering import find_soundfont
+from music_evals.datasets import known_edits
+from music_evals.errors import MissingBackendError
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RENDERERS = ("additive", "fluidsynth")
+ENTRANCES = (TRUTH, *RENDERERS)
+HALVES = ("tuning", "held_out")
+GOAL = 0.95
+
+
+def main() -> None:
+    """Measure what is asked for and write the evidence."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--renderers", nargs="+", default=list(ENTRANCES), choices=ENTRANCES)
+    parser.add_argument("--halves", nargs="+", default=list(HALVES), choices=HALVES)
+    parser.add_argument("--pieces", type=int, help="only so many pieces of each half; prints, and writes nothing")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "preservation_validity",
+        help="audio, features, records",
+    )
+    options = parser.parse_args()
+    if "fluidsynth" in options.renderers and find_soundfont() is None:
+        raise MissingBackendError("fluidsynth", "", "the renderer", install="apt install fluidsynth fluid-soundfont-gm")
+    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets") / "edits.yaml").read_text())
+    rows = _chosen_rows(options.halves, options.pieces)
+    records = load_records([measure(rows, renderer, options.work, options.workers) for renderer in options.renderers])
+    found = [
+        item for half in options.halves for name in options.renderers for item in evidence(records, plan, half, name)
+    ]
+    print(_evidence_table(found))
+    if options.pieces is None and tuple(options.renderers) == ENTRANCES and tuple(options.halves) == HALVES:
+        _write_all(records, found, plan)
+
+
+def _chosen_rows(halves: Sequence[str], n_pieces: int | None) -> list[dict[str, Any]]:
+    rows = []
+    for half in halves:
+        loaded = known_edits.load_rows("default", half)
+        pieces = list(dict.fromkeys(row["piece"] for row in loaded))[:n_pieces]
+        rows += [row for row in loaded if row["piece"] in pieces]
+    return rows
+
+
+def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str, Any]) -> None:
+    from pictures import draw_leakage, draw_responses
+
+    table = pd.DataFrame(
+        [{**vars(item), "leakage": max(item.leakage.values(), default=float("nan"))} for item in found]
+    )
+    table.to_csv(HERE / "evidence.csv", index=False, float_format="%.4f")
+    answers = pd.concat(
+        {(half, name): responses(records, half, name) for half in HALVES for name in ENTRANCES},
+        names=["half", "renderer"],
+    )
+    answers.to_csv(HERE / "responses.csv", float_format="%.4f")
+    for renderer in RENDERERS:
+        shown = [item for item in found if item.half == "held_out" and item.renderer == renderer]
+        draw_responses(answers.loc["held_out", renderer], plan, HERE / f"responses_{renderer}.svg")
+        draw_leakage(shown, HERE / f"leakage_{renderer}.svg")
+    held_out = [item for item in found if item.half == "held_out"]
+    _replace(HERE / "README.md", "evidence", _evidence_table(held_out))
+    for metric in plan["responds_to"]:
+        card = ROOT / "metrics" / metric / "README.md"
+        _replace(card, "validity", _card_table([item for item in held_out if item.metric == metric]))
+
+
+def _replace(path: Path, marker: str, text: str) -> None:
+    """Put the text between ``<!-- marker -->`` and ``<!-- /marker -->``."""
+    page = path.read_text(encoding="utf-8")
+    pattern = rf"(<!-- {marker} -->\n).*?(<!-- /{marker} -->)"
+    assert re.search(pattern, page, re.DOTALL), f"{path} has no place for {marker}"
+    path.write_text(re.sub(pattern, lambda found: found[1] + text + found[2], page, flags=re.DOTALL), encoding="utf-8")
+
+
+def _evidence_table(found: Sequence[Evidence]) -> str:
+    lines = [
+        "| metric | half | renderer | AUC | 95 % interval | chance | ceiling | worst leakage | monotone | undefined |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for item in found:
+        kind = max(item.leakage, key=item.leakage.__getitem__, default="")
+        cells = [
+            f"`{item.metric}`", item.half, item.renderer, _bold(item.auc), f"{item.low:.2f} to {item.high:.2f}",
+            f"{item.chance:.2f}", f"{item.ceiling:.2f}", f"{item.leakage[kind]:.2f} ({kind})" if kind else "",
+            f"{item.monotone:.2f}", str(item.n_undefined),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _bold(area: float) -> str:
+    return f"**{area:.3f}**" if area >= GOAL else f"{area:.3f}"
+
+
+def _card_table(found: Sequence[Evidence]) -> str:
+    lines = [
+        "| renderer | AUC | 95 % interval | unrelated pairs | same music | worst leakage |",
+        "|---|---|---|---|---|---|",
+    ]
+    for item in found:
+        kind = max(item.leakage, key=item.leakage.__getitem__)
+        lines.append(
+            f"| {item.renderer} | {item.auc:.3f} | {item.low:.2f} to {item.high:.2f} | {item.chance:.2f} "
+            f"| {item.ceiling:.2f} | {item.leakage[kind]:.2f} ({kind}) |"
+        )
+    verdict = "reaches" if min(item.auc for item in found) >= GOAL else "**does not reach**"
+    lines += ["", f"The metric {verdict} the goal of {GOAL} on both renderers."]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

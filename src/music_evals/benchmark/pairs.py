@@ -1,0 +1,458 @@
+"""Which original belongs to which edit: pairs from two folders, from a manifest, or from two files.
+
+A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
+the intervals). Several systems are compared on the items that they share. Nothing is decoded here: the files are only
+hashed, so that a record can say what it is about.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.benchmark.manifests import manifest_rows, shown_types, some
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
+from music_evals.pipelines.preservation import entrance
+from music_evals.symbolic.files import READERS
+
+__all__ = [
+    "AUDIO_SUFFIXES",
+    "CEILING",
+    "CONTROLS",
+    "DEFAULT_COLUMNS",
+    "UNRELATED",
+    "Candidate",
+    "Columns",
+    "Failure",
+    "MusicFile",
+    "Pair",
+    "PairSet",
+    "candidate_of",
+    "make_pairs",
+    "pairs_in_folders",
+    "pairs_in_manifest",
+    "split_estimate",
+]
+
+AUDIO_SUFFIXES = frozenset(
+    {
+        *(".wav", ".wave", ".w64", ".rf64", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".aifc", ".au"),
+        *(".m4a", ".mp4", ".aac", ".wma"),
+    }
+)
+"""What is taken for a recording in a folder. Some cannot be decoded: they fail by name, and are not passed over."""
+
+GROUPINGS = ("file", "folder")
+
+CEILING = "same music"
+UNRELATED = "unrelated music"
+CONTROLS = (CEILING, UNRELATED)
+"""Systems of our own: originals against themselves, played back otherwise; and against originals of other groups."""
+
+HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
+
+_BLOCK = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class MusicFile:
+    """One file of a pair.
+
+    Attributes
+    ----------
+    path
+        Where it is read.
+    name
+        What records call it: its path within what was given.
+    content
+        Hash of its bytes.
+
+    """
+
+    path: str
+    name: str
+    content: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    """An original and an edit of it."""
+
+    item: str
+    system: str
+    group: str
+    reference: MusicFile
+    estimate: MusicFile
+    entrance: str
+    treatment: str = ""
+    """What is done to the estimate before it is compared; of a control only."""
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        """What a record of this pair is about; other bytes make it another pair."""
+        return self.item, self.system, self.reference.content, self.estimate.content
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A pair that cannot be compared, and why."""
+
+    item: str
+    system: str
+    error: str
+
+
+class Columns(NamedTuple):
+    """Which columns of a manifest or a dataset say what.
+
+    Attributes
+    ----------
+    reference, estimate
+        Original and edit.
+    system
+        Who made the edit, where there is such a column.
+    group_by
+        Cluster: ``"file"``, ``"folder"`` or a column; None is the column ``group`` where there is one, else ``"file"``.
+
+    """
+
+    reference: str = "reference"
+    estimate: str = "estimate"
+    system: str = "system"
+    group_by: str | None = None
+
+
+DEFAULT_COLUMNS = Columns()
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A pair before its files are read.
+
+    Attributes
+    ----------
+    item, system, group
+        As those of a `Pair`.
+    reference, estimate
+        Path, and the name for the records; None for a partner that is missing.
+
+    """
+
+    item: str
+    system: str
+    group: str
+    reference: tuple[Path, str] | None
+    estimate: tuple[Path, str] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class PairSet:
+    """All that is compared in one run.
+
+    Attributes
+    ----------
+    dataset
+        Where the pairs come from, for the receipt: ``id``, ``config``, ``split``, ``revision``, and what else decides
+        the files.
+    systems
+        Who made the edits, in the order given.
+    pairs
+        In the order given.
+    failures
+        Pairs that lack a partner, or whose files cannot be read.
+
+    """
+
+    dataset: Mapping[str, Any]
+    systems: tuple[str, ...]
+    pairs: tuple[Pair, ...]
+    failures: tuple[Failure, ...] = ()
+
+
+def split_estimate(text: str) -> tuple[str, Path]:
+    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign.
+
+    Raises
+    ------
+    InvalidInputError
+        A name or a path that is empty.
+
+    """
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        whole = Path(text).resolve()
+        name, path = whole.stem if whole.is_file() else whole.name, text
+    if not name.strip() or not path:
+        msg = f"--estimate takes PATH or NAME=PATH, got {text!r}"
+        raise InvalidInputError(msg)
+    return name, Path(path)
+
+
+def pairs_in_folders(
+    reference: str | os.PathLike[str],
+    estimates: Sequence[str],
+    *,
+    group_by: str | None = None,
+    limit: int | None = None,
+) -> PairSet:
+    """Pair the files of two or more folders, or single files.
+
+    Parameters
+    ----------
+    reference
+        Folder of the originals, or one original.
+    estimates
+        ``PATH`` or ``NAME=PATH`` for each system: folders where edits have the originals' relative paths, suffixes
+        apart (``a/b.wav`` and ``a/b.flac`` are partners), or single files.
+    group_by
+        ``"file"`` (None): every original is a cluster; ``"folder"``: the originals of one folder are.
+    limit
+        Keep the first items only.
+
+    Returns
+    -------
+    PairSet
+        A file without its partner is a failure of its item.
+
+    Raises
+    ------
+    NoDataError
+        No such path, or no file of music in it.
+    PairCountError
+        Two files of one folder that differ in their suffix alone; a folder beside a file; systems of one name.
+    InvalidInputError
+        A wrong name or grouping.
+
+    """
+    if group_by not in {None, *GROUPINGS}:
+        msg = f"folders are grouped by {' or '.join(GROUPINGS)}, got --group-by {group_by}; columns need a manifest"
+        raise InvalidInputError(msg)
+    root = Path(reference)
+    originals = _files_of(root)
+    kept = dict(list(originals.items())[:limit])
+    candidates: list[Candidate] = []
+    for system, path in map(split_estimate, estimates):
+        edits = _files_of(path)
+        if path.is_dir() != root.is_dir():
+            msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
+            raise PairCountError(msg)
+        if root.is_file():
+            edits = dict(zip(kept, edits.values(), strict=True))
+        extra = [] if limit is not None else [name for name in edits if name not in kept]
+        for name in (*kept, *extra):
+            group = str(Path(name).parent) if group_by == "folder" else name
+            candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
+    _check_systems([split_estimate(text)[0] for text in estimates])
+    return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
+
+
+def _files_of(path: Path) -> dict[str, tuple[Path, str]]:
+    """Return item -> (path, name) of one file, or of all music in a folder."""
+    if path.is_file():
+        return {path.stem: (path, path.name)}
+    if not path.is_dir():
+        msg = f"{path}: no such file or folder; check the path"
+        raise NoDataError(msg)
+    found: dict[str, tuple[Path, str]] = {}
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path)
+        if not file.is_file() or file.suffix.lower() not in AUDIO_SUFFIXES | READERS.keys() or name.name[0] == ".":
+            continue
+        item = str(name.with_suffix(""))
+        if item in found:
+            msg = f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
+            raise PairCountError(msg)
+        found[item] = file, str(name)
+    if not found:
+        msg = f"{path} holds no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid"
+        raise NoDataError(msg)
+    return found
+
+
+def pairs_in_manifest(
+    path: str | os.PathLike[str], columns: Columns = DEFAULT_COLUMNS, *, limit: int | None = None
+) -> PairSet:
+    """Read pairs from a manifest.
+
+    Parameters
+    ----------
+    path
+        CSV with a head line, or JSON lines. References and estimates are paths from the manifest's folder. Where there
+        are columns ``id`` (or ``item_id``), ``group`` and a system (the manifest's stem by default), they are used.
+    columns
+        Names of its columns.
+    limit
+        Keep the first items only.
+
+    Returns
+    -------
+    PairSet
+        A file that is not there is a failure of its item.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No such manifest, an empty one, or one that cannot be read.
+    InvalidInputError
+        A row without its columns.
+    PairCountError
+        Two rows of one id and system; they are named.
+
+    """
+    path = Path(path)
+    candidates = []
+    for number, row in enumerate(manifest_rows(path), start=1):
+        where = f"{path}, row {number}"
+        sides = row.get(columns.reference), row.get(columns.estimate)
+        if not all(isinstance(side, str) and side for side in sides):
+            wanted = f"{columns.reference} and {columns.estimate}"
+            msg = f"{where}: expected the columns {wanted} with paths, got {shown_types(row)}"
+            raise InvalidInputError(msg)
+        files = [(path.parent / str(side), str(side)) for side in sides]
+        item = str(Path(files[0][1]).with_suffix(""))
+        candidates.append(candidate_of(row, (files[0], files[1]), columns, where=where, item=item, system=path.stem))
+    if not candidates:
+        msg = f"{path} holds no pairs; expected the columns {columns.reference} and {columns.estimate}"
+        raise NoDataError(msg)
+    kept = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
+    chosen = [candidate for candidate in candidates if candidate.item in kept]
+    return make_pairs(chosen, {"id": path.name, "config": None, "split": None, "revision": None})
+
+
+def candidate_of(
+    row: Mapping[str, Any],
+    files: tuple[tuple[Path, str] | None, tuple[Path, str] | None],
+    columns: Columns,
+    *,
+    where: str,
+    item: str,
+    system: str,
+) -> Candidate:
+    """Return the pair that a row tells of.
+
+    Parameters
+    ----------
+    row
+        Of a manifest or a dataset.
+    files
+        Path and name of original and edit, or None for one that is missing.
+    columns
+        Names of the columns.
+    where
+        Place of the row, for a message.
+    item, system
+        What they are where no column says so.
+
+    Raises
+    ------
+    InvalidInputError
+        The column that `columns` groups by is not there, or holds nothing.
+
+    """
+    named = row.get("id", row.get("item_id"))
+    return Candidate(
+        item=item if named in {None, ""} else str(named),
+        system=str(row.get(columns.system) or system),
+        group=_group_of(row, files[0][1] if files[0] else item, columns.group_by, where),
+        reference=files[0],
+        estimate=files[1],
+    )
+
+
+def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, where: str) -> str:
+    if group_by is None:
+        return str(row.get("group") or reference)
+    if group_by in GROUPINGS:
+        return reference if group_by == "file" else str(Path(reference).parent)
+    if row.get(group_by) in {None, ""}:
+        msg = f"{where}: nothing in the column {group_by!r} of --group-by; it has {', '.join(map(str, row))}"
+        raise InvalidInputError(msg)
+    return str(row[group_by])
+
+
+def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> PairSet:
+    """Read the files of candidates and return pairs and failures.
+
+    Raises
+    ------
+    PairCountError
+        Two candidates of one item and system.
+    InvalidInputError
+        A system that is called like a control, or like nothing.
+
+    """
+    counts = Counter((candidate.item, candidate.system) for candidate in candidates)
+    twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
+    if twice:
+        msg = f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
+        raise PairCountError(msg)
+    systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
+    _check_systems(systems)
+    read = _Reader()
+    pairs: list[Pair] = []
+    failures: list[Failure] = []
+    for candidate in candidates:
+        try:
+            pairs.append(_pair(candidate, read))
+        except MusicEvalsError as error:
+            failures.append(Failure(candidate.item, candidate.system, f"{type(error).__name__}: {error}"))
+    return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
+
+
+def _check_systems(names: Sequence[str]) -> None:
+    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in CONTROLS]
+    if wrong:
+        msg = (
+            f"systems need different names, none of them {' or '.join(CONTROLS)}; got {', '.join(map(repr, wrong))}. "
+            "Name each, as in --estimate NAME=PATH"
+        )
+        raise InvalidInputError(msg)
+
+
+def _pair(candidate: Candidate, read: _Reader) -> Pair:
+    reference = read(*_given(candidate.item, "reference", candidate.reference))
+    estimate = read(*_given(candidate.item, "estimate", candidate.estimate))
+    doors = entrance(reference.path), entrance(estimate.path)
+    if doors[0] != doors[1]:
+        msg = f"{reference.name} is {doors[0]} and {estimate.name} {doors[1]}; compare two recordings, or two scores"
+        raise InvalidInputError(msg)
+    return Pair(candidate.item, candidate.system, candidate.group, reference, estimate, doors[0])
+
+
+def _given(item: str, side: str, file: tuple[Path, str] | None) -> tuple[Path, str]:
+    if file is None:
+        msg = f"no {side} for {item!r}; add the file, or take its partner away"
+        raise PairCountError(msg)
+    return file
+
+
+class _Reader:
+    """Hashes files, each once."""
+
+    def __init__(self) -> None:
+        self._contents: dict[Path, str] = {}
+
+    def __call__(self, path: Path, name: str) -> MusicFile:
+        if path not in self._contents:
+            self._contents[path] = _hash(path)
+        return MusicFile(str(path), name, self._contents[path])
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg) from None
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror or error}); check its permissions"
+        raise UnreadableFileError(msg) from error
+    return digest.hexdigest()[:HASH_DIGITS]

@@ -1,0 +1,273 @@
+"""Pictures of the preservation benchmark: a radar for each system, and a timeline for each pair, as SVG text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
+
+__all__ = ["PICTURE_STYLE", "RIM", "differing_notes", "differing_spans", "outward", "radar", "timeline", "unmatched"]
+
+RIM = {"delta_bpm": 40.0}
+"""Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
+
+BEAT_TOLERANCE_SEC = 0.07  # as in the beat F-measure
+BOUNDARY_TOLERANCE_SEC = 0.5  # as in the boundary F-measure
+NOTE_TOLERANCE_SEC = 0.1  # two frames of the longest hop of our pitch trackers
+
+PICTURE_STYLE = """
+.radars { display: grid; grid-template-columns: repeat(auto-fill, minmax(24rem, 1fr)); gap: 0 2rem; }
+.timeline { width: 100%; max-width: none; background: var(--raised); border-radius: 4px; }
+.timeline text { font: 11px system-ui, sans-serif; fill: var(--muted); }
+.timeline text.inside { fill: var(--ink); }
+.timeline .span { fill: var(--accent); fill-opacity: .16; stroke: var(--surface); }
+.timeline .differs { fill: var(--second); fill-opacity: .55; stroke: none; }
+.timeline .note { fill: var(--muted); }
+.timeline .note.edit { fill: var(--accent); }
+.timeline .note.differs { fill: var(--second); fill-opacity: 1; }
+.timeline line { stroke: var(--muted); stroke-width: 1.2; }
+.timeline line.differs { stroke: var(--second); stroke-width: 2.4; }
+.timeline line.axis { stroke: var(--line); stroke-width: 1; }
+"""
+
+Floats = npt.NDArray[np.float64]
+Spans = Sequence[tuple[float, float, Any]]
+
+
+def outward(name: str, value: float | None, scale: Mapping[str, Any]) -> float:
+    """Return where a score stands on the radar: 1 is the best value, 0 the worst; NaN where it is undefined.
+
+    Linear between worst and best. Below 0, which is worse than chance, is drawn as 0; a metric without a worst value
+    has its centre at `RIM`.
+    """
+    if value is None:
+        return float("nan")
+    high = RIM.get(name, scale["high"])
+    share = float(value) / high
+    return float(np.clip(share if scale["direction"] == "higher" else 1 - share, 0, 1))
+
+
+def radar(
+    name: str,
+    system: str,
+    cells: Mapping[str, Mapping[str, Any]],
+    controls: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    scales: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Draw the scores of one system, with the controls as lines; outward is better.
+
+    Parameters
+    ----------
+    name
+        Unique in the page.
+    system
+        Its name, for the title.
+    cells
+        Metric -> ``value``; in the order around the circle.
+    controls
+        Control -> metric -> ``value``.
+    scales
+        Metric -> ``direction``, ``high``, ``title``.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element. A metric that is undefined leaves a gap.
+
+    """
+    angles = np.linspace(0, 2 * np.pi, len(cells), endpoint=False)
+    figure, axes = figure_of(5.4, 4.8, subplot_kw={"projection": "polar"})
+    axes.set_theta_zero_location("N")
+    axes.set_theta_direction(-1)
+    styles = ((COLOURS["ink"], ":"), (COLOURS["second"], "--"))
+    for (control, found), (colour, line) in zip(controls.items(), styles, strict=False):
+        axes.plot(*_closed(angles, _places(cells, found, scales)), color=colour, linestyle=line, label=literal(control))
+    places = _places(cells, cells, scales)
+    axes.plot(*_closed(angles, places), color=COLOURS["accent"], linewidth=2, label=literal(system))
+    if not np.isnan(places).any():
+        axes.fill(angles, places, color=COLOURS["accent"], alpha=0.18)
+    axes.set_ylim(0, 1)
+    axes.set_yticks([0.25, 0.5, 0.75], ["", "", ""])
+    axes.set_xticks(angles, [scales[metric]["title"].replace(" ", "\n", 1) for metric in cells], fontsize=8)
+    axes.tick_params(axis="x", pad=12)
+    axes.grid(linewidth=0.6)
+    axes.legend(fontsize=8, frameon=False, labelcolor=COLOURS["ink"], loc="lower left", bbox_to_anchor=(-0.3, -0.2))
+    told = ", ".join(
+        f"{scales[metric]['title']} {cell['value']:.2f}" for metric, cell in cells.items() if cell["value"] is not None
+    )
+    return svg(figure, name, f"Radar of {system}, outward is better: {told}")
+
+
+def _places(
+    order: Mapping[str, Any], cells: Mapping[str, Mapping[str, Any]], scales: Mapping[str, Mapping[str, Any]]
+) -> Floats:
+    return np.array([outward(metric, cells[metric]["value"], scales[metric]) for metric in order])
+
+
+def _closed(angles: Floats, places: Floats) -> tuple[Floats, Floats]:
+    """Return the line that ends where it begins."""
+    return np.append(angles, angles[:1]), np.append(places, places[:1])
+
+
+_LEFT, _WIDTH, _LANE, _GAP, _MELODY = 108, 1000, 16, 6, 84
+_LETTER_PX = 7
+
+
+def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label: str) -> str:
+    """Draw beats, chords, sections and melody of both files below each other; what differs is coloured.
+
+    A chord differs while the other file has another one; a beat or boundary where the other file has none within 70 ms
+    or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
+
+    Parameters
+    ----------
+    reference, estimate
+        From `preservation_worker.outline`; what a file lacks is left out.
+    label
+        What is shown, for readers who do not see the picture.
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element.
+
+    """
+    end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
+    lanes = _Lanes((_WIDTH - _LEFT) / end_sec)
+    for kind, word, draw in _DRAWN:
+        for title, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
+            if kind in own:
+                lanes.add(f"{word}, {title}", draw(lanes, own[kind], other.get(kind, [])))
+    if "melody" in reference and "melody" in estimate:
+        lanes.add("melody", _melody(lanes, reference["melody"], estimate["melody"]), _MELODY)
+    lanes.add("seconds", _axis(lanes, end_sec))
+    return lanes.drawn(label)
+
+
+class _Lanes:
+    """Lanes below each other."""
+
+    def __init__(self, px_per_sec: float) -> None:
+        self.px_per_sec = px_per_sec
+        self._top, self._parts = _GAP, list[str]()
+
+    def x(self, time_sec: float) -> float:
+        return _LEFT + time_sec * self.px_per_sec
+
+    def add(self, title: str, drawn: str, height: int = _LANE) -> None:
+        self._parts.append(
+            f'<g transform="translate(0 {self._top})"><text x="4" y="12">{html.escape(title)}</text>{drawn}</g>'
+        )
+        self._top += height + _GAP
+
+    def drawn(self, label: str) -> str:
+        return (
+            f'<svg class="timeline" role="img" aria-label="{html.escape(label, quote=True)}" '
+            f'viewBox="0 0 {_WIDTH + 8} {self._top}">{"".join(self._parts)}</svg>'
+        )
+
+
+def _beats(lanes: _Lanes, own: Sequence[float], other: Sequence[float]) -> str:
+    marked = zip(own, unmatched(own, other, BEAT_TOLERANCE_SEC), strict=True)
+    return "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in marked)
+
+
+def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
+    differing = "".join(_box(lanes, start, end, "differs") for start, end in differing_spans(own, other))
+    return "".join(_span(lanes, *span) for span in own) + differing + "".join(_text(lanes, *span) for span in own)
+
+
+def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
+    inner, theirs = [start for start, *_ in own[1:]], [start for start, *_ in other[1:]]
+    found = zip(inner, unmatched(inner, theirs, BOUNDARY_TOLERANCE_SEC), strict=True)
+    strokes = "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in found)
+    return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
+
+
+def _melody(lanes: _Lanes, reference: Spans, estimate: Spans) -> str:
+    pitches = [pitch for *_, pitch in (*reference, *estimate)]
+    if not pitches:
+        return ""
+    low, high = min(pitches) - 1, max(pitches) + 1
+    height = _MELODY / (high - low)
+
+    def note(span: tuple[float, float, float], kind: str, thickness: float) -> str:
+        start, end, pitch = span
+        top = (high - pitch) * height - thickness / 2
+        return _box(lanes, start, end, f"note {kind}", top=top, height=thickness)
+
+    lost = zip(reference, differing_notes(reference, estimate), strict=True)
+    new = zip(estimate, differing_notes(estimate, reference), strict=True)
+    return "".join(note(span, "differs" if differs else "", 6) for span, differs in lost) + "".join(
+        note(span, "edit differs" if differs else "edit", 3) for span, differs in new
+    )
+
+
+_DRAWN: tuple[tuple[str, str, Callable[[_Lanes, Any, Any], str]], ...] = (
+    ("beats", "beats", _beats),
+    ("chords", "chords", _chords),
+    ("segments", "sections", _sections),
+)
+"""What an outline holds, its word, and how it is drawn."""
+
+
+def unmatched(own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> list[bool]:
+    """Tell for each time whether none of the others lies within the tolerance."""
+    if not len(other):
+        return [True] * len(own)
+    distances = np.abs(np.asarray(own, dtype=float)[:, None] - np.asarray(other, dtype=float)[None, :])
+    found: list[bool] = (distances.min(axis=1, initial=np.inf) > tolerance_sec + 1e-9).tolist()
+    return found
+
+
+def differing_notes(own: Spans, other: Spans) -> list[bool]:
+    """Tell for each note whether the others hold none of its pitch that begins with it."""
+    by_pitch: dict[int, list[float]] = {}
+    for start, _, pitch in other:
+        by_pitch.setdefault(round(pitch), []).append(start)
+    return [unmatched([start], by_pitch.get(round(pitch), []), NOTE_TOLERANCE_SEC)[0] for start, _, pitch in own]
+
+
+def differing_spans(own: Spans, other: Spans) -> list[tuple[float, float]]:
+    """Return where labels differ from what the others say at that time; where they say nothing, nothing differs."""
+    differing = []
+    for start, end, label in own:
+        for their_start, their_end, their_label in other:
+            first, last = max(start, their_start), min(end, their_end)
+            if first < last and label != their_label:
+                differing.append((first, last))
+    return differing
+
+
+def _span(lanes: _Lanes, start: float, end: float, _label: object) -> str:
+    return _box(lanes, start, end, "span")
+
+
+def _text(lanes: _Lanes, start: float, end: float, label: object) -> str:
+    """Write a label where it fits."""
+    if (end - start) * lanes.px_per_sec < _LETTER_PX * len(str(label)) + 4:
+        return ""
+    return f'<text class="inside" x="{lanes.x(start) + 3:.1f}" y="12">{html.escape(str(label))}</text>'
+
+
+def _box(lanes: _Lanes, start: float, end: float, kind: str, *, top: float = 0, height: float = _LANE) -> str:
+    width = max((end - start) * lanes.px_per_sec, 0.5)
+    return f'<rect class="{kind}" x="{lanes.x(start):.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:g}"/>'
+
+
+def _stroke(lanes: _Lanes, time: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{lanes.x(time):.1f}" x2="{lanes.x(time):.1f}" y1="0" y2="{_LANE}"/>'
+
+
+def _axis(lanes: _Lanes, end_sec: float) -> str:
+    step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if end_sec / step <= 20), 300)
+    return "".join(
+        f'<line class="axis" x1="{lanes.x(time):.1f}" x2="{lanes.x(time):.1f}" y1="0" y2="5"/>'
+        f'<text x="{lanes.x(time) + 2:.1f}" y="13">{time}</text>'
+        for time in range(0, int(end_sec) + 1, step)
+    )

@@ -1,0 +1,56 @@
+"""The ``music-evals`` command.
+
+Data goes to stdout, progress and messages to stderr. Exit codes: 0 all is well; 1 items failed (they are listed), or
+results could not be written, or records are damaged; 2 the command or its input is wrong, and nothing was run.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+
+from music_evals import __version__
+from music_evals.cli import frame, inpainting, preserve, train
+from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, say
+from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError, ParserCrashError
+
+__all__ = ["main"]
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+
+# These happen to a run; every other named error is about what the run was asked to do.
+_RUN_ERRORS = (CorruptRecordsError, OutputError, ParserCrashError)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = options.command
+    try:
+        return command(options)
+    except MusicEvalsError as error:
+        say(f"music-evals: error: {error}")
+        return EXIT_FAILURES if isinstance(error, _RUN_ERRORS) else EXIT_USAGE
+    except KeyboardInterrupt:
+        say("music-evals: interrupted; give the same command again to go on")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        drop_stdout()  # the reader of our output went away
+        return EXIT_FAILURES
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="music-evals",
+        description="How music models are judged.",
+        epilog="Exit codes: 0 ok, 1 some items failed or results could not be written, 2 wrong usage or input.",
+    )
+    parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
+    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    inpainting.add(verbs)
+    preserve.add(verbs)
+    train.add(verbs)
+    frame.add(verbs)
+    return parser

@@ -1,0 +1,155 @@
+"""What the verbs share: data to stdout, progress and messages to stderr, and lists of what failed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from music_evals.errors import OutputError
+
+__all__ = [
+    "EXIT_FAILURES",
+    "Bar",
+    "add_interval_options",
+    "add_output_options",
+    "add_verb",
+    "chosen",
+    "drop_stdout",
+    "finite",
+    "list_failures",
+    "print_results",
+    "quieten",
+    "say",
+    "to_stdout",
+]
+
+EXIT_FAILURES = 1
+
+SHOWN_FAILURES = 20
+
+
+def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int], **texts: str) -> Any:
+    verb = verbs.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
+    verb.set_defaults(command=command)
+    return verb
+
+
+def add_interval_options(group: Any) -> None:
+    """Add what the intervals are made with."""
+    group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")
+    group.add_argument(
+        "--resamples", type=int, default=1000, dest="n_resamples", metavar="N", help="(default: %(default)s)"
+    )
+
+
+def add_output_options(verb: Any) -> Any:
+    """Add the group that says where results go, and return it."""
+    where = verb.add_argument_group("where it goes")
+    where.add_argument("--out", required=True, metavar="DIR", help="folder for records and results")
+    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
+    where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
+    where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
+    return where
+
+
+def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
+    """Return the options that are fields of a dataclass of settings."""
+    names = {field.name for field in dataclasses.fields(settings)}
+    return {key: value for key, value in vars(options).items() if key in names}
+
+
+def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> None:
+    """Print the tables and where the files are, or the file of results alone."""
+    where = [f"{kind}: {path}" for kind, path in files.items()]
+    if as_json:
+        with to_stdout():
+            print(files["results"].read_text(encoding="utf-8"), end="")
+        say("\n".join(where))
+    else:
+        with to_stdout():
+            print("\n".join([text, "", *where]))
+
+
+def finite(value: Any) -> Any:
+    """Replace NaN by None: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124 (NaN is not itself)
+
+
+def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:
+    """List what failed on stderr, say where the rest is found, and return the exit code."""
+    if not failures:
+        return 0
+    say(f"music-evals: {len(failures)} failed:")
+    for name, reason in failures[:SHOWN_FAILURES]:
+        say(f"  {name}: {reason}")
+    if len(failures) > SHOWN_FAILURES:
+        say(f"  and {len(failures) - SHOWN_FAILURES} more, {where}")
+    return EXIT_FAILURES
+
+
+@contextlib.contextmanager
+def to_stdout() -> Iterator[None]:
+    """Print and flush within: a disk that is full is found here and not at exit, where nobody catches it."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        drop_stdout()
+        msg = f"cannot write to standard output: {error.strerror or error}; make room or send it elsewhere"
+        raise OutputError(msg) from error
+
+
+def drop_stdout() -> None:
+    """Let what is left in the buffer go nowhere, so that it does not raise again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def quieten() -> None:
+    """Leave the progress bar to us: the data set library draws one for each split it reads."""
+    import datasets
+
+    datasets.disable_progress_bars()
+
+
+class Bar:
+    """A progress bar on stderr, made at the first report; a new total starts a new one."""
+
+    def __init__(self, unit: str = "chunk") -> None:
+        self._bar: Any = None
+        self._unit = unit
+
+    def __call__(self, done: int, total: int, label: str) -> None:
+        from tqdm import tqdm
+
+        if self._bar is None or self._bar.total != total:
+            self._close()
+            self._bar = tqdm(total=total, file=sys.stderr, unit=self._unit, dynamic_ncols=True)
+        self._bar.set_description(label, refresh=False)
+        self._bar.update(done - self._bar.n)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()

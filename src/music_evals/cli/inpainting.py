@@ -1,0 +1,156 @@
+"""The verb ``inpainting``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    list_failures,
+    print_results,
+    quieten,
+    say,
+)
+from music_evals.errors import InvalidInputError, OutputError
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.inpainting import Outcome
+
+__all__ = ["add"]
+
+_HELP = """\
+Judge models and baselines on score inpainting: fill 4 measures between 6 of past and 6 of future.
+
+Writes into --out: records.jsonl (every prediction and score), results.json, table.md, report.html and a model card.
+A run that was killed goes on where it stood when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals inpainting --dataset jsb_chorales --config musib --model models/anticipation_rnn --out results/jsb
+  music-evals inpainting --dataset jsb_chorales --config musib --predictions mine.jsonl --out results/mine
+  music-evals inpainting --pairs my_midi_pairs --out results/pairs --json > results.json
+  music-evals inpainting --dataset jsb_chorales --protocol official --model models/anticipation_rnn \\
+      --decoding teacher_forced --out results/official
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``inpainting``."""
+    verb = add_verb(
+        verbs,
+        "inpainting",
+        _run,
+        help="judge models and baselines on score inpainting",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
+    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id")
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    what.add_argument(
+        "--pairs", metavar="PATH", help="folder or manifest (CSV, JSONL) of reference and prediction files"
+    )
+    what.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help="judge the first N items only; best baselines are still chosen on all of validation",
+    )
+    who = verb.add_argument_group("who is judged")
+    who.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        dest="models",
+        help="name, folder or Hub id[@revision]; may be given again",
+    )
+    who.add_argument("--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}')
+    who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
+    who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
+    who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
+    who.add_argument("--temperature", type=float, help="temperature of the models")
+    how = verb.add_argument_group("how")
+    how.add_argument("--variant", help="corrected (default), official or paper")
+    how.add_argument("--protocol", help="official: the published conditions, beside the published table")
+    add_interval_options(how)
+    how.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    where = add_output_options(verb)
+    where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
+
+
+def _run(options: argparse.Namespace) -> int:
+    # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
+    # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from music_evals.benchmark.inpainting import Settings, run_benchmark
+    from music_evals.benchmark.results import text_report
+
+    _check_card(options)
+    settings = Settings(**chosen(options, Settings))
+    quieten()
+    with Bar() as bar:
+        outcome = run_benchmark(settings, progress=bar)
+    failures = outcome.results["failures"]
+    update = options.update_card and not failures
+    files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
+    for note in outcome.notes:
+        say(f"note: {note}")
+    print_results(text_report(outcome.results), files, as_json=options.json)
+    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
+    if failures and options.update_card:
+        msg = f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
+        raise OutputError(msg)
+    return code
+
+
+def _check_card(options: argparse.Namespace) -> None:
+    """Keep scores of a part of the test set off the card."""
+    if options.update_card and options.limit is not None:
+        raise InvalidInputError("--update-card shows scores of the whole split; leave out --limit or --update-card")
+
+
+def _failed(row: Mapping[str, Any]) -> str:
+    """Name what failed: an item that could not be read has neither system nor seed."""
+    who = "input" if row["system"] is None else f"{row['system']}, seed {row['seed']}"
+    metric = "" if row["metric"] is None else f", {row['metric']}"
+    return f"{row['item']} ({who}{metric})"
+
+
+def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path]:
+    """Write a card for each model that was judged, and into its own folder where that is asked for."""
+    from music_evals.hub.cards import fill_card
+    from music_evals.symbolic.output import write_atomically
+
+    files = {}
+    systems = outcome.results["systems"]
+    models = [name for name, held in systems.items() if held["role"] == "model" and "source" in held]
+    for name in models:
+        readme = _folder_of(systems[name]["source"]) / "README.md"
+        card = fill_card(outcome.results, name, readme.read_text(encoding="utf-8") if readme.is_file() else None)
+        label = "model_card" if len(models) == 1 else f"model_card_{_file_name(name)}"
+        files[label] = out / f"{label}.md"
+        write_atomically(files[label], card.encode())
+        if update and readme.parent.is_dir():
+            write_atomically(readme, card.encode())
+            files[f"card of {name}"] = readme
+    return files
+
+
+def _folder_of(source: str) -> Path:
+    in_window = Path("models") / source
+    return in_window if in_window.is_dir() else Path(source)
+
+
+def _file_name(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)

@@ -1,0 +1,138 @@
+"""The verb ``preserve``."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    list_failures,
+    print_results,
+    quieten,
+    say,
+)
+from music_evals.errors import InvalidInputError
+
+__all__ = ["add"]
+
+_HELP = """\
+Measure what an edit preserved: harmony, rhythm, structure and melody of the original, for pairs of recordings or of
+scores (MIDI, MusicXML, ABC).
+
+Writes into --out: records.jsonl (every score), results.json, table.md and report.html. A run that was killed goes on
+where it stood when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals preserve --reference originals --estimate edited --out results/edit
+  music-evals preserve --reference originals --estimate zeta=out/zeta --estimate musicgen=out/musicgen --out results/two
+  music-evals preserve --reference song.wav --estimate song_edited.wav --out results/one --json
+  music-evals preserve --manifest pairs.csv --group-by song --out results/list
+  music-evals preserve --dataset known_edits --config small --out results/known
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``preserve``."""
+    verb = add_verb(
+        verbs,
+        "preserve",
+        _run,
+        help="measure what edits of music preserved of the original",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
+    _add_measures(verb.add_argument_group("how"))
+    add_output_options(verb)
+
+
+def _add_input(what: Any) -> None:
+    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file")
+    what.add_argument(
+        "--estimate",
+        action="append",
+        default=[],
+        dest="estimates",
+        metavar="[NAME=]PATH",
+        help="folder of edits with the same relative paths, or one file; may be given again for other systems",
+    )
+    what.add_argument(
+        "--manifest",
+        metavar="FILE",
+        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system",
+    )
+    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id with two audio columns")
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    what.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
+    what.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
+    what.add_argument("--system-column", default="system", metavar="NAME", help="(default: %(default)s)")
+    what.add_argument("--renderer", help="additive (default) or fluidsynth, for datasets that hold scores")
+    what.add_argument(
+        "--group-by",
+        metavar="WHAT",
+        help="clusters of the intervals: file (each original, default), folder, or a column of the manifest or dataset",
+    )
+    what.add_argument("--limit", type=int, metavar="N", help="compare the first N pairs only")
+    what.add_argument(
+        "--no-controls",
+        action="store_false",
+        dest="controls",
+        help="leave out the rows of the same music and of unrelated music",
+    )
+
+
+def _add_measures(how: Any) -> None:
+    how.add_argument("--metrics", metavar="NAMES", help="names with commas (default: all eleven)")
+    how.add_argument("--companions", metavar="NAMES", help="further scores: all, or names with commas (default: none)")
+    how.add_argument("--variant", default="corrected", help="corrected (default), official or paper")
+    how.add_argument(
+        "--backend",
+        action="append",
+        default=[],
+        dest="backends",
+        metavar="FEATURE=NAME",
+        help="another extractor of a feature; may be given again",
+    )
+    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for the next run too")
+    how.add_argument("--workers", type=int, metavar="N", help="processes (default: number of cores, at most 4)")
+    add_interval_options(how)
+    how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.preservation import Settings, run_preservation
+    from music_evals.benchmark.preservation_tables import text_report
+
+    values = chosen(options, Settings)
+    values["backends"] = dict(_split_backend(text) for text in options.backends)
+    settings = Settings(**values)
+    quieten()
+    with Bar("pair") as bar:
+        outcome = run_preservation(settings, progress=bar)
+    for note in outcome.notes:
+        say(f"note: {note}")
+    print_results(text_report(outcome.results), outcome.files, as_json=options.json)
+    return list_failures([(_failed(row), row["error"]) for row in outcome.results["failures"]], "see the records")
+
+
+def _split_backend(text: str) -> tuple[str, str]:
+    feature, equals, name = text.partition("=")
+    if not (feature and equals and name):
+        msg = f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}"
+        raise InvalidInputError(msg)
+    return feature, name
+
+
+def _failed(row: Mapping[str, Any]) -> str:
+    metric = f", {row['metric']}" if row["metric"] else ""
+    return f"{row['item']} ({row['system']}{metric})"

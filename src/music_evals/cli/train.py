@@ -1,0 +1,40 @@
+"""The verb ``train``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from music_evals.cli._shared import add_verb, quieten, to_stdout
+
+__all__ = ["add"]
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``train``."""
+    verb = add_verb(
+        verbs,
+        "train",
+        _run,
+        help="train a model from its recipe",
+        description="Train a model from its recipe, on a GPU if there is one; a run that was killed is taken up again.",
+        epilog="example:\n  music-evals train models/anticipation_rnn/train.yaml",
+    )
+    verb.add_argument("recipe", help="a train.yaml; weights are written beside it")
+    verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
+    verb.add_argument("--restart", action="store_true", help="forget the checkpoint and start again")
+    verb.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.models.training import train_from_file
+
+    quieten()
+    result = train_from_file(options.recipe, resume=not options.restart, device=options.device, progress=True)
+    values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
+    text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())
+    with to_stdout():
+        print(text)
+    return 0

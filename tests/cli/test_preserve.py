@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_evals import cli
+from music_evals.annotations import Score
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
+
+TUNE = np.array([60, 62, 64, 65, 67, 69, 71, 72, 67, 64, 60, 67, 72, 71, 69, 67] * 4)
+
+
+def write_tune(path: Path, shift: int = 0) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_midi(Score(make_notes(np.arange(len(TUNE)) * 480, 480, TUNE + shift), 480), path)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> list[str]:
+    """Arguments of a small run over scores, which need no extractor."""
+    for number, name in enumerate("abc"):
+        write_tune(tmp_path / "r" / f"{name}.mid", number)
+        write_tune(tmp_path / "e" / f"{name}.mid", number + 7)
+    return [
+        "preserve", "--reference", str(tmp_path / "r"), "--estimate", f"up={tmp_path / 'e'}",
+        "--resamples", "20", "--workers", "1", "--no-report", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+
+
+def test_a_run_ends_with_the_tables_and_where_things_are(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.remove("--no-report")
+    assert cli.main(small) == 0
+    out, err = capsys.readouterr()
+    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)", "Published"):
+        assert word in out
+    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert "pair" in err  # the progress bar
+    assert "pair/s" not in out
+
+
+def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*small, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out) == json.loads((tmp_path / "out" / "results.json").read_text())
+    assert "results: " in err
+
+
+def test_the_installed_command(small: list[str]) -> None:
+    command = [str(Path(sys.executable).parent / "music-evals"), *small, "--json", "--no-controls", "--limit", "2"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    results = json.loads(run.stdout)
+    assert list(results["systems"]) == ["up"]
+    assert results["scores"]["up"]["circle_of_fifths_distance"]["value"] == pytest.approx(1 / 6)
+    assert results["scores"]["up"]["circle_of_fifths_distance"]["n"] == 2
+
+
+def test_one_pair_a_manifest_and_companions(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    common = small[small.index("--resamples") :]
+    files = ["--reference", str(tmp_path / "r" / "a.mid"), "--estimate", str(tmp_path / "e" / "a.mid")]
+    assert cli.main(["preserve", *files, *common, "--metrics", "delta_bpm", "--companions", "tempo_log2"]) == 0
+    assert "Tempo change" in capsys.readouterr().out
+    (tmp_path / "list.csv").write_text("reference,estimate,system,song\nr/a.mid,e/a.mid,up,1\nr/b.mid,e/b.mid,up,1\n")
+    manifest = ["--manifest", str(tmp_path / "list.csv"), "--group-by", "song", "--overwrite", "--json"]
+    assert cli.main(["preserve", *manifest, *common]) == 0
+    assert json.loads(capsys.readouterr().out)["systems"]["up"]["n_groups"] == 1
+
+
+def test_failed_items_are_listed(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "e" / "b.mid").unlink()
+    (tmp_path / "e" / "c.mid").write_bytes(b"no MIDI")
+    assert cli.main(small) == 1
+    out, err = capsys.readouterr()
+    assert "2 failed:" in err
+    assert "b (up): PairCountError: no estimate for 'b'" in err
+    assert "c (up): UnreadableFileError" in err
+    assert "n 1/3, 2 failed" in out
+    assert "Traceback" not in err
+    write_tune(tmp_path / "e" / "b.mid", 8)
+    write_tune(tmp_path / "e" / "c.mid", 9)
+    assert cli.main(small) == 0  # the same command again does what is left
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--metrics", "beat_f_measur"], "did you mean beat_f_measure"),
+        (["--companions", "same_mod"], "did you mean same_mode"),
+        (["--variant", "paperr"], "did you mean paper"),
+        (["--backend", "beats=tcnn"], "unknown beats backend"),
+        (["--backend", "beats"], "--backend takes FEATURE=NAME"),
+        (["--estimate", "up=/nowhere"], "no such file or folder"),
+        (["--manifest", "list.csv"], "give one of --reference"),
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--group-by", "song"], "folders are grouped by"),
+        (["--renderer", "additive"], "--renderer goes with --dataset"),
+    ],
+)
+def test_wrong_names_and_options_are_usage_errors(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[str], message: str
+) -> None:
+    assert cli.main([*small, *change]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("music-evals: error: ")
+    assert message in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unwritable_folder_and_damaged_records(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("a file in place of the folder")
+    assert cli.main(small) == 1
+    assert "cannot write" in capsys.readouterr().err
+    (tmp_path / "out").unlink()
+    assert cli.main(small) == 0
+    records = tmp_path / "out" / "records.jsonl"
+    records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))
+    assert cli.main(small) == 1
+    assert "are damaged" in capsys.readouterr().err
+    assert cli.main([*small, "--overwrite"]) == 0
+
+
+def test_another_run_in_the_same_folder_is_refused(small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(small) == 0
+    assert cli.main([*small, "--variant", "paper"]) == 1
+    assert "variant was 'corrected' and is now 'paper'" in capsys.readouterr().err
