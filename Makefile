@@ -27,7 +27,9 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable ".[$(EXTRAS)]"
 	touch $(STAMP)
 
-run: venv ## judge Anticipation-RNN and all baselines on JSB Chorales; writes results/jsb
+run: venv ## judge known edits, then Anticipation-RNN and all baselines on JSB Chorales; writes results/
+	$(BIN)/music-evals preserve --dataset known_edits --config small --split test \
+		--system-column kind --out results/known_edits
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --baselines all --seeds 5 --out results/jsb
 

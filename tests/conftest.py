@@ -34,6 +34,27 @@ hypothesis.settings.register_profile("ci", max_examples=100, deadline=None, dera
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
+REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
+"""System packages whose tests must not skip: CI has installed them."""
+
+
+@pytest.fixture(scope="session")
+def fluidsynth() -> None:
+    """Skip the test where FluidSynth or a soundfont is absent."""
+    from music_evals.annotations import Score
+    from music_evals.audio.rendering import render_fluidsynth
+    from music_evals.errors import MissingBackendError
+    from music_evals.symbolic.midi import write_midi
+    from music_evals.symbolic.notes import make_notes
+
+    try:
+        render_fluidsynth(write_midi(Score(make_notes([0], [10], [60], 90), 24)))
+    except MissingBackendError as error:
+        if "fluidsynth" in REQUIRED:
+            raise
+        pytest.skip(str(error))
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, fresh for each test."""

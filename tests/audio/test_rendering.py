@@ -38,15 +38,7 @@ def partials_hz(samples: np.ndarray, above: float = 0.01) -> np.ndarray:
     return np.flatnonzero(peaks) + 1
 
 
-def has_fluidsynth() -> bool:
-    try:
-        render_fluidsynth(write_midi(score((0, 10, 60, 90))))
-    except MissingBackendError:
-        return False
-    return True
-
-
-needs_fluidsynth = pytest.mark.skipif(not has_fluidsynth(), reason="FluidSynth and a soundfont are not installed")
+needs_fluidsynth = pytest.mark.usefixtures("fluidsynth")
 
 
 def test_seconds_agree_with_pretty_midi() -> None:

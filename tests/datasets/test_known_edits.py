@@ -263,16 +263,10 @@ def test_processes_that_render_the_same_at_once(tmp_path):
     assert all(path.suffix == ".wav" for path in tmp_path.iterdir())  # no half-written file is left
 
 
+@pytest.mark.usefixtures("fluidsynth")
 def test_fluidsynth_plays_as_long(small, tmp_path):
     import soundfile
 
-    from music_evals.audio.rendering import find_soundfont
-    from music_evals.errors import MissingBackendError
-
-    try:
-        find_soundfont()
-    except MissingBackendError:
-        pytest.skip("no General MIDI soundfont here")
     row = of_kind(small, "tempo")
     additive = known_edits.render(row, cache=tmp_path)
     path = known_edits.render(row, renderer="fluidsynth", cache=tmp_path)

@@ -127,7 +127,10 @@ def make_mixture(
 def _tune(rng: Rng, cache: Path | None) -> Tune:
     draw = rng.random()
     if draw >= SHARE_CHORALES + SHARE_TUNES:
-        return compose(rng)
+        tune = compose(rng)
+        while not tune.voices[0]:  # one in two thousand came out as rests only
+            tune = compose(rng)
+        return tune
     chorales, tunes = load_tunes(cache)
     chosen = chorales if draw < SHARE_CHORALES else tunes
     return harmonise(chosen[rng.integers(len(chosen))])

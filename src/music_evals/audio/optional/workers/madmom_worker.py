@@ -14,6 +14,8 @@ import warnings
 
 import numpy as np
 
+__all__ = ["main"]
+
 SAMPLE_RATE = 44100
 BEAT_FRAMES_PER_SECOND = 100
 

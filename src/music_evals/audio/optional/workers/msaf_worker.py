@@ -12,6 +12,8 @@ import warnings
 
 import numpy as np
 
+__all__ = ["main"]
+
 SAMPLE_RATE = 22050
 
 
