@@ -199,8 +199,13 @@ def test_a_repeated_note_is_a_note() -> None:
 
 
 def test_a_bass_note_in_a_rest_is_no_melody() -> None:
-    """C5 to E5, then a rest with a C3 below, then on: 24 semitones below its surroundings it is left out."""
-    assert skyline((0, 1, 72), (1, 1, 76), (2, 1, 48), (3, 1, 74)) == [(0, 1, 72), (1, 2, 76), (3, 4, 74)]
+    """C5 to E5 over C3, then a rest with C3 alone, then on: 24 semitones below its surroundings it is left out."""
+    bass = ((0, 1, 48), (2, 1, 48))
+    assert skyline((0, 1, 72), (1, 1, 76), *bass, (3, 1, 74)) == [(0, 1, 72), (1, 2, 76), (3, 4, 74)]
+
+
+def test_one_voice_alone_is_melody_however_far_it_leaps() -> None:
+    assert len(skyline((0, 1, 72), (1, 1, 76), (2, 1, 48), (3, 1, 74))) == 4
 
 
 def test_a_low_passage_of_its_own_is_melody() -> None:

@@ -50,6 +50,8 @@ def score_melody(score: Score, notes: PitchedNotes) -> Melody:
     if voice is not None:
         return _upper_line(notes.only(voice))
     line = _upper_line(notes)
+    if len(line.pitches) == len(notes.pitches):
+        return line  # one voice alone: nothing can be its accompaniment
     kept = _near_the_middle(line)
     return Melody(line.intervals_sec[kept], line.pitches[kept])
 
