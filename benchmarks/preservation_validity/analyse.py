@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from measure import UNRELATED
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS
 
-from music_evals.stats.discrimination import clustered_auc
+from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS
+from music_evals.stats.discrimination import auc, clustered_auc
 
 SCALES = {**PRESERVATION_METRICS, **COMPANIONS}
 SAME = "same"
@@ -34,8 +34,10 @@ class Evidence:
         Mean over the kinds that change nothing: gain, velocity, texture.
     leakage
         Kind -> |AUC - 1/2| of edits that keep the metric's own field but change others, against those kinds.
+    shift
+        Kind -> by how much its median score differs from the ceiling's: a leak of 0.5 may be a hair's breadth.
     monotone
-        Share of (piece, kind) whose score does not get better from one strength to the next.
+        Share of steps to the next strength of a kind, within a piece, that do not score better.
     n_undefined
         Pairs of the metric that are NaN.
 
@@ -50,6 +52,7 @@ class Evidence:
     chance: float
     ceiling: float
     leakage: Mapping[str, float]
+    shift: Mapping[str, float]
     monotone: float
     n_changed: int
     n_same: int
@@ -98,15 +101,13 @@ def _evidence(rows: pd.DataFrame, metric: str, plan: Mapping[str, Any], half: st
     changed, same = edits[own.isin(rule["worse"])], edits[own == SAME]
     control = edits[edits.kind.isin(plan["control"])]
     area, low, high = clustered_auc(changed.badness, same.badness, changed.piece, same.piece)
-    leaks = {
-        kind: abs(clustered_auc(pairs.badness, control.badness, pairs.piece, control.piece, n_resamples=0)[0] - 0.5)
-        for kind, pairs in same[~same.kind.isin(plan["control"])].groupby("kind", sort=False)
-    }
+    others = list(same[~same.kind.isin(plan["control"])].groupby("kind", sort=False))
     return Evidence(
         metric, half, renderer, area, low, high,
         chance=worse[worse.kind == UNRELATED][metric].mean(),
         ceiling=control[metric].mean(),
-        leakage=leaks,
+        leakage={kind: abs(auc(pairs.badness, control.badness) - 0.5) for kind, pairs in others},
+        shift={kind: pairs[metric].median() - control[metric].median() for kind, pairs in others},
         monotone=_monotone(changed),
         n_changed=len(changed), n_same=len(same), n_undefined=int(edits[metric].isna().sum()),
     )  # fmt: skip

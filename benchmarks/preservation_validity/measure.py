@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import itertools
 import json
+import multiprocessing
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,6 +17,7 @@ from typing import Any
 from tqdm import tqdm
 
 from music_evals.annotations import Features
+from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.datasets import known_edits
 from music_evals.pipelines.preservation import compare, load_features
@@ -30,16 +33,18 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
     """Append what is missing to the records of a renderer, and return their path.
 
     One line a pair: item_id, renderer, half, piece, kind, strength, and the value (or null and a reason) of each
-    metric. A run that was stopped goes on. After a change of an extractor or metric remove the file: the store of
-    features knows which are out of date, the records do not.
+    metric. A run that was stopped goes on. The records of another receipt (other extractors, versions or weights) are
+    left aside; after a change of a metric's formula remove the folder.
     """
-    path = work / f"{renderer}.jsonl"
+    path = work / f"{renderer}-{_receipt_digest()}.jsonl"
     work.mkdir(parents=True, exist_ok=True)
     done = {json.loads(line)["item_id"] for line in path.read_text().splitlines()} if path.exists() else set()
     by_piece = [list(group) for _, group in itertools.groupby(rows, key=lambda row: row["piece"])]
     jobs = [[row for row in group if row["item_id"] not in done] for group in by_piece]
     worker = functools.partial(_score_piece, renderer=renderer, work=work)
-    with path.open("a") as file, ProcessPoolExecutor(workers, initializer=_one_thread) as pool:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"  # of the workers, which start afresh: each has a core
+    with path.open("a") as file, ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         bar = tqdm(total=sum(map(len, jobs)), desc=f"edits, {renderer}", unit="pair")
         for records in pool.map(worker, [job for job in jobs if job]):
             _write(file, records)
@@ -53,9 +58,8 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
     return path
 
 
-def _one_thread() -> None:
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
-        os.environ[name] = "1"
+def _receipt_digest() -> str:
+    return hashlib.sha256(json.dumps(receipt(), sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _write(file: Any, records: Iterable[Row]) -> None:

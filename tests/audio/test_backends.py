@@ -138,3 +138,15 @@ def test_the_tables_cannot_be_written_to():
     for table in (BACKENDS, BACKENDS["key"], DEFAULT_BACKENDS, get_backend("key").parameters):
         with pytest.raises(TypeError):
             table["key"] = None
+
+
+def test_what_a_function_was_tuned_to_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default that changes must make another key: a store filled before would answer with the old numbers."""
+    from music_evals.audio import f0
+
+    backend = get_backend("f0", "melody_net")
+    before = backend.describe()["parameters"]
+    tuned = f0.track_melody_net.__kwdefaults__
+    assert before == tuned
+    monkeypatch.setattr(f0.track_melody_net, "__kwdefaults__", {**tuned, "rest_bias": tuned["rest_bias"] + 1})
+    assert backend.describe()["parameters"] != before

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import soundfile
 
 from music_evals.datasets import medleydb_editing as mdb
 from music_evals.datasets.manifest import rows_sha256
@@ -127,6 +128,15 @@ class TestAttach:
     def test_needs_a_folder(self, tmp_path):
         with pytest.raises(NoDataError, match="no such folder"):
             mdb.attach(mdb.build_config("vanilla"), tmp_path / "none")
+
+
+def test_the_stand_in_can_be_rendered_and_attached(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+    rows = mdb.build_config("stand_in")
+    attached = mdb.attach(rows, mdb.render_stand_in(tmp_path / "pieces"))
+    assert len(attached.rows) == len(rows)
+    assert not attached.missing
+    assert soundfile.info(attached.rows[0]["audio"]).duration > 20
 
 
 def test_build_is_what_the_folder_holds(tmp_path):

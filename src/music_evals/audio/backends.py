@@ -12,6 +12,7 @@ import functools
 import hashlib
 import importlib
 import importlib.metadata
+import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -136,10 +137,15 @@ class Backend:
             "backend": self.name,
             "version": self.version,
             "packages": self.package_versions(),
-            "parameters": dict(self.parameters),
+            "parameters": self._defaults() | dict(self.parameters),
             "weights": {path.name: _sha256(path) for path in self._weight_files()},
             "rate": self.rate,
         }
+
+    def _defaults(self) -> dict[str, Any]:
+        """Return the keyword arguments that the function has a default for: what it was tuned to."""
+        named = inspect.signature(_function(self.function)).parameters.values()
+        return {each.name: each.default for each in named if each.default is not inspect.Parameter.empty}
 
     def _weight_files(self) -> list[Path]:
         files = [WEIGHTS / name for name in self.weights]

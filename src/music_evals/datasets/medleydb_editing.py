@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from music_evals.datasets import known_edits
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.symbolic.output import write_atomically
 
-__all__ = ["CONFIGS", "Attached", "attach", "build_config", "features", "read_prompts"]
+__all__ = ["CONFIGS", "Attached", "attach", "build_config", "features", "read_prompts", "render_stand_in"]
 
 CONFIGS = ("zeta", "vanilla", "stand_in")
 
@@ -41,7 +43,7 @@ STAND_IN_INSTRUCTIONS = (
     "Play it as slow chamber music for strings.",
     "Make a dance track of it, with a heavy kick drum.",
     "Give the tune to a clarinet and leave the rest as it is.",
-    "Take the drums away.",
+    "Leave out everything but the tune and the bass.",
 )
 STAND_IN_PIECES = (
     "song_rock", "song_waltz", "song_ballad", "song_bossa", "song_disco", "song_synth",
@@ -242,7 +244,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         Rows of one of the configs.
     root
         Folder of MedleyDB (with or without its folder ``Audio``), or any folder that holds the files; for ``stand_in``
-        the folder that `known_edits.render` wrote the pieces to.
+        the one that `render_stand_in` wrote to.
 
     Returns
     -------
@@ -274,10 +276,32 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         wanted = [*missing, *wrong]
         msg = (
             f"{folder}: none of the {len(wanted)} recordings is there, such as {wanted[0] if wanted else 'any'}; "
-            "MedleyDB is given out by its authors, https://medleydb.weebly.com"
+            "MedleyDB is given out by its authors, https://medleydb.weebly.com; render_stand_in makes those of stand_in"
         )
         raise NoDataError(msg)
     return Attached(tuple(found), tuple(missing), tuple(wrong))
+
+
+def render_stand_in(folder: str | Path, *, renderer: str = "additive") -> Path:
+    """Write the recordings of ``stand_in`` into a folder, which `attach` takes, and return it.
+
+    Raises
+    ------
+    UnknownNameError
+        A renderer that does not exist.
+    MissingBackendError
+        The renderer is not installed.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    rows = {row["piece"]: row for half in ("tuning", "held_out") for row in known_edits.load_rows("default", half)}
+    for piece in STAND_IN_PIECES:
+        recording = known_edits.render(rows[piece], renderer=renderer, which="reference")
+        write_atomically(target / f"{piece}.wav", recording.read_bytes())
+    return target
 
 
 def _find(folder: Path, name: str) -> Path | None:
