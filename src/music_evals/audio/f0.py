@@ -51,8 +51,8 @@ def track_melody_net(
     *,
     onset_weight: float = 1.0,
     change_cost: float = 2.0,
-    rest_cost: float = 2.0,
-    rest_bias: float = -0.5,
+    rest_cost: float = 4.0,
+    rest_bias: float = -1.0,
 ) -> F0Track:
     """Follow the melody of a mixture with the network of `melody_net`.
 
@@ -63,8 +63,8 @@ def track_melody_net(
     audio
         Not silent.
     onset_weight, change_cost, rest_cost, rest_bias
-        Of the path through what the network says; see `melody_net.decode`. Tuned on the validation mixtures of
-        ``benchmarks/melody_tracker``.
+        Of the path through what the network says; see `melody_net.decode`. Chosen by
+        ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs hang on them, pitch hardly does.
 
     Raises
     ------

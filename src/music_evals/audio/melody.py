@@ -12,11 +12,11 @@ from music_evals.audio.spectra import HOP_LENGTH
 
 __all__ = ["notes_from_f0"]
 
-# Tuned on the validation mixtures of benchmarks/melody_tracker by the Jaccard index of interval patterns.
-MEDIAN_SEC = 0.09
-MINIMUM_SEC = 0.08
+# Chosen by benchmarks/melody_tracker/tune.py, mostly by the Jaccard index of interval patterns.
+MEDIAN_SEC = 0.07
+MINIMUM_SEC = 0.05
 GAP_SEC = 0.08
-ATTACK = 0.55
+ATTACK = 0.8
 
 FloatArray = npt.NDArray[np.float64]
 

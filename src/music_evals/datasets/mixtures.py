@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, Beats, Melody, Score, Tempo, TimeSignature
-from music_evals.audio.rendering import render_additive, render_fluidsynth, seconds_of
+from music_evals.audio.rendering import render_additive, render_fluidsynth
 from music_evals.datasets._arranging import Part, arrange
 from music_evals.datasets._composing import compose, harmonise
 from music_evals.datasets._timbres import colour, random_recipe
@@ -231,7 +231,7 @@ def _perform(
     )
     lead = score.voice(0)
     ends = lead["onset_tick"] + lead["duration_tick"]
-    return score, np.stack([seconds_of(score, lead["onset_tick"]), seconds_of(score, ends), lead["pitch"]], axis=1)
+    return score, np.stack([score.seconds(lead["onset_tick"]), score.seconds(ends), lead["pitch"]], axis=1)
 
 
 def _pauses(tune: Tune, rng: Rng, *, alone: bool) -> npt.NDArray[np.bool_]:
@@ -297,7 +297,7 @@ def _grid(score: Score, tune: Tune, start: int, step: int) -> npt.NDArray[np.flo
     first = int(score.notes["onset_tick"][0]) - tune.beat_ticks // 4
     last = int(score.notes["onset_tick"][-1]) + tune.beat_ticks // 4
     ticks = np.arange(-(-max(start + first, 0) // step) * step, start + last + 1, step) - start
-    return seconds_of(score, ticks[ticks >= 0])
+    return score.seconds(ticks[ticks >= 0])
 
 
 def _cut(melody: npt.NDArray[np.float64], lead_in_sec: float, seconds: float) -> Melody:

@@ -1,0 +1,124 @@
+"""Choose how the network's output is read: a random search. See README.md beside this file.
+
+::
+
+    python benchmarks/melody_tracker/tune.py --cache CACHE --renderings FOLDER [--trials 60]
+
+Judges settings by the mean of overall accuracy and motif Jaccard on the validation mixtures, whose features train.py
+wrote, and on the tuning half of `known_edits`, both counted alike. The search starts at the defaults of
+`audio.f0.track_melody_net` and `audio.melody.notes_from_f0`, which README.md explains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnxruntime
+from evaluate import RENDERERS, piece_items, truth_track
+from tqdm import tqdm
+from train import WEIGHTS, read_clip
+
+from music_evals.annotations import F0Track, Melody
+from music_evals.audio.io import Audio
+from music_evals.audio.melody import notes_from_f0
+from music_evals.audio.melody_net import MelodyActivations, decode, melody_activations, run_network
+from music_evals.errors import UndefinedMetricWarning
+from music_evals.metrics.melody import motif_jaccard, overall_accuracy, raw_pitch_accuracy
+
+HOP_SEC = 512 / 22050
+# Setting -> values that are tried; the first is where the search starts.
+PATH = {
+    "onset_weight": (1.0, 0.5, 0.75, 1.5),
+    "change_cost": (2.0, 0.0, 1.0, 4.0),
+    "rest_cost": (4.0, 0.0, 1.0, 2.0),
+    "rest_bias": (-1.0, -1.5, -0.5, 0.0),
+}
+NOTES = {
+    "median_sec": (0.07, 0.02, 0.12),
+    "minimum_sec": (0.05, 0.07, 0.1),
+    "gap_sec": (0.08, 0.03, 0.05),
+    "attack": (0.8, 0.3, 0.4, 0.5, 0.6, 0.7),
+}
+
+
+class Heard(NamedTuple):
+    """What the network says of a recording, and the truth."""
+
+    activations: MelodyActivations
+    f0: F0Track
+    melody: Melody
+
+
+def listen(folder: Path) -> list[Heard]:
+    """Run the network over the validation mixtures that have a melody."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(WEIGHTS / "melody_net.onnx", options, providers=["CPUExecutionProvider"])
+    heard = []
+    for path in tqdm(sorted(folder.glob("*.npz")), desc="network"):
+        clip = read_clip(path)
+        if len(clip.pitches):
+            melody = Melody(clip.intervals_sec, clip.pitches)
+            duration_sec = (clip.levels.shape[1] - 1) * HOP_SEC
+            said = run_network(session, clip.levels.astype(np.float32))
+            heard.append(Heard(said, truth_track(melody, duration_sec), melody))
+    return heard
+
+
+def judge(heard: list[Heard], settings: dict[str, float]) -> dict[str, float]:
+    """Return the mean scores of one choice of settings."""
+    scores = []
+    for item in heard:
+        path = decode(item.activations, **{name: settings[name] for name in PATH})
+        hertz = 440 * 2 ** ((path.pitches - 69) / 12)
+        found = F0Track(np.arange(len(hertz)) * HOP_SEC, np.where(path.voiced, hertz, -hertz))
+        audio = Audio(np.zeros(1, dtype=np.float32))
+        audio.share("melody_activations", lambda said=item.activations: said)
+        notes = notes_from_f0(audio, f0=found, **{name: settings[name] for name in NOTES})
+        scores.append(
+            (
+                raw_pitch_accuracy(item.f0, found),
+                overall_accuracy(item.f0, found),
+                motif_jaccard(item.melody, notes),
+            )
+        )
+    means = np.nanmean(np.array(scores), axis=0)
+    return dict(zip(("raw_pitch_accuracy", "overall_accuracy", "motif_jaccard"), means.tolist(), strict=True))
+
+
+def main() -> None:
+    """Search, and print every improvement."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, required=True, help="folder of the features")
+    parser.add_argument("--renderings", type=Path, required=True, help="folder of recordings, made if needed")
+    parser.add_argument("--trials", type=int, default=60)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", UndefinedMetricWarning)
+    mixtures = listen(options.cache / "validation")
+    pieces = [
+        Heard(melody_activations(item.audio), item.f0, item.melody)
+        for renderer in RENDERERS
+        for item in piece_items("tuning", renderer, options.renderings)
+    ]
+    rng = np.random.default_rng(0)
+    choices = PATH | NOTES
+    best = {name: values[0] for name, values in choices.items()}
+    top = -1.0
+    for trial in range(options.trials):
+        settings = dict(best)
+        for name in rng.choice(list(choices), size=int(rng.integers(1, 3)) if trial else 0, replace=False):
+            settings[name] = float(rng.choice(choices[name]))
+        scores = [judge(heard, settings) for heard in (mixtures, pieces)]
+        goal = float(np.mean([(score["overall_accuracy"] + score["motif_jaccard"]) / 2 for score in scores]))
+        if goal > top:
+            best, top = settings, goal
+            rounded = [{name: round(value, 4) for name, value in score.items()} for score in scores]
+            print(trial, f"{top:.4f}", *rounded, settings, sep="\n  ", flush=True)
+
+
+if __name__ == "__main__":
+    main()
