@@ -35,6 +35,16 @@ def test_a_score_checks_its_notes(array, message):
         Score(array, 480)
 
 
+def test_seconds_by_hand():
+    score = Score(notes(), 480, tempos=(Tempo(480, 60.0), Tempo(960, 30.0)))
+    # 120 until the first tempo: half a second; a second for the next quarter; two for the one after
+    assert score.seconds([0, 480, 720, 960, 1440]).tolist() == [0.0, 0.5, 1.0, 1.5, 3.5]
+    assert float(score.seconds(1440)) == 3.5
+    assert score.seconds([[0, 480], [960, 1440]]).tolist() == [[0.0, 0.5], [1.5, 3.5]]
+    twice = Score(notes(), 480, tempos=(Tempo(0, 30.0), Tempo(0, 60.0)))
+    assert twice.seconds([480]).tolist() == [1.0]  # the last of several tempi at one tick
+
+
 def test_a_score_checks_its_grid_and_changes():
     with pytest.raises(InvalidInputError, match="ticks_per_quarter"):
         Score(notes(GOOD), 0)

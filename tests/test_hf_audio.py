@@ -16,9 +16,16 @@ import soundfile
 import music_evals.hf as mh
 from music_evals.annotations import Score, Tempo
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
-from music_evals.errors import InvalidAudioError, InvalidInputError, NoDataError, PairCountError, UnsupportedTypeError
-from music_evals.pipelines.preservation import evaluate_preservation
-from music_evals.symbolic.midi import save_midi
+from music_evals.errors import (
+    InvalidAudioError,
+    InvalidInputError,
+    NoDataError,
+    PairCountError,
+    UndefinedMetricWarning,
+    UnsupportedTypeError,
+)
+from music_evals.pipelines.preservation import entrance, evaluate_preservation
+from music_evals.symbolic.midi import save_midi, write_midi
 from music_evals.symbolic.notes import make_notes
 
 RATE = 8000
@@ -226,6 +233,13 @@ def test_samples_go_when_computing_fails_and_when_the_instance_does(
     assert not folder.exists()
 
 
+def test_the_bytes_of_a_score_need_no_name(arrived: Arrived) -> None:
+    arrived.add(prediction={"bytes": write_midi(SCORE), "path": None}, reference=SCORE)
+    assert arrived.spool is not None
+    (written,) = arrived.spool.iterdir()
+    assert entrance(written) == "symbolic"
+
+
 def test_files_need_no_folder(arrived: Arrived, file: Path) -> None:
     arrived.add(prediction=file, reference=SCORE)
     assert arrived.spool is None
@@ -242,6 +256,15 @@ def test_several_processes_share_files_only(file: Path, tmp_path: Path) -> None:
     shared = Arrived(cache_dir=str(tmp_path), num_process=2, process_id=0, experiment_id="run")
     with pytest.raises(UnsupportedTypeError, match="write the samples to files"):
         shared.add(prediction=(SAMPLES, RATE), reference=file)
+
+
+def test_recordings_are_decoded_as_they_are_asked_to_be(tmp_path: Path, file: Path) -> None:
+    module = Fifths(cache_dir=str(tmp_path / "cache"))
+    chosen: dict[str, Any] = {"policy": AudioPolicy(silence_dbfs=0.0), "per_item": True, "n_resamples": 0}
+    with pytest.warns(UndefinedMetricWarning):
+        found = module.compute(references=[str(file)], predictions=[str(file)], **chosen)
+    assert found["per_item"][0]["reasons"]["chroma_dtw_similarity"].startswith("reference: silent")
+    assert "policy: an AudioPolicy" in (module.compute.__doc__ or "")
 
 
 def test_the_base_is_abstract_and_tells_what_it_takes(arrived: Arrived) -> None:

@@ -1,4 +1,7 @@
-"""Rebuild the Parquet files and the manifest; about a minute. Needs music21, whose corpus holds the chorales."""
+"""Rebuild the Parquet files, the manifest and the tables of the card.
+
+Needs music21, whose corpus holds the chorales; takes about a minute.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from music_evals.datasets.known_edits import build_configs, features, left_out
+from music_evals.datasets.edit_labels import pieces
+from music_evals.datasets.edit_tables import fill_card, kind_table, label_table, piece_table
+from music_evals.datasets.known_edits import build_configs, compose_piece, features, left_out
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 
@@ -17,13 +22,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent, help="folder to write (default: this one)")
     options = parser.parse_args()
+    configs, missing = build_configs(), left_out()
     manifest = write_dataset(
         options.out,
-        build_configs(),
+        configs,
         features(),
         source=f"music21 {version('music21')} corpus, bach/*.mxl, for the chorales; everything else is made here",
-        left_out=left_out(),
+        left_out=missing,
     )
+    tables = {
+        "pieces": piece_table(map(compose_piece, pieces())),
+        "kinds": kind_table([row for half in configs["default"].values() for row in half], missing),
+        "labels": label_table(),
+    }
+    card = fill_card((Path(__file__).parent / "README.md").read_text(encoding="utf-8"), tables)
+    (options.out / "README.md").write_text(card, encoding="utf-8")
     for name, facts in manifest["files"].items():
         print(f"{facts['rows']:>6}  {name}")
 

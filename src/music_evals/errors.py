@@ -11,6 +11,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── ContextLengthError               a context that is not past + middle + future
     │   ├── InvalidAnnotationError           beats, chords, segments ... that break their own rules
     │   ├── InvalidAudioError                samples that are no audio: NaN, no samples, an impossible rate
+    │   ├── NotComparableError               a pair that the official code cannot compare
     │   └── PairCountError                   references and predictions do not pair up
     ├── UnsupportedTypeError (TypeError)     an item of a type that is not offered
     ├── UnknownNameError (LookupError)       a model, dataset, config or metric that does not exist; names the nearest
@@ -46,6 +47,7 @@ __all__ = [
     "MissingBackendError",
     "MusicEvalsError",
     "NoDataError",
+    "NotComparableError",
     "OutputError",
     "PairCountError",
     "ParserCrashError",
@@ -88,6 +90,10 @@ class InvalidAnnotationError(InvalidInputError):
 
 class InvalidAudioError(InvalidInputError):
     """Samples that are no audio: not finite, none at all, or at an impossible rate."""
+
+
+class NotComparableError(InvalidInputError):
+    """A pair that the official code cannot compare, whatever the settings."""
 
 
 class PairCountError(InvalidInputError):

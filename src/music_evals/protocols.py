@@ -23,6 +23,7 @@ __all__ = [
     "CONTROL",
     "INPAINTERS",
     "RENDERED_DATASETS",
+    "RENDERERS",
     "Inpainter",
     "LikelihoodInpainter",
     "RenderPair",
@@ -102,6 +103,9 @@ RENDERED_DATASETS: dict[str, str] = {
     "known_edits": "music_evals.datasets.known_edits:render_pair",
 }
 """Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
+
+RENDERERS = ("additive", "fluidsynth")
+"""What such rows are rendered with: the first needs nothing but us, the second FluidSynth and a soundfont."""
 
 
 def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:

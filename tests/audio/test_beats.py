@@ -180,13 +180,6 @@ def test_gain_changes_nothing(track) -> None:  # type: ignore[no-untyped-def]
     assert loud.bpm == pytest.approx(soft.bpm, rel=1e-4)
 
 
-def test_the_same_recording_gives_the_same_beats() -> None:
-    samples = rock(110.0).samples
-    first, again = (track_beats_tcn(Audio(samples)) for _ in range(2))
-    assert np.array_equal(first.times_sec, again.times_sec)
-    assert first.bpm == again.bpm
-
-
 def test_no_beats_where_nothing_sounds() -> None:
     samples = rock(120.0, n_bars=6).samples
     quiet = np.zeros(4 * RATE, dtype=np.float32)

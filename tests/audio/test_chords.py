@@ -9,22 +9,12 @@ import pytest
 from music_evals.audio.chords import CHORD_LABELS, recognise_chords
 from music_evals.audio.io import Audio
 
-RATE = 22050
-
-
-def tone(midi: float, seconds: float) -> np.ndarray:
-    time = np.arange(round(seconds * RATE)) / RATE
-    wave = sum(0.5**h * np.sin(2 * np.pi * (h + 1) * 440 * 2 ** ((midi - 69) / 12) * time) for h in range(5))
-    return wave * np.minimum(1, np.minimum(time, time[::-1]) / 0.01)
+from .sounds import RATE, audio, tone
 
 
 def triad(label: str, seconds: float, *, cents: float = 0.0) -> np.ndarray:
     root, pitches, _ = mir_eval.chord.encode(label)
     return sum(tone(48 + root + step + cents / 100, seconds) for step in np.flatnonzero(pitches))
-
-
-def audio(wave: np.ndarray, gain: float = 1.0) -> Audio:
-    return Audio((gain * wave / np.abs(wave).max()).astype(np.float32))
 
 
 @pytest.mark.parametrize("label", CHORD_LABELS)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from music_evals.annotations import FEATURES, Beats, Chords, F0Track, Key, Melody, Segments, StructureFrames
+from music_evals.annotations import FEATURES, F0Track, Key, Melody, Segments, StructureFrames
 from music_evals.audio import backends as registry
 from music_evals.audio.backends import Backend, UndefinedFeature
 from music_evals.audio.extraction import extract, receipt
@@ -59,8 +59,11 @@ def made_up(monkeypatch, calls):
     def not_f0(audio):
         return Key(0, "major")
 
+    def broken(audio):
+        return audio.samples[len(audio.samples)]
+
     module = types.ModuleType("made_up")
-    for function in (f0, melody, structure, segments, no_f0, not_f0):
+    for function in (f0, melody, structure, segments, no_f0, not_f0, broken):
         setattr(module, function.__name__, function)
     monkeypatch.setitem(sys.modules, "made_up", module)
     plain = {"packages": ("numpy",)}
@@ -70,6 +73,8 @@ def made_up(monkeypatch, calls):
         Backend("f0", "high", "made_up:f0", rate=44100, **plain),
         Backend("f0", "none", "made_up:no_f0", **plain),
         Backend("f0", "wrong", "made_up:not_f0", **plain),
+        Backend("f0", "broken", "made_up:broken", **plain),
+        Backend("f0", "foreign", "made_up:broken", install="pip install foreign", **plain),
         Backend("f0", "absent", "made_up:f0", packages=("no-such-package",), install="pip install no-such-package"),
         Backend("melody", "plain", "made_up:melody", inputs=("f0",), **plain),
         Backend("melody", "higher", "made_up:melody", inputs=("f0",), parameters={"lowest": 1000}, **plain),
@@ -181,6 +186,15 @@ class TestEdges:
         with pytest.raises(BackendError, match="f0 backend 'wrong' returned Key, not F0Track"):
             extract(load_audio(sine(12), rate=RATE), ["f0"], backends={"f0": "wrong"})
 
+    def test_an_optional_backend_that_fails_is_named_with_its_cause(self):
+        with pytest.raises(BackendError, match="f0 backend 'foreign' failed: IndexError: index") as caught:
+            extract(load_audio(sine(12), rate=RATE), ["melody"], backends={"f0": "foreign"})
+        assert isinstance(caught.value.__cause__, IndexError)
+
+    def test_a_mistake_of_our_own_is_not_dressed_up(self):
+        with pytest.raises(IndexError):
+            extract(load_audio(sine(12), rate=RATE), ["f0"], backends={"f0": "broken"})
+
     def test_a_package_that_is_missing(self):
         with pytest.raises(MissingBackendError, match="pip install no-such-package"):
             extract(load_audio(sine(12), rate=RATE), ["melody"], backends={"f0": "absent"})
@@ -223,9 +237,7 @@ class TestStore:
 
     def test_a_difference_above_our_rate_is_seen_by_whoever_hears_it(self, tmp_path, calls):
         """Two recordings that are one at 22,050 Hz and two at 44,100 Hz."""
-        low = np.zeros(12 * 44100)
-        low[:: 44100 // 2] = 0.0
-        low += 0.5 * np.sin(2 * np.pi * 440 * np.arange(len(low)) / 44100)
+        low = 0.5 * sine(12, 44100)
         first, second = load_audio(low, rate=44100), load_audio(low, rate=44100)
         high = 0.1 * np.sin(2 * np.pi * 18_000 * np.arange(len(low)) / 44100)
         object.__setattr__(second, "reload", load_audio(low + high, rate=44100).reload)
@@ -326,8 +338,8 @@ class TestOurOwn:
 
     def test_all_are_there(self, features):
         assert not features.undefined
-        assert isinstance(features.beats, Beats)
-        assert isinstance(features.chords, Chords)
+        assert features.beats.bpm == pytest.approx(120, rel=0.01)
+        assert features.chords.labels == ("C:maj", "F:maj", "G:maj", "C:maj", "F:maj", "G:maj", "C:maj")
         assert features.key == Key(0, "major")
 
     def test_the_store_does_not_change_a_number(self, features, song, tmp_path):
@@ -346,7 +358,8 @@ class TestOurOwn:
         softer = arrays_of(extract(load_audio(song * gain, rate=RATE)))
         for name, array in arrays_of(features).items():
             if array.dtype.kind == "f":
-                np.testing.assert_allclose(softer[name], array, rtol=1e-5, atol=1e-4, err_msg=name)
+                # a sixth of a cent: a guess of the pitch between notes hangs on the last bits
+                np.testing.assert_allclose(softer[name], array, rtol=1e-4, atol=1e-4, err_msg=name)
             else:
                 np.testing.assert_array_equal(softer[name], array, err_msg=name)
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
 from music_evals.audio import io as audio_io
-from music_evals.audio.io import Audio, AudioLimits, AudioPolicy, load_audio
+from music_evals.audio.io import Audio, AudioLimits, AudioPolicy, check_header, load_audio
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
@@ -307,6 +307,15 @@ class TestTooLarge:
         monkeypatch.setattr(soundfile.SoundFile, "read", None)
         with pytest.raises(FileTooLargeError, match=r"long\.wav: more than 1800 s"):
             load_audio(path)
+
+    def test_a_header_is_judged_without_a_sample(self, tmp_path, files, monkeypatch):
+        path = write(tmp_path, files["wav"])
+        monkeypatch.setattr(soundfile.SoundFile, "read", None)
+        check_header(path)
+        with pytest.raises(FileTooLargeError, match=r"take\.wav: more than 0\.5 s"):
+            check_header(path, limits=AudioLimits(max_sec=0.5))
+        with pytest.raises(UnreadableFileError, match=r"take\.wav"):
+            check_header(write(tmp_path, files["wav"][:-100]))
 
     def test_an_mp3_file_that_counts_no_frames_is_counted(self, tmp_path, files, monkeypatch):
         content = files["mp3"].replace(b"Xing", bytes(4)).replace(b"Info", bytes(4))

@@ -10,18 +10,9 @@ from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.io import Audio
 from music_evals.audio.key import AARDEN_ESSEN, estimate_key, key_correlations
 
-RATE = 22050
+from .sounds import RATE, audio, tone
+
 MAJOR, MINOR = [0, 2, 4, 5, 7, 9, 11], [0, 2, 3, 5, 7, 8, 10]
-
-
-def tone(midi: float, seconds: float) -> np.ndarray:
-    time = np.arange(round(seconds * RATE)) / RATE
-    wave = sum(0.5**h * np.sin(2 * np.pi * (h + 1) * 440 * 2 ** ((midi - 69) / 12) * time) for h in range(5))
-    return wave * np.minimum(1, np.minimum(time, time[::-1]) / 0.01)
-
-
-def audio(wave: np.ndarray, gain: float = 1.0) -> Audio:
-    return Audio((gain * wave / np.abs(wave).max()).astype(np.float32))
 
 
 def cadence(tonic: float, mode: str) -> np.ndarray:

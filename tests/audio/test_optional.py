@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,18 @@ RATE = 22050
 BPM = 120.0
 
 
+def skip_without(package: str) -> None:
+    """Skip where a package is not installed; some can be imported in their worker's process only."""
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
+
+
 @pytest.fixture(scope="module")
 def clicks_on_a_c_major_triad():
-    """20 s of C major with a click every half second."""
+    """20 s of C major, ten partials a tone, with a click every half second."""
     time = np.arange(20 * RATE) / RATE
-    sound = sum(np.sin(2 * np.pi * f * time) for f in (130.81, 261.63, 329.63, 392.0)) / 8
+    tones = (65.41, 130.81, 164.81, 196.0, 261.63, 329.63, 392.0)
+    sound = sum(np.sin(2 * np.pi * f * n * time) / n for f in tones for n in range(1, 11)) / 16
     phase = time % (60 / BPM)
     sound += 0.5 * np.exp(-phase * 80) * np.sin(2 * np.pi * 1000 * phase)
     return load_audio(sound, rate=RATE)
@@ -29,7 +37,7 @@ def clicks_on_a_c_major_triad():
 class TestEssentia:
     @pytest.fixture(autouse=True)
     def _needs_essentia(self):
-        pytest.importorskip("essentia", reason="essentia (AGPL) is not installed")
+        skip_without("essentia")
 
     def test_key(self, clicks_on_a_c_major_triad):
         found = extract(clicks_on_a_c_major_triad, ["key"], backends={"key": "essentia_bgate"}).key
@@ -47,7 +55,7 @@ class TestEssentia:
 class TestMadmom:
     @pytest.fixture(autouse=True)
     def _needs_madmom(self):
-        pytest.importorskip("madmom", reason="madmom is not installed", exc_type=ImportError)
+        skip_without("madmom")
 
     def test_chords(self, clicks_on_a_c_major_triad):
         chords = extract(clicks_on_a_c_major_triad, ["chords"], backends={"chords": "madmom_crf"}).chords
@@ -62,7 +70,7 @@ class TestMadmom:
 
 
 def test_msaf_gives_segments_without_labels(clicks_on_a_c_major_triad):
-    pytest.importorskip("msaf", reason="MSAF is not installed", exc_type=ImportError)
+    skip_without("msaf")
     segments = extract(clicks_on_a_c_major_triad, ["segments"], backends={"segments": "msaf_sf"}).segments
     assert set(segments.labels) == {"-1"}
     assert segments.intervals_sec[-1, 1] == pytest.approx(20.0)
@@ -103,6 +111,12 @@ class TestWorker:
     def test_a_failure_or_a_crash_is_an_error(self, run, script):
         with pytest.raises(BackendError, match="toy failed with exit status"):
             run(script)
+
+    @pytest.mark.parametrize("script", ["", "print('ready')", "print('[1, 2')"])
+    def test_an_end_without_a_result_is_an_error(self, run, script):
+        with pytest.raises(BackendError, match="toy ended without a result") as caught:
+            run(script)
+        assert isinstance(caught.value.__cause__, ValueError)
 
     def test_a_hang_is_an_error(self, run, monkeypatch):
         monkeypatch.setattr(_process, "TIMEOUT_SEC", 0.3)

@@ -14,7 +14,6 @@ from music_evals.audio.rendering import (
     harmonics,
     render_additive,
     render_fluidsynth,
-    seconds_of,
     stock_timbre,
 )
 from music_evals.errors import BackendError, InvalidInputError, MissingBackendError
@@ -45,7 +44,7 @@ def test_seconds_agree_with_pretty_midi() -> None:
     music = score((0, 5000, 60, 90), tempos=(Tempo(100, 90.0), Tempo(1200, 133.0), Tempo(1201, 50.0)))
     ticks = np.array([0, 50, 100, 700, 1200, 1201, 4999])
     theirs = [to_pretty_midi(music).tick_to_time(int(tick)) for tick in ticks]
-    np.testing.assert_allclose(seconds_of(music, ticks), theirs, atol=1e-5)  # MIDI rounds a tempo to microseconds
+    np.testing.assert_allclose(music.seconds(ticks), theirs, atol=1e-5)  # MIDI rounds a tempo to microseconds
 
 
 def test_a_tone_has_the_harmonics_of_its_recipe() -> None:

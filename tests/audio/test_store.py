@@ -26,7 +26,7 @@ from music_evals.annotations import (
     StructureFrames,
 )
 from music_evals.audio.store import FeatureKey, FeatureStore, Undefined
-from music_evals.errors import OutputError, UnknownNameError
+from music_evals.errors import InvalidInputError, OutputError, UnknownNameError
 
 TIMES = np.array([0.1, 0.6, 1.1])
 SPANS = np.array([[0.0, 1.5], [1.5, 4.0]])
@@ -123,6 +123,15 @@ def test_a_feature_that_does_not_exist(store):
         key("beat")
 
 
+@pytest.mark.parametrize(
+    ("content_hash", "digest"),
+    [("..", "0" * 32), ("AB" * 32, "0" * 32), (HASH + "\n", "0" * 32), (HASH, "../" * 10 + "00"), (HASH, "0" * 31)],
+)
+def test_a_key_does_not_lead_out_of_the_folder(content_hash, digest):
+    with pytest.raises(InvalidInputError, match="hexadecimal digits"):
+        FeatureKey(content_hash, "key", digest)
+
+
 class TestDamage:
     @pytest.fixture
     def path(self, store) -> Path:
@@ -153,6 +162,15 @@ class TestDamage:
         found = store.get(key("chords"))
         if found is not None:  # a byte of the archive that says nothing of the content, such as a time
             same(found, VALUES["chords"])
+
+    def test_no_flipped_bit_of_the_directory_raises_or_gives_another_value(self, store, path):
+        """One bit of every byte: an encrypted file, a later format, another compression, a place outside."""
+        content = path.read_bytes()
+        for at in range(content.index(b"PK\x01\x02"), len(content)):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << at % 8]) + content[at + 1 :])
+            found = store.get(key("chords"))
+            if found is not None:
+                same(found, VALUES["chords"])
 
     def test_a_cut_file_counts_as_none(self, store, path):
         content = path.read_bytes()

@@ -34,7 +34,7 @@ def test_folders_are_paired_by_relative_path_whatever_the_suffix(write_files: Wr
         ("a", "a.wav", "a.mp3"),
         ("deep/b", "deep/b.flac", "deep/b.wav"),
     ]
-    assert [pair.group for pair in found.pairs] == ["a", "deep/b"]
+    assert [pair.group for pair in found.pairs] == [pair.reference.content for pair in found.pairs]
     assert {pair.entrance for pair in found.pairs} == {"audio"}
 
 
@@ -98,6 +98,9 @@ def test_groups_of_folders(write_files: Write) -> None:
     reference = write_files("r", {"a/1.wav": "1", "a/2.wav": "2", "b/1.wav": "3", "top.wav": "4"})
     groups = [pair.group for pair in pairs_in_folders(reference, [str(reference)], group_by="folder").pairs]
     assert groups == ["a", "a", "b", "."]
+    again = write_files("again", {"shift/a.wav": "1", "slower/a.wav": "1", "slower/b.wav": "2"})
+    groups = [pair.group for pair in pairs_in_folders(again, [str(again)]).pairs]
+    assert groups[0] == groups[1] != groups[2]  # the original repeated for each edit
     with pytest.raises(InvalidInputError, match="folders are grouped by file or folder"):
         pairs_in_folders(reference, [str(reference)], group_by="song")
 
@@ -146,8 +149,31 @@ def test_columns_of_a_manifest(write_files: Write) -> None:
     assert (pair.item, pair.system, pair.group) == ("a", "zeta", "First")
     with pytest.raises(InvalidInputError, match="row 1: nothing in the column 'album'"):
         pairs_in_manifest(folder / "list.csv", columns._replace(group_by="album"))
-    with pytest.raises(InvalidInputError, match="row 1: expected the columns reference and estimate"):
+    with pytest.raises(InvalidInputError, match="no column reference, estimate; it has before, after, who, song"):
         pairs_in_manifest(folder / "list.csv")
+
+
+EMPTY_CELLS = {
+    "list.csv": "reference,estimate\na.wav,b.wav\nc.wav,\n,b.wav\nb.wav\n",
+    "list.jsonl": """\
+{"reference": "a.wav", "estimate": "b.wav"}
+{"reference": "c.wav", "estimate": null, "id": null}
+{"reference": 3, "estimate": "b.wav"}
+{"reference": "b.wav"}
+""",
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_CELLS)
+def test_empty_cells_are_failures_of_their_items(write_files: Write, name: str) -> None:
+    folder = write_files("m", {name: EMPTY_CELLS[name], "a.wav": "1", "b.wav": "2", "c.wav": "3"})
+    found = pairs_in_manifest(folder / name)
+    assert [pair.item for pair in found.pairs] == ["a"]
+    assert [failure.error.partition(";")[0] for failure in found.failures] == [
+        "PairCountError: no estimate for 'c'",
+        "PairCountError: no reference for 'row 3'",
+        "PairCountError: no estimate for 'b'",
+    ]
 
 
 def test_ids_that_occur_twice_are_named(write_files: Write) -> None:

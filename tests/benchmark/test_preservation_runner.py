@@ -215,17 +215,40 @@ def test_a_cache_that_cannot_be_written_costs_speed_alone(tmp_path: Path, monkey
     assert worker_environment(tmp_path / "0")["NUMBA_CACHE_DIR"]
 
 
-def test_code_is_compiled_before_other_processes_start(tmp_path: Path, pairs: PairSet, stub_worker: Any) -> None:
+def test_code_is_compiled_before_other_processes_start(
+    tmp_path: Path, pairs: PairSet, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB", "warm")
     calls: list[tuple[int, int, str]] = []
     judging = Judging(METRICS, worker=stub_worker)
-    # the stub cannot answer the request to warm up: that is no reason not to run
     rows = run(pairs, tmp_path / "records.jsonl", judging, workers=2, progress=lambda *call: calls.append(call))
     assert calls[0] == (0, 6, COMPILING)
-    assert cache_home().is_dir()
+    assert [path.name for path in cache_home().iterdir()] == ["code.nbi"]
     assert len(scores_of(rows)) == 12
     calls.clear()
     run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call))
     assert COMPILING not in {item for _, _, item in calls}
+
+
+def test_what_could_not_be_compiled_is_not_kept(tmp_path: Path, pairs: PairSet, stub_worker: Any) -> None:
+    judging = Judging(METRICS, worker=stub_worker)  # this stub dies of the request to warm up
+    assert len(scores_of(run(pairs, tmp_path / "records.jsonl", judging))) == 12
+    assert not cache_home().exists()
+    calls: list[str] = []
+    run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call[2]))
+    assert calls[0] == COMPILING  # it is tried again
+
+
+def test_scores_need_no_compiled_code(
+    tmp_path: Path, write_files: Write, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB", "warm")
+    pairs = pairs_in_folders(write_files("r", {"a.mid": "1"}), [f"s={write_files('e', {'a.mid': '1'})}"])
+    calls: list[str] = []
+    judging = Judging(METRICS, worker=stub_worker)
+    run(pairs, tmp_path / "records.jsonl", judging, progress=lambda *call: calls.append(call[2]))
+    assert calls == ["a"]
+    assert not cache_home().exists()
 
 
 def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:

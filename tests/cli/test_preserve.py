@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+import functools
 import json
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
+from music_evals.benchmark import preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -33,13 +35,32 @@ def small(tmp_path: Path) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.fixture
+def quick(
+    write_files: Callable[[str, dict[str, str]], Path],
+    stub_worker: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> list[str]:
+    """Arguments of a run over files of numbers, which a stub compares."""
+    run = functools.partial(preservation.run_preservation, worker=stub_worker)
+    monkeypatch.setattr(preservation, "run_preservation", run)
+    reference = write_files("r", {f"{name}.mid": "0" for name in "abc"})
+    estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})
+    return [
+        "preserve", "--reference", str(reference), "--estimate", f"up={estimate}",
+        "--resamples", "20", "--workers", "1", "--no-report", "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+
+
 def test_a_run_ends_with_the_tables_and_where_things_are(
-    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small.remove("--no-report")
-    assert cli.main(small) == 0
+    quick.remove("--no-report")
+    (tmp_path / "r" / "b.mid").write_text("9")  # another original, for the row of unrelated music
+    assert cli.main(quick) == 0
     out, err = capsys.readouterr()
-    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)", "Published"):
+    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)", "published"):
         assert word in out
     assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
     assert "pair" in err  # the progress bar
@@ -47,26 +68,20 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
 
 
 def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([*small, "--json"]) == 0
+    assert cli.main([*small, "--json", "--no-controls", "--limit", "2"]) == 0
     out, err = capsys.readouterr()
-    assert json.loads(out) == json.loads((tmp_path / "out" / "results.json").read_text())
+    results = json.loads(out)
+    assert results == json.loads((tmp_path / "out" / "results.json").read_text())
     assert "results: " in err
-
-
-def test_the_installed_command(small: list[str]) -> None:
-    command = [str(Path(sys.executable).parent / "music-evals"), *small, "--json", "--no-controls", "--limit", "2"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    results = json.loads(run.stdout)
     assert list(results["systems"]) == ["up"]
     assert results["scores"]["up"]["circle_of_fifths_distance"]["value"] == pytest.approx(1 / 6)
     assert results["scores"]["up"]["circle_of_fifths_distance"]["n"] == 2
 
 
 def test_one_pair_a_manifest_and_companions(
-    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    common = small[small.index("--resamples") :]
+    common = quick[quick.index("--resamples") :]
     files = ["--reference", str(tmp_path / "r" / "a.mid"), "--estimate", str(tmp_path / "e" / "a.mid")]
     assert cli.main(["preserve", *files, *common, "--metrics", "delta_bpm", "--companions", "tempo_log2"]) == 0
     assert "Tempo change" in capsys.readouterr().out
@@ -76,19 +91,19 @@ def test_one_pair_a_manifest_and_companions(
     assert json.loads(capsys.readouterr().out)["systems"]["up"]["n_groups"] == 1
 
 
-def test_failed_items_are_listed(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_failed_items_are_listed(quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "e" / "b.mid").unlink()
-    (tmp_path / "e" / "c.mid").write_bytes(b"no MIDI")
-    assert cli.main(small) == 1
+    (tmp_path / "e" / "c.mid").write_text("unreadable")
+    assert cli.main(quick) == 1
     out, err = capsys.readouterr()
     assert "2 failed:" in err
     assert "b (up): PairCountError: no estimate for 'b'" in err
     assert "c (up): UnreadableFileError" in err
     assert "n 1/3, 2 failed" in out
     assert "Traceback" not in err
-    write_tune(tmp_path / "e" / "b.mid", 8)
-    write_tune(tmp_path / "e" / "c.mid", 9)
-    assert cli.main(small) == 0  # the same command again does what is left
+    (tmp_path / "e" / "b.mid").write_text("0.5")
+    (tmp_path / "e" / "c.mid").write_text("0.5")
+    assert cli.main(quick) == 0  # the same command again does what is left
 
 
 @pytest.mark.parametrize(
@@ -99,6 +114,10 @@ def test_failed_items_are_listed(small: list[str], tmp_path: Path, capsys: pytes
         (["--variant", "paperr"], "did you mean paper"),
         (["--backend", "beats=tcnn"], "unknown beats backend"),
         (["--backend", "beats"], "--backend takes FEATURE=NAME"),
+        (
+            ["--backend", "beats=tcn", "--backend", "beats=librosa"],
+            "two extractors of beats, tcn and librosa; keep one",
+        ),
         (["--estimate", "up=/nowhere"], "no such file or folder"),
         (["--manifest", "list.csv"], "give one of --reference"),
         (["--workers", "0"], "--workers must be at least 1"),
@@ -118,21 +137,21 @@ def test_wrong_names_and_options_are_usage_errors(
 
 
 def test_an_unwritable_folder_and_damaged_records(
-    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "out").write_text("a file in place of the folder")
-    assert cli.main(small) == 1
+    assert cli.main(quick) == 1
     assert "cannot write" in capsys.readouterr().err
     (tmp_path / "out").unlink()
-    assert cli.main(small) == 0
+    assert cli.main(quick) == 0
     records = tmp_path / "out" / "records.jsonl"
     records.write_bytes(records.read_bytes().replace(b'"kind":"score"', b'"kind":"scoro"', 1))
-    assert cli.main(small) == 1
+    assert cli.main(quick) == 1
     assert "are damaged" in capsys.readouterr().err
-    assert cli.main([*small, "--overwrite"]) == 0
+    assert cli.main([*quick, "--overwrite"]) == 0
 
 
-def test_another_run_in_the_same_folder_is_refused(small: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(small) == 0
-    assert cli.main([*small, "--variant", "paper"]) == 1
+def test_another_run_in_the_same_folder_is_refused(quick: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(quick) == 0
+    assert cli.main([*quick, "--variant", "paper"]) == 1
     assert "variant was 'corrected' and is now 'paper'" in capsys.readouterr().err

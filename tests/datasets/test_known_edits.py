@@ -16,13 +16,13 @@ import pytest
 from music_evals.annotations import DRUMS
 from music_evals.datasets import known_edits
 from music_evals.datasets.edit_labels import declared, holds, kinds, pieces
-from music_evals.datasets.edit_tables import kind_table, label_table, piece_table
+from music_evals.datasets.edit_tables import fill_card, kind_table, label_table, piece_table
 from music_evals.datasets.known_chorales import CHORALES
 from music_evals.datasets.known_harmony import chord_pitch_classes
-from music_evals.datasets.known_truth import features_of, score_chroma, score_seconds
+from music_evals.datasets.known_truth import features_of, velocity_chroma
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.programs import BENCHMARK_PROGRAMS
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 
 FOLDER = Path(__file__).resolve().parents[2] / "datasets_scripts" / "known_edits"
 
@@ -106,7 +106,8 @@ def test_scores_hold_the_truth(rows):
         if row["operations"] != "[]" or row["piece"].startswith("chorale"):
             continue
         score, truth = known_edits.score(row, "estimate"), known_edits.annotations(row, "estimate")
-        seconds = score_seconds(score)
+        onsets = score.notes["onset_tick"]
+        seconds = score.seconds(np.stack([onsets, onsets + score.notes["duration_tick"]], axis=1))
         if "melody" in score.voices:
             mine = score.notes["voice"] == score.voices.index("melody")
             assert np.abs(seconds[mine] - truth.melody.intervals_sec).max() < 1e-5
@@ -150,7 +151,7 @@ def test_the_full_rebuild(tmp_path, manifest):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     subprocess.run([sys.executable, FOLDER / "build.py", "--out", tmp_path], check=True)
     assert json.loads((tmp_path / "manifest.json").read_text()) == manifest
-    for name in manifest["files"]:
+    for name in [*manifest["files"], "README.md"]:
         assert (tmp_path / name).read_bytes() == (FOLDER / name).read_bytes()
 
 
@@ -163,6 +164,15 @@ def test_the_tables_of_the_card(card, rows, manifest):
     assert kind_table(rows, manifest["left_out"]) in card
     parts = [known_edits.compose_piece(name) for name in pieces() if name not in CHORALES]
     assert all(line in card for line in piece_table(parts).splitlines())
+
+
+def test_a_table_is_put_between_its_markers():
+    card = "# Card\n<!-- table: a -->\nold\n<!-- end of table -->\nend <!-- table: b --> of it\n"
+    filled = "# Card\n<!-- table: a -->\n\n| new |\n\n<!-- end of table -->\nend <!-- table: b --> of it\n"
+    assert fill_card(card, {"a": "| new |\n"}) == filled
+    assert fill_card(filled, {"a": "| new |\n"}) == filled
+    with pytest.raises(InvalidInputError, match="no place for the table 'b'"):
+        fill_card(card, {"b": ""})
 
 
 def test_what_the_card_says_of_motifs_after_edits_of_the_form(rows, card):
@@ -249,6 +259,30 @@ def test_the_cache_folder_of_the_environment(small, tmp_path, monkeypatch):
     assert known_edits.render(small[0]).parent == tmp_path / "known_edits"
 
 
+def test_another_soundfont_of_the_same_name_and_size_is_another_recording(small, tmp_path, monkeypatch):
+    from music_evals.audio import _fluidsynth, rendering
+
+    font = tmp_path / "font.sf2"
+    monkeypatch.setenv("MUSIC_EVALS_SOUNDFONT", str(font))
+    monkeypatch.setattr(rendering, "render_fluidsynth", lambda *_, **__: np.zeros(9, dtype=np.float32))
+
+    def rendered(content, version):
+        font.write_bytes(content)
+        os.utime(font, ns=(0, content[0]))  # two files that are written at once may bear one time
+        monkeypatch.setattr(_fluidsynth, "version", lambda: version)
+        return known_edits.render(small[0], renderer="fluidsynth", which="reference", cache=tmp_path / "cache")
+
+    first = rendered(b"one", "2.3.1")
+    assert rendered(b"two", "2.3.1") != first
+    assert rendered(b"one", "2.3.2") != first
+    assert rendered(b"one", "2.3.1") == first
+    (tmp_path / "elsewhere").mkdir()
+    font.rename(tmp_path / "elsewhere" / "other.sf2")
+    font = tmp_path / "elsewhere" / "other.sf2"
+    monkeypatch.setenv("MUSIC_EVALS_SOUNDFONT", str(font))
+    assert rendered(b"one", "2.3.1") == first  # what it is called does not matter
+
+
 def test_processes_that_render_the_same_at_once(tmp_path):
     code = (
         "import sys; from music_evals.datasets import known_edits;"
@@ -274,14 +308,14 @@ def test_fluidsynth_plays_as_long(small, tmp_path):
     assert soundfile.info(path).duration == pytest.approx(row["estimate"]["duration_sec"], abs=0.02)
 
 
-def test_score_chroma_of_two_notes():
+def test_velocity_chroma_of_two_notes():
     """C4 for 1 s, then with E4; at 120 a minute a quarter lasts 0.5 s. Drums do not count."""
     from music_evals.annotations import Score, Tempo
     from music_evals.symbolic.notes import make_notes
 
     notes = make_notes([0, 960, 0], [1920, 960, 1920], [60, 64, 38], [127, 127, 127], [0, 0, 1])
     score = Score(notes, 480, tempos=(Tempo(0, 120.0),), voices=("", "kit"), programs=(0, DRUMS))
-    frames = score_chroma(score, 2.0).frames
+    frames = velocity_chroma(score, 2.0).frames
     at = np.arange(frames.shape[1]) * 512 / 22050
     assert frames[0].tolist() == [1.0] * len(at)
     assert frames[4].tolist() == (at >= 1).astype(float).tolist()

@@ -29,7 +29,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
 )
 from music_evals.pipelines import preservation
-from music_evals.pipelines._measures import measure
+from music_evals.pipelines._measures import check_options, measure, options_of
 from music_evals.pipelines.preservation import (
     COMPANIONS,
     FACETS,
@@ -197,6 +197,56 @@ def test_options_reach_their_metric() -> None:
         compare(features(), late, metrics=["beat_f_measure"], options={"beat_f": {}})
 
 
+@pytest.mark.parametrize("name", [*ALL, *COMPANIONS])
+def test_every_free_option_takes_its_default(name: str) -> None:
+    function, _ = measure(name, "corrected", 10.0)
+    free = options_of(name, "corrected")
+    defaults = {option: inspect.signature(function).parameters[option].default for option in free}
+    check_options({name: defaults}, [name], "corrected")
+    assert not {"variant", "end_sec"} & set(free)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "message"),
+    [
+        ("beat_f_measure", {"variant": "official"}, UnknownNameError, "unknown option of beat_f_measure 'variant'"),
+        ("beat_f_measure", {"end_sec": 3.0}, UnknownNameError, "unknown option of beat_f_measure 'end_sec'"),
+        ("beat_f_measure", {"tolerance": 0.1}, UnknownNameError, "did you mean tolerance_sec"),
+        ("beat_f_measure_aligned", {"align": "none"}, UnknownNameError, "unknown option of beat_f_measure_aligned"),
+        ("boundary_f_measure_3s", {"window_sec": 0.5}, UnknownNameError, "known: none"),
+        ("beat_f_measure", {"align": "ofset"}, UnknownNameError, "did you mean offset"),
+        ("beat_f_measure", {"tolerance_sec": -1}, InvalidInputError, "must be a finite number of seconds, at least 0"),
+        ("information_gain", {"tolerance_sec": math.nan}, InvalidInputError, "got nan"),
+        ("information_gain", {"min_beat_time_sec": "5"}, InvalidInputError, "or None, got '5'"),
+        ("boundary_f_measure", {"window_sec": None}, InvalidInputError, "got None"),
+        ("ssm_correlation", {"tempo_ratio": 0}, InvalidInputError, "must be a finite number above 0"),
+        ("chroma_dtw_centred", {"transposition_invariant": 1}, InvalidInputError, "must be True or False"),
+        ("motif_recall", {"n": 0}, InvalidInputError, "must be a whole number, at least 1"),
+        ("motif_recall", {"n": 3.0}, InvalidInputError, "got 3.0"),
+        ("motif_recall", {"n": True}, InvalidInputError, "got True"),
+        ("motif_recall", 3, UnsupportedTypeError, "options of motif_recall must be a mapping"),
+    ],
+)
+def test_options_that_would_mislead_are_errors_of_the_call(
+    name: str, options: Any, error: type[Exception], message: str
+) -> None:
+    """Also where failures of pairs are recorded: nothing is wrong with a pair."""
+    with pytest.raises(error, match=message):
+        evaluate_preservation(
+            [piece()], [piece()], companions=True, n_resamples=0, failures="record", options={name: options}
+        )
+
+
+def test_options_that_change_nothing_are_taken() -> None:
+    chosen = {"beat_f_measure": {"tolerance_sec": np.float64(0.07), "align": "none", "min_beat_time_sec": None}}
+    metrics = ["beat_f_measure", "motif_recall"]
+    plain = compare(features(), features(), metrics=metrics)
+    assert (
+        compare(features(), features(), metrics=metrics, options={**chosen, "motif_recall": {"n": np.int64(3)}})
+        == plain
+    )
+
+
 def test_companions_by_name_or_all_of_the_facets() -> None:
     some = compare(features(), features(), metrics=["delta_bpm"], companions=["tempo_octave"])
     assert list(some) == ["delta_bpm", "tempo_octave"]
@@ -322,6 +372,19 @@ def test_the_official_melody_needs_equal_lengths() -> None:
         *pair, metrics=["delta_bpm", "motif_recall"], variant="official", failures="record", per_item=True
     )
     assert result["delta_bpm"] == 0.0
+
+
+@pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")
+def test_what_the_official_code_cannot_compare_costs_its_metric_alone() -> None:
+    result = evaluate_preservation(
+        [piece()], [piece(n_bars=9)],
+        metrics=["voicing_recall", "delta_bpm"], variant="official", failures="record", per_item=True, n_resamples=0,
+    )  # fmt: skip
+    [item] = result["per_item"]
+    assert item["delta_bpm"] == 0.0
+    assert math.isnan(item["voicing_recall"])
+    assert list(item["errors"]) == ["voicing_recall"]
+    assert item["errors"]["voicing_recall"].startswith("NotComparableError: voicing_recall: the official code cannot")
 
 
 # Recordings
@@ -465,6 +528,46 @@ def test_a_file_that_cannot_be_read_costs_its_pair_alone(tmp_path: Path) -> None
     assert (result["delta_bpm"], result["delta_bpm_n"], result["delta_bpm_n_defined"]) == (0.0, 2, 1)
     assert result["per_item"][1]["errors"]["delta_bpm"].startswith("NoDataError: references[1]: ")
     assert result["per_item"][1]["entrance"] == "symbolic"
+
+
+def test_a_pair_that_failed_stays_with_the_edits_of_its_original(tmp_path: Path, wav: Callable[..., str]) -> None:
+    gone = tmp_path / "gone.mid"
+    pairs: list[tuple[Any, Any]] = [
+        (piece(), piece(110)), (piece(), gone), (piece(), wav("a.wav", sound())), (piece(up=1), piece()),
+        (gone, piece()), (gone, piece(90)),
+    ]  # fmt: skip
+    rows = preservation._Run(Settings.of(metrics=["delta_bpm"]), pairs, keep_going=True).rows()
+    assert [bool(row.errors) for row in rows] == [False, True, True, False, True, True]
+    clusters = [row.cluster for row in rows]
+    assert clusters[0] == clusters[1] == clusters[2]
+    assert clusters[4] == clusters[5]
+    assert len(set(clusters)) == 3
+
+
+def test_a_source_that_cannot_be_read_is_tried_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loaded: list[Any] = []
+    load = SourceLoader.load
+
+    def count(self: SourceLoader, source: Any) -> Any:
+        loaded.append(source)
+        return load(self, source)
+
+    monkeypatch.setattr(SourceLoader, "load", count)
+    gone, edits = tmp_path / "gone.mid", [piece(100.0), piece(90.0)]
+    with pytest.warns(UndefinedMetricWarning):
+        result = evaluate_preservation([gone, gone], edits, metrics=["delta_bpm"], failures="record", per_item=True)
+    assert loaded == [gone, *edits]
+    places = [item["errors"]["delta_bpm"].partition("]")[0] for item in result["per_item"]]
+    assert places == ["NoDataError: references[0", "NoDataError: references[1"]
+
+
+def test_a_source_is_let_go_after_its_last_pair_though_the_other_side_failed(tmp_path: Path) -> None:
+    gone, shared = tmp_path / "gone.mid", piece()
+    run = preservation._Run(
+        Settings.of(metrics=["delta_bpm"]), [(gone, shared), (shared, shared), (shared, gone)], keep_going=True
+    )
+    run.rows()
+    assert run._loaded == {}
 
 
 def test_pairs_must_pair_up() -> None:

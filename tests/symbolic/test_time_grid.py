@@ -8,7 +8,7 @@ from music_evals.annotations import Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError
 from music_evals.symbolic.midi import to_pretty_midi
 from music_evals.symbolic.notes import make_notes, quantize
-from music_evals.symbolic.time_grid import grid_times, nearest_step, quantize_performance, seconds_from_ticks
+from music_evals.symbolic.time_grid import grid_times, nearest_step, quantize_performance
 
 
 def performance(*notes, **options):
@@ -100,7 +100,7 @@ def score_of(rows, tpq, tempos):
 def test_at_one_tempo_it_is_the_quantisation_of_ticks(rows, bpm, tpq, steps):
     score = score_of(rows, tpq, (Tempo(0, bpm),))
     seconds = [
-        seconds_from_ticks(tick, score.tempos, tpq)
+        score.seconds(tick)
         for tick in (score.notes["onset_tick"], score.notes["onset_tick"] + score.notes["duration_tick"])
     ]
     midi = performance(*zip(*seconds, score.notes["pitch"].tolist(), strict=True), initial_tempo=bpm)
@@ -116,19 +116,13 @@ def test_tempi_that_change_on_steps_move_no_note(rows, changes):
     tempos = (Tempo(0, 100.0), *(Tempo(480 * quarter, bpm) for quarter, bpm in sorted(changes)))
     score = score_of(rows, 480, tempos)
     onsets, ends = (
-        seconds_from_ticks(tick, tempos, 480)
+        score.seconds(tick)
         for tick in (score.notes["onset_tick"], score.notes["onset_tick"] + score.notes["duration_tick"])
     )
-    starts = seconds_from_ticks([tempo.tick for tempo in tempos], tempos, 480)
+    starts = score.seconds([tempo.tick for tempo in tempos])
     grid = grid_times(starts, [tempo.bpm for tempo in tempos], float(ends.max()))
     moved = quantize(score, 6).notes
     expected = {(int(onset), pitch) for onset, _, pitch, _, _ in moved.tolist()}
     assert set(zip(nearest_step(onsets, grid).tolist(), score.notes["pitch"].tolist(), strict=True)) == expected
     assert (np.diff(grid) > 0).all()
     assert grid[-1] >= ends.max() - 1e-6
-
-
-def test_seconds_from_ticks_by_hand():
-    tempos = (Tempo(480, 60.0), Tempo(960, 30.0))
-    # 120 until the first tempo: half a second; a second for the next quarter; two for the one after
-    assert seconds_from_ticks([0, 480, 720, 960, 1440], tempos, 480).tolist() == [0.0, 0.5, 1.0, 1.5, 3.5]

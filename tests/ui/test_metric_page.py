@@ -133,6 +133,16 @@ def test_two_recordings(tmp_path: Path) -> None:
     assert "| `chroma_dtw_similarity` | **1.000** |" not in other
 
 
+def test_a_recording_that_is_too_long_is_refused_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import soundfile
+
+    soundfile.write(tmp_path / "a.wav", [0.0] * 16000, 8000)
+    monkeypatch.setattr(metric_page, "MAX_RECORDING_SEC", 1.0)
+    monkeypatch.setattr(soundfile.SoundFile, "read", None)
+    with pytest.raises(FileTooLargeError, match=r"a\.wav: more than 1 s"):
+        metric_page.judge_edit(page_metric("delta_bpm"), *[str(tmp_path / "a.wav")] * 2, "corrected")
+
+
 def test_edits_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     metric = page_metric("chroma_dtw_similarity")
     score = midi_file(tmp_path / "a.mid", 16)

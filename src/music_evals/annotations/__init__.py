@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from music_evals.annotations.recordings import (
     FEATURES,
+    NO_CHORD,
     Beats,
     Chords,
     Chroma,
@@ -19,6 +20,7 @@ from music_evals.annotations.recordings import (
     StructureFrames,
 )
 from music_evals.annotations.scores import (
+    DEFAULT_BPM,
     DRUMS,
     HOLD,
     MASK,
@@ -37,12 +39,14 @@ from music_evals.annotations.scores import (
 )
 
 __all__ = [
+    "DEFAULT_BPM",
     "DRUMS",
     "FEATURES",
     "HOLD",
     "MASK",
     "MUSIB_LAYOUT",
     "NOTE_DTYPE",
+    "NO_CHORD",
     "REST",
     "VOCABULARY_SIZE",
     "Beats",

@@ -3,7 +3,7 @@
 Conventions
 -----------
 - All times are seconds from the start of the recording, float64, in names that end in ``_sec``.
-- Chord labels follow Harte et al. (ISMIR 2005), as `mir_eval.chord` reads them: ``"C#:min"``, ``"N"`` for no chord.
+- Chord labels follow Harte et al. (ISMIR 2005), as `mir_eval.chord` reads them: ``"C#:min"``, `NO_CHORD` for none.
 - A frequency above 0 is a voiced frame. 0 is unvoiced; a negative one is unvoiced too, and its absolute value is the
   best guess of the pitch, as in `mir_eval.melody`.
 - Pitches of notes are MIDI numbers, 60 = C4; pitch classes are 0 = C .. 11 = B.
@@ -24,6 +24,7 @@ from music_evals.errors import InvalidAnnotationError
 
 __all__ = [
     "FEATURES",
+    "NO_CHORD",
     "Beats",
     "Chords",
     "Chroma",
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
+
+NO_CHORD = "N"
+"""The label of a stretch without a chord."""
 
 
 class _Annotation:

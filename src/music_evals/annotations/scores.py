@@ -19,6 +19,7 @@ import numpy.typing as npt
 from music_evals.errors import InvalidInputError, InvalidNotesError, InvalidTokensError
 
 __all__ = [
+    "DEFAULT_BPM",
     "DRUMS",
     "HOLD",
     "MASK",
@@ -43,6 +44,9 @@ MASK = 130
 
 DRUMS = 128
 """The program of a drum kit, next to the 128 melodic programs 0..127 of General MIDI."""
+
+DEFAULT_BPM = 120.0
+"""What a MIDI file without a tempo means, in quarters a minute (Standard MIDI Files 1.0, "Set Tempo")."""
 
 Tokens = npt.NDArray[np.uint8]
 """NoteSeq tokens, shape (steps,) or (items, steps)."""
@@ -243,6 +247,27 @@ class Score:
         """Return the notes of one voice, in onset order."""
         notes: NoteArray = self.notes[self.notes["voice"] == index]
         return notes
+
+    def seconds(self, ticks: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the times of ticks in seconds, the shape of `ticks`, by the tempi of the score.
+
+        Before the first tempo it runs at `DEFAULT_BPM`; of several tempi at one tick the last counts.
+
+        Examples
+        --------
+        >>> score = Score(np.zeros(0, NOTE_DTYPE), 2, tempos=(Tempo(4, 60.0),))
+        >>> score.seconds([0, 4, 6]).tolist()
+        [0.0, 1.0, 2.0]
+
+        """
+        bpm_at = {0: DEFAULT_BPM} | {tempo.tick: tempo.bpm for tempo in self.tempos}
+        starts = np.array(list(bpm_at), dtype=np.float64)
+        tick_sec = 60 / (np.array(list(bpm_at.values())) * self.ticks_per_quarter)
+        start_sec = np.concatenate([[0.0], np.cumsum(np.diff(starts) * tick_sec[:-1])])
+        at = np.asarray(ticks, dtype=np.float64)
+        index = np.searchsorted(starts, at, side="right") - 1
+        seconds: npt.NDArray[np.float64] = np.asarray(start_sec[index] + (at - starts[index]) * tick_sec[index])
+        return seconds
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values that JSON can hold; `from_dict` is the inverse."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from music_evals.errors import BackendError, MissingBackendError
 
-__all__ = ["INSTALL", "play"]
+__all__ = ["INSTALL", "play", "version"]
 
 INSTALL = "apt-get install fluidsynth fluid-soundfont-gm"
 
@@ -38,6 +38,12 @@ def play(midi: bytes, font: Path, sample_rate: int, release_sec: float) -> Sampl
         return synth.play(midi, release_sec)
 
 
+def version() -> str:
+    """Return the version of the shared library, such as ``"2.3.1"``."""
+    found: bytes = _load_library().fluid_version_str()
+    return found.decode()
+
+
 @functools.cache
 def _load_library() -> Any:
     """Load the shared library and declare what is called of it."""
@@ -47,6 +53,7 @@ def _load_library() -> Any:
     library = ctypes.CDLL(name)
     pointer, text, integer = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     for function, result, arguments in (
+        ("fluid_version_str", text, []),
         ("new_fluid_settings", pointer, []),
         ("delete_fluid_settings", None, [pointer]),
         ("fluid_settings_setnum", integer, [pointer, text, ctypes.c_double]),

@@ -68,8 +68,6 @@ class Backend:
         Of its code and weights.
     install
         The command that installs an optional backend; empty for those that come with ``music_evals[audio]``.
-    note
-        What whoever picks it should know.
 
     """
 
@@ -85,7 +83,6 @@ class Backend:
     find_weights: str = ""
     licence: str = "Apache-2.0"
     install: str = ""
-    note: str = ""
 
     @property
     def optional(self) -> bool:
@@ -198,19 +195,13 @@ def _madmom(feature: str, name: str, function: str) -> Backend:
         rate=44100,
         licence="code BSD-3-Clause, weights CC BY-NC-SA 4.0",
         install='pip install "setuptools<81" cython numpy && pip install --no-build-isolation madmom',
-        note="runs in a process of its own; its weights may not be used commercially",
     )
 
 
 _ALL = (
     Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", weights=("beat_tracker.safetensors",)),
-    Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa", note="beats at the ends are kept"),
-    Backend(
-        "beats",
-        "librosa_official",
-        f"{_HERE}.beats:track_beats_official",
-        note="weak beats at the ends are dropped; the tempo is librosa's own",
-    ),
+    Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa"),
+    Backend("beats", "librosa_official", f"{_HERE}.beats:track_beats_official"),
     _madmom("beats", "madmom", "track_beats"),
     _essentia("beats", "essentia", "track_beats"),
     Backend(
@@ -228,11 +219,11 @@ _ALL = (
     Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords"),
     _madmom("chords", "madmom_crf", "recognise_chords"),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
-    Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", note="as the official code has it"),
+    Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official"),
     Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", packages=_ONNX, weights=("melody_net.onnx",)),
     Backend("f0", "harmonic_sum", f"{_HERE}.f0:track_harmonic_sum"),
-    Backend("f0", "pyin", f"{_HERE}.f0:track_pyin", note="hop 512, resolution 0.25; one voice only"),
-    Backend("f0", "pyin_official", f"{_HERE}.f0:track_pyin_official", note="hop 256, resolution 0.1; one voice only"),
+    Backend("f0", "pyin", f"{_HERE}.f0:track_pyin"),
+    Backend("f0", "pyin_official", f"{_HERE}.f0:track_pyin_official"),
     Backend(
         "f0",
         "basic_pitch",
@@ -240,7 +231,6 @@ _ALL = (
         packages=_ONNX,
         find_weights=f"{_HERE}.optional_f0:find_basic_pitch",
         install="pip install --no-deps basic-pitch",
-        note="only the ONNX file of the package is used: what it depends on demands TensorFlow",
     ),
     Backend(
         "f0",
@@ -249,7 +239,6 @@ _ALL = (
         packages=("torchcrepe", "torch"),
         licence="MIT",
         install="pip install torchcrepe",
-        note="one voice only",
     ),
     _essentia("f0", "essentia_melodia", "track_melodia"),
     Backend(
@@ -271,7 +260,6 @@ _ALL = (
         packages=("msaf",),
         licence="MIT",
         install="pip install msaf",
-        note="every label is the same: the adjusted Rand index says nothing",
     ),
 )
 

@@ -7,13 +7,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Chords
+from music_evals.annotations import NO_CHORD, Chords
 from music_evals.audio._filters import median_filter, viterbi
 from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import HOP_LENGTH, frame_levels
 
-__all__ = ["CHORD_LABELS", "recognise_chords"]
+__all__ = ["CHORD_LABELS", "log_softmax", "recognise_chords", "states_to_chords"]
 
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 CHORD_LABELS: Final = tuple(f"{name}:{quality}" for quality in ("maj", "min") for name in _NAMES)
@@ -28,7 +28,7 @@ SILENCE: Final = 1e-3  # -60 dB below the loudest frame
 
 
 def recognise_chords(audio: Audio) -> Chords:
-    """Recognise major and minor triads; where nothing sounds the label is ``"N"``.
+    """Recognise major and minor triads; where nothing sounds the label is `NO_CHORD`.
 
     Steps: chroma on a logarithmic scale that leans to the accompaniment (`accompaniment_chroma`); median over time;
     cosine with a template of each triad, whose notes bring four harmonics; softmax; Viterbi path.
@@ -45,11 +45,37 @@ def recognise_chords(audio: Audio) -> Chords:
 
     """
     chroma = median_filter(accompaniment_chroma(audio)[:, ::DECIMATION], MEDIAN_FRAMES)
-    path = viterbi(_log_likelihood(chroma), STAY)
+    path = viterbi(log_softmax(TEMPERATURE * _cosines(chroma)), STAY)
     levels = frame_levels(audio)
     sounds = (levels > SILENCE * levels.max())[: len(path) * DECIMATION : DECIMATION]
     states = np.where(sounds, path, len(CHORD_LABELS))
-    return _merge(states, DECIMATION * HOP_LENGTH / audio.sample_rate, audio.duration_sec)
+    # frame t is centred at t hops: it reaches half a hop to either side
+    starts_sec = np.maximum((np.arange(len(states)) - 0.5) * (DECIMATION * HOP_LENGTH / audio.sample_rate), 0)
+    inside = starts_sec < audio.duration_sec
+    return states_to_chords(states[inside], np.append(starts_sec[inside], audio.duration_sec))
+
+
+def log_softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the logarithm of the softmax of each column, the shape of `scores`; these are small numbers."""
+    log_probabilities: npt.NDArray[np.float64] = scores - np.log(np.exp(scores).sum(axis=0))
+    return log_probabilities
+
+
+def states_to_chords(states: npt.NDArray[np.intp], edges_sec: npt.NDArray[np.float64]) -> Chords:
+    """Return chords from the state of each stretch of time; equal neighbours become one.
+
+    Parameters
+    ----------
+    states
+        Index in `CHORD_LABELS`, or their number for no chord, shape (n,).
+    edges_sec
+        Where the stretches begin, and where the last one ends, shape (n + 1,).
+
+    """
+    labels = [*CHORD_LABELS, NO_CHORD]
+    starts = np.flatnonzero(np.diff(states, prepend=-1))
+    edges_sec = np.append(edges_sec[starts], edges_sec[-1])
+    return Chords(np.stack([edges_sec[:-1], edges_sec[1:]], axis=1), tuple(labels[state] for state in states[starts]))
 
 
 def _templates() -> npt.NDArray[np.float64]:
@@ -63,19 +89,8 @@ def _templates() -> npt.NDArray[np.float64]:
     return unit
 
 
-def _log_likelihood(chroma: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+def _cosines(chroma: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+    """Return how well each frame fits each triad, shape (24, n_frames)."""
     norms = np.linalg.norm(chroma, axis=0)
-    cosine = _templates() @ chroma / np.where(norms > 0, norms, 1)
-    scores = TEMPERATURE * cosine
-    likelihood: npt.NDArray[np.float64] = scores - np.log(np.exp(scores).sum(axis=0))
-    return likelihood
-
-
-def _merge(states: npt.NDArray[np.intp], hop_sec: float, duration_sec: float) -> Chords:
-    labels = [*CHORD_LABELS, "N"]
-    starts = np.flatnonzero(np.diff(states, prepend=-1))
-    # frame t is centred at t hop_sec: it reaches half a frame to either side
-    times = np.maximum((starts - 0.5) * hop_sec, 0)
-    starts, times = starts[times < duration_sec], times[times < duration_sec]
-    intervals_sec = np.stack([times, np.append(times[1:], duration_sec)], axis=1)
-    return Chords(intervals_sec, tuple(labels[state] for state in states[starts]))
+    cosines: npt.NDArray[np.float64] = _templates() @ chroma / np.where(norms > 0, norms, 1)
+    return cosines

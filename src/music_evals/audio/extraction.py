@@ -25,6 +25,9 @@ __all__ = ["SHORTEST_SEC", "SHORTEST_STRUCTURE_SEC", "extract", "receipt"]
 SHORTEST_SEC = 2.0  # below it no feature is defined
 SHORTEST_STRUCTURE_SEC = 10.0  # below it the form of the piece is not
 _NEEDS_LENGTH = {"segments", "structure"}
+# what packages that are not ours raise on a recording that they cannot take, and what an annotation of theirs that
+# breaks its rules raises
+_FOREIGN_ERRORS = (RuntimeError, ValueError, LookupError)
 
 
 def extract(
@@ -63,7 +66,7 @@ def extract(
     MissingBackendError
         A named backend needs a package that is not installed.
     BackendError
-        A backend failed, or returned something else than its feature.
+        An optional backend failed on the recording, or a backend returned something else than its feature.
 
     """
     chosen = choose_backends(backends)
@@ -159,10 +162,16 @@ class _Extraction:
         for given, value in inputs.items():
             if isinstance(value, Undefined):
                 return Undefined(f"no {given}: {value.reason}")
+        function, audio = backend.load(), self._audio.at_rate(backend.rate)
         try:
-            value = backend.load()(self._audio.at_rate(backend.rate), **inputs, **backend.parameters)
+            value = function(audio, **inputs, **backend.parameters)
         except UndefinedFeature as undefined:
             return Undefined(str(undefined))
+        except _FOREIGN_ERRORS as error:
+            if not backend.optional or isinstance(error, BackendError):
+                raise
+            msg = f"the {backend.feature} backend {backend.name!r} failed: {type(error).__name__}: {error}"
+            raise BackendError(msg) from error
         return _settled(value, backend)
 
     def _digest(self, name: str) -> str:

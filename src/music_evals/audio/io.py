@@ -9,6 +9,7 @@ A file is read whole or not at all: one that was cut, or whose header claims ano
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -39,6 +40,7 @@ __all__ = [
     "Audio",
     "AudioLimits",
     "AudioPolicy",
+    "check_header",
     "load_audio",
 ]
 
@@ -284,15 +286,44 @@ def load_audio(
     return _load_array(np.asarray(source), rate, policy, limits)
 
 
-def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
+def check_header(
+    path: str | os.PathLike[str],
+    *,
+    policy: AudioPolicy = DEFAULT_POLICY,
+    limits: AudioLimits = DEFAULT_AUDIO_LIMITS,
+) -> None:
+    """Raise what `load_audio` raises of a file before it decodes it: a quick look at whether it may be read at all.
+
+    A header that claims less than the file holds passes here, and is refused when the file is decoded.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `load_audio`, of a file.
+
+    """
+    with _opened(Path(path), policy, limits):
+        pass
+
+
+@contextlib.contextmanager
+def _opened(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Iterator[Decoded]:
     _check_file(path, limits)
     with OPENERS[policy.decoder](path) as decoded:
         _check_format(decoded.rate, decoded.channels, limits, f"{path}: ")
-        too_long = f"{path}: more than {limits.max_sec:g} s; pass AudioLimits(max_sec=...) if it is meant to be so long"
-        max_frames = limits.max_sec * decoded.rate
-        if decoded.n_frames > max_frames:
-            raise FileTooLargeError(too_long)
-        blocks = _counted(decoded, max_frames, FileTooLargeError(too_long), f"{path}: ")
+        if decoded.n_frames > limits.max_sec * decoded.rate:
+            raise _too_long(path, limits)
+        yield decoded
+
+
+def _too_long(path: Path, limits: AudioLimits) -> FileTooLargeError:
+    msg = f"{path}: more than {limits.max_sec:g} s; pass AudioLimits(max_sec=...) if it is meant to be so long"
+    return FileTooLargeError(msg)
+
+
+def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
+    with _opened(path, policy, limits) as decoded:
+        blocks = _counted(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
         samples = _resample(blocks, decoded.rate, policy.sample_rate)
     return _finish(samples, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
 

@@ -1,14 +1,18 @@
 """Scores made audible: an additive synthesiser of our own, and FluidSynth where it is installed.
 
-`render_additive` needs numpy only and gives the same samples everywhere. A tone is the sum of two oscillators that read
-wavetables: the body, and the edge, which holds the upper partials, may be out of tune with the body and dies away
-first. Wavetables are band limited for every pitch. It is meant for tests of listening software, not for listening.
+`render_additive` needs numpy only. On one machine it gives the same samples at every call; on another they may differ
+by rounding, because numpy's exp and sin of float32 follow the instructions that the processor has.
+
+A tone is the sum of two oscillators that read wavetables: the body, and the edge, which holds the upper partials, may
+be out of tune with the body and dies away first. Wavetables are band limited for every pitch. It is meant for tests of
+listening software, not for listening.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,14 +32,13 @@ __all__ = [
     "Timbre",
     "find_soundfont",
     "harmonics",
+    "identify_sounds",
     "render_additive",
     "render_fluidsynth",
-    "seconds_of",
     "stock_timbre",
 ]
 
 SAMPLE_RATE = 22050  # Hz
-DEFAULT_BPM = 120.0  # of a score that states no tempo: the rule of the MIDI file format
 RELEASE_SEC = 1.0  # what a rendering lasts after the end of the last note
 PEAK = 0.9  # of every rendering that is not silent
 TABLE_BITS = 12  # a wavetable holds 4096 samples: read without interpolation its noise lies 70 dB below the tone
@@ -52,7 +55,6 @@ SOUNDFONTS = (
 )
 
 Samples = npt.NDArray[np.float32]
-Seconds = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,39 +154,6 @@ def stock_timbre(program: int) -> Timbre:
     )
 
 
-def seconds_of(score: Score, ticks: npt.ArrayLike) -> Seconds:
-    """Return the times of ticks by the tempi of the score; before its first tempo it runs at 120 quarters a minute.
-
-    Parameters
-    ----------
-    score
-        With or without tempi; of several at one tick the last counts.
-    ticks
-        Any shape, >= 0.
-
-    Returns
-    -------
-    Seconds
-        The shape of `ticks`.
-
-    Examples
-    --------
-    >>> from music_evals.annotations import NOTE_DTYPE, Tempo
-    >>> score = Score(np.zeros(0, NOTE_DTYPE), 2, tempos=(Tempo(4, 60.0),))
-    >>> seconds_of(score, [0, 4, 6]).tolist()
-    [0.0, 1.0, 2.0]
-
-    """
-    bpm_at = {0: DEFAULT_BPM} | {tempo.tick: tempo.bpm for tempo in score.tempos}
-    starts = np.array(sorted(bpm_at))
-    sec_per_tick = np.array([60 / (bpm_at[tick] * score.ticks_per_quarter) for tick in starts.tolist()])
-    start_sec = np.concatenate([[0.0], np.cumsum(np.diff(starts) * sec_per_tick[:-1])])
-    ticks = np.asarray(ticks, dtype=np.float64)
-    part = np.searchsorted(starts, ticks, side="right") - 1
-    seconds: Seconds = start_sec[part] + (ticks - starts[part]) * sec_per_tick[part]
-    return seconds
-
-
 def render_additive(
     score: Score,
     *,
@@ -192,7 +161,7 @@ def render_additive(
     timbres: Mapping[int, Timbre | Kit] | None = None,
     sample_rate: int = SAMPLE_RATE,
 ) -> Samples:
-    """Render a score with the additive synthesiser: some 0.1 s for 30 s of music.
+    """Render a score with the additive synthesiser, by its tempi (`Score.seconds`).
 
     Parameters
     ----------
@@ -217,8 +186,8 @@ def render_additive(
 
     """
     notes = score.notes
-    onsets = seconds_of(score, notes["onset_tick"])
-    ends = seconds_of(score, notes["onset_tick"] + notes["duration_tick"])
+    onsets = score.seconds(notes["onset_tick"])
+    ends = score.seconds(notes["onset_tick"] + notes["duration_tick"])
     n_samples = round((ends.max(initial=0.0) + RELEASE_SEC) * sample_rate)
     mix = np.zeros(n_samples, dtype=np.float32)
     starts = np.round(onsets * sample_rate).astype(np.int64)
@@ -380,13 +349,35 @@ def find_soundfont() -> Path:
     raise MissingBackendError("fluid-soundfont-gm", "", what, install=_fluidsynth.INSTALL)
 
 
+def identify_sounds(soundfont: str | os.PathLike[str]) -> str:
+    """Return what `render_fluidsynth` plays with: FluidSynth's version and the SHA-256 of the soundfont's content.
+
+    A file is read once in a process, and again when its size or time of change differs.
+
+    Raises
+    ------
+    MissingBackendError
+        FluidSynth is not installed.
+
+    """
+    font = Path(soundfont)
+    about = font.stat()
+    return f"{_fluidsynth.version()}:{_hash_file(font, about.st_mtime_ns, about.st_size)}"
+
+
+@functools.cache
+def _hash_file(path: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 (they tell another content)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def render_fluidsynth(
     midi: bytes, *, soundfont: str | os.PathLike[str] | None = None, sample_rate: int = SAMPLE_RATE
 ) -> Samples:
     """Render a MIDI file with FluidSynth, its reverb on and chorus off; left and right are averaged.
 
-    The library is called in this process, and keeps its soundfont in memory from the first call on: the first takes
-    about a second. It is native code: give it files that you wrote.
+    The library is called in this process, and keeps its soundfont in memory from the first call on. It is native
+    code: give it files that you wrote.
 
     Parameters
     ----------

@@ -12,7 +12,9 @@ import contextlib
 import dataclasses
 import io
 import logging
+import lzma
 import os
+import re
 import struct
 import threading
 import uuid
@@ -26,26 +28,23 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import FEATURES
-from music_evals.errors import OutputError, UnknownNameError
+from music_evals.errors import InvalidInputError, OutputError, UnknownNameError
 
 __all__ = ["FeatureKey", "FeatureStore", "Undefined"]
 
 LOGGER = logging.getLogger(__name__)
 
-# what zipfile and numpy raise on bytes that are not what they were
+# what reading bytes that are not what they were raises
 DAMAGE = (
-    ValueError,
-    LookupError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RuntimeError,
-    OSError,
-    EOFError,
-    MemoryError,
-    struct.error,
     zipfile.BadZipFile,
+    EOFError,
+    OSError,  # a method of compression that is not ours: its decompressor's
+    lzma.LZMAError,
     zlib.error,
+    struct.error,
+    RuntimeError,  # an encrypted file, or one of a later version of the format
+    ValueError,  # places outside the file, names that are no text, and InvalidAnnotationError
+    KeyError,  # an array is missing
 )
 _ABOUT = "about"  # no annotation has a field of this name
 
@@ -64,11 +63,18 @@ class FeatureKey:
     Parameters
     ----------
     content_hash
-        Of the recording, as in `Audio.content_hash`.
+        Of the recording, as in `Audio.content_hash`: 64 hexadecimal digits.
     feature
         One of `FEATURES`.
     digest
-        Hash of what the numbers depend on besides the recording: backend, versions, parameters, inputs.
+        Hash of what the numbers depend on besides the recording: backend, versions, parameters, inputs; 32 digits.
+
+    Raises
+    ------
+    UnknownNameError
+        No such feature.
+    InvalidInputError
+        A hash that is none.
 
     """
 
@@ -79,6 +85,11 @@ class FeatureKey:
     def __post_init__(self) -> None:
         if self.feature not in FEATURES:
             raise UnknownNameError("feature", self.feature, FEATURES)
+        for name, n_digits in (("content_hash", 64), ("digest", 32)):
+            value = getattr(self, name)
+            if not re.fullmatch(f"[0-9a-f]{{{n_digits}}}", value):  # they become names of files
+                msg = f"{name} must be {n_digits} lower-case hexadecimal digits, got {value!r}"
+                raise InvalidInputError(msg)
 
     @property
     def path(self) -> Path:

@@ -16,6 +16,7 @@ import shutil
 from pathlib import Path
 
 from music_evals.benchmark.versions import package_versions
+from music_evals.symbolic.output import cache_folder
 
 __all__ = ["THREADS", "cache_home", "keep_cache", "worker_environment"]
 
@@ -31,8 +32,7 @@ def cache_home() -> Path:
     """Return where compiled code is kept for the packages and the machine of today; it may not exist."""
     made_by = [package_versions(("numba", "llvmlite", "librosa")), platform.machine(), platform.processor()]
     key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:16]
-    root = os.environ.get("MUSIC_EVALS_CACHE") or Path.home() / ".cache" / "music_evals"
-    return Path(root) / f"compiled-{key}"
+    return cache_folder(f"compiled-{key}")
 
 
 def worker_environment(folder: Path) -> dict[str, str]:

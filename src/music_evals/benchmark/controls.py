@@ -33,8 +33,8 @@ def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
     Returns
     -------
     list of Pair
-        First each original against itself, re-encoded; then originals against those of another group, each at most
-        once on either side. There are none of these where all pairs are of one group.
+        First each original against itself, re-encoded (`reencoding`); then originals against those of another group,
+        each at most once on either side. There are none of these where all pairs are of one group.
 
     """
     originals: dict[str, Pair] = {}

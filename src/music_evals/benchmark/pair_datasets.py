@@ -15,21 +15,18 @@ from typing import Any
 from music_evals.benchmark.pairs import DEFAULT_COLUMNS, Columns, PairSet, candidate_of, make_pairs
 from music_evals.benchmark.tasks import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.protocols import RENDERED_DATASETS, RenderPair, load_plugin
+from music_evals.pipelines.suffixes import suffix_of
+from music_evals.protocols import RENDERED_DATASETS, RENDERERS, RenderPair, load_plugin
 
-__all__ = ["RENDERERS", "pairs_of_dataset"]
-
-RENDERERS = ("additive", "fluidsynth")
-"""The first needs nothing but us; the second needs FluidSynth and a soundfont."""
+__all__ = ["pairs_of_dataset"]
 
 RENDERING = "rendering"
 
+KIND = "kind"
+"""Column of a rendered dataset with the kind of edit: one mean over all kinds says nothing."""
+
 Files = tuple[tuple[Path, str] | None, tuple[Path, str] | None]
 """Path and name of original and edit."""
-
-_SIGNS = {b"RIFF": ".wav", b"fLaC": ".flac", b"OggS": ".ogg", b"ID3": ".mp3", b"\xff": ".mp3", b"FORM": ".aiff",
-          b"MThd": ".mid"}  # fmt: skip
-"""How a file begins -> suffix, for bytes that come without a name."""
 
 
 def pairs_of_dataset(
@@ -52,11 +49,12 @@ def pairs_of_dataset(
         As for `tasks.load_items`. One that is called as one of `protocols.RENDERED_DATASETS` is rendered.
     columns
         Originals and edits: audio, or paths. Where there are columns ``id`` (or ``item_id``), ``group`` and a system
-        (``"estimate"`` by default), they are used.
+        (``"estimate"`` by default), they are used. The systems of a rendered dataset are its kinds of edits, unless
+        another column is named.
     folder
         Where bytes are written to, for the length of the run.
     renderer
-        One of `RENDERERS`; None is the first. For rendered datasets only.
+        One of `protocols.RENDERERS`; None is the first. For rendered datasets only.
     limit
         Keep the first rows only.
     progress
@@ -85,6 +83,8 @@ def pairs_of_dataset(
     about = {"id": dataset, "config": rows.info.config_name, "split": split, "revision": revision}
     if name in RENDERED_DATASETS:
         about["renderer"] = renderer or RENDERERS[0]
+        if columns.system == DEFAULT_COLUMNS.system:
+            columns = columns._replace(system=KIND)
         render = functools.partial(load_plugin(RENDERED_DATASETS, name, "dataset"), renderer=about["renderer"])
         found = _render(rows, render, progress)
     else:
@@ -153,17 +153,12 @@ def _file(value: Any, folder: Path) -> tuple[Path, str] | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return Path(value), value
+        return (Path(value), value) if value else None
     content, path = value["bytes"], value["path"]
     if content is None:
         return (Path(path), path) if path else None
-    suffix = (Path(path).suffix if path else "") or _suffix(content)
-    written = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix}"
+    written = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix_of(content, path)}"
     if not written.exists():
         written.write_bytes(content)
-    # rows of one original are one cluster, so its name is made of what it holds
+    # two recordings of one name need not be the same: the name also says what it holds
     return written, f"{written.stem[:16]}/{Path(path).name}" if path else written.name
-
-
-def _suffix(content: bytes) -> str:
-    return next((suffix for sign, suffix in _SIGNS.items() if content.startswith(sign)), "")

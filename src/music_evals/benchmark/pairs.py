@@ -1,8 +1,9 @@
 """Which original belongs to which edit: pairs from two folders, from a manifest, or from two files.
 
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
-the intervals). Several systems are compared on the items that they share. Nothing is decoded here: the files are only
-hashed, so that a record can say what it is about.
+the intervals; by default the edits of one original, told by what its file holds and not by its name). Several systems
+are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
+what it is about.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.manifests import manifest_rows, shown_types, some
+from music_evals.benchmark.manifests import manifest_rows, some
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
 from music_evals.pipelines.preservation import entrance
 from music_evals.symbolic.files import READERS
@@ -117,7 +118,8 @@ class Columns(NamedTuple):
     system
         Who made the edit, where there is such a column.
     group_by
-        Cluster: ``"file"``, ``"folder"`` or a column; None is the column ``group`` where there is one, else ``"file"``.
+        Cluster: ``"file"`` (what the file of the original holds), ``"folder"`` (where it lies) or a column; None is the
+        column ``group`` where there is one, else ``"file"``.
 
     """
 
@@ -137,7 +139,7 @@ class Candidate:
     Attributes
     ----------
     item, system, group
-        As those of a `Pair`.
+        As those of a `Pair`; an empty group is the content of the original.
     reference, estimate
         Path, and the name for the records; None for a partner that is missing.
 
@@ -210,7 +212,8 @@ def pairs_in_folders(
         ``PATH`` or ``NAME=PATH`` for each system: folders where edits have the originals' relative paths, suffixes
         apart (``a/b.wav`` and ``a/b.flac`` are partners), or single files.
     group_by
-        ``"file"`` (None): every original is a cluster; ``"folder"``: the originals of one folder are.
+        ``"file"`` (None): the pairs whose originals are the same bytes are a cluster, under whatever names;
+        ``"folder"``: those whose originals lie in one folder are.
     limit
         Keep the first items only.
 
@@ -245,7 +248,7 @@ def pairs_in_folders(
             edits = dict(zip(kept, edits.values(), strict=True))
         extra = [] if limit is not None else [name for name in edits if name not in kept]
         for name in (*kept, *extra):
-            group = str(Path(name).parent) if group_by == "folder" else name
+            group = str(Path(name).parent) if group_by == "folder" else ""
             candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
     _check_systems([split_estimate(text)[0] for text in estimates])
     return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
@@ -292,36 +295,48 @@ def pairs_in_manifest(
     Returns
     -------
     PairSet
-        A file that is not there is a failure of its item.
+        A file that is not there, and a cell that is empty or no text, is a failure of its item.
 
     Raises
     ------
     NoDataError, UnreadableFileError
         No such manifest, an empty one, or one that cannot be read.
     InvalidInputError
-        A row without its columns.
+        Columns that no row has.
     PairCountError
         Two rows of one id and system; they are named.
 
     """
     path = Path(path)
-    candidates = []
-    for number, row in enumerate(manifest_rows(path), start=1):
-        where = f"{path}, row {number}"
-        sides = row.get(columns.reference), row.get(columns.estimate)
-        if not all(isinstance(side, str) and side for side in sides):
-            wanted = f"{columns.reference} and {columns.estimate}"
-            msg = f"{where}: expected the columns {wanted} with paths, got {shown_types(row)}"
-            raise InvalidInputError(msg)
-        files = [(path.parent / str(side), str(side)) for side in sides]
-        item = str(Path(files[0][1]).with_suffix(""))
-        candidates.append(candidate_of(row, (files[0], files[1]), columns, where=where, item=item, system=path.stem))
-    if not candidates:
+    rows = manifest_rows(path)
+    if not rows:
         msg = f"{path} holds no pairs; expected the columns {columns.reference} and {columns.estimate}"
         raise NoDataError(msg)
+    _check_columns(path, rows, columns)
+    candidates = []
+    for number, row in enumerate(rows, start=1):
+        reference, estimate = (_cell(row.get(name), path.parent) for name in (columns.reference, columns.estimate))
+        item = str(Path(reference[1]).with_suffix("")) if reference else f"row {number}"
+        where = f"{path}, row {number}"
+        candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=path.stem))
     kept = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
     chosen = [candidate for candidate in candidates if candidate.item in kept]
     return make_pairs(chosen, {"id": path.name, "config": None, "split": None, "revision": None})
+
+
+def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
+    there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
+    missing = [name for name in (columns.reference, columns.estimate) if name not in there]
+    if missing:
+        msg = (
+            f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with --reference-column and "
+            "--estimate-column"
+        )
+        raise InvalidInputError(msg)
+
+
+def _cell(value: object, folder: Path) -> tuple[Path, str] | None:
+    return (folder / value, value) if isinstance(value, str) and value.strip() else None
 
 
 def candidate_of(
@@ -356,9 +371,9 @@ def candidate_of(
     """
     named = row.get("id", row.get("item_id"))
     return Candidate(
-        item=item if named in {None, ""} else str(named),
+        item=item if _empty(named) else str(named),
         system=str(row.get(columns.system) or system),
-        group=_group_of(row, files[0][1] if files[0] else item, columns.group_by, where),
+        group=_group_of(row, files[0][1] if files[0] else "", columns.group_by, where),
         reference=files[0],
         estimate=files[1],
     )
@@ -366,13 +381,17 @@ def candidate_of(
 
 def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, where: str) -> str:
     if group_by is None:
-        return str(row.get("group") or reference)
+        return "" if _empty(row.get("group")) else str(row["group"])
     if group_by in GROUPINGS:
-        return reference if group_by == "file" else str(Path(reference).parent)
-    if row.get(group_by) in {None, ""}:
+        return "" if group_by == "file" else str(Path(reference).parent)
+    if _empty(row.get(group_by)):
         msg = f"{where}: nothing in the column {group_by!r} of --group-by; it has {', '.join(map(str, row))}"
         raise InvalidInputError(msg)
     return str(row[group_by])
+
+
+def _empty(value: object) -> bool:
+    return value is None or value == ""
 
 
 def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> PairSet:
@@ -421,12 +440,13 @@ def _pair(candidate: Candidate, read: _Reader) -> Pair:
     if doors[0] != doors[1]:
         msg = f"{reference.name} is {doors[0]} and {estimate.name} {doors[1]}; compare two recordings, or two scores"
         raise InvalidInputError(msg)
-    return Pair(candidate.item, candidate.system, candidate.group, reference, estimate, doors[0])
+    group = candidate.group or reference.content
+    return Pair(candidate.item, candidate.system, group, reference, estimate, doors[0])
 
 
 def _given(item: str, side: str, file: tuple[Path, str] | None) -> tuple[Path, str]:
     if file is None:
-        msg = f"no {side} for {item!r}; add the file, or take its partner away"
+        msg = f"no {side} for {item!r}; add it, or take its partner away"
         raise PairCountError(msg)
     return file
 

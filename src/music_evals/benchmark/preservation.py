@@ -19,11 +19,11 @@ from music_evals.benchmark import plots
 from music_evals.benchmark.controls import make_controls
 from music_evals.benchmark.outputs import RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
 from music_evals.benchmark.pair_datasets import pairs_of_dataset
-from music_evals.benchmark.pairs import CONTROLS, UNRELATED, Columns, PairSet, pairs_in_folders, pairs_in_manifest
-from music_evals.benchmark.preservation_report import render_report
+from music_evals.benchmark.pairs import Columns, PairSet, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation_report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation_results import Found, build_results, collect
 from music_evals.benchmark.preservation_runner import Judging, Progress, run_pairs
-from music_evals.benchmark.preservation_tables import markdown_report
+from music_evals.benchmark.preservation_tables import cautions, markdown_report
 from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
@@ -73,6 +73,8 @@ class Settings:
         Start afresh in `out`.
     report
         Draw report.html, which needs matplotlib.
+    timelines
+        Pairs to draw in it, the worst of each system to equal shares, and at least one of each; 0 for none.
 
     Raises
     ------
@@ -109,6 +111,7 @@ class Settings:
     controls: bool = True
     overwrite: bool = False
     report: bool = True
+    timelines: int = SHOWN_PAIRS
 
     def __post_init__(self) -> None:
         if sum(given is not None for given in (self.reference, self.manifest, self.dataset)) != 1:
@@ -121,9 +124,10 @@ class Settings:
             msg = f"{' and '.join(given)} goes with --dataset; leave it out"
             raise InvalidInputError(msg)
         check_options(self)
-        if self.seed < 0:
-            msg = f"--seed must be at least 0, got {self.seed}"
-            raise InvalidInputError(msg)
+        for option, value in {"--seed": self.seed, "--timelines": self.timelines}.items():
+            if value < 0:
+                msg = f"{option} must be at least 0, got {value}"
+                raise InvalidInputError(msg)
         _ = self.measures  # names are checked
 
     @property
@@ -240,8 +244,8 @@ def run_preservation(
         "table": (TABLE, markdown_report(results) + "\n"),
     }
     if settings.report:
-        contents["report"] = (REPORT, render_report(results, found))
-    return Outcome(results, found, write_files(out, contents), _notes(found, settings))
+        contents["report"] = (REPORT, render_report(results, found, timelines=settings.timelines))
+    return Outcome(results, found, write_files(out, contents), cautions(results))
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:
@@ -315,13 +319,3 @@ def _judging(
         str(Path(store).absolute()),
     )
     return judging if worker is None else dataclasses.replace(judging, worker=worker, compiles=False)
-
-
-def _notes(found: Found, settings: Settings) -> list[str]:
-    notes = []
-    if settings.controls and UNRELATED not in found.pairs:
-        notes.append("all originals are of one group: there is no row of unrelated music to compare with")
-    doubtful = len({who for who in found.notes if who[1] not in CONTROLS})
-    if doubtful:
-        notes.append(f"{doubtful} pairs come with remarks, such as lengths that differ; they are in results.json")
-    return notes

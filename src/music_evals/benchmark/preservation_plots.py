@@ -143,8 +143,9 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
         for title, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
                 lanes.add(f"{word}, {title}", draw(lanes, own[kind], other.get(kind, [])))
-    if "melody" in reference and "melody" in estimate:
-        lanes.add("melody", _melody(lanes, reference["melody"], estimate["melody"]), _MELODY)
+    if "melody" in reference or "melody" in estimate:
+        notes = _melody(lanes, reference.get("melody", []), estimate.get("melody", []))
+        lanes.add("melody", notes, _MELODY)
     lanes.add("seconds", _axis(lanes, end_sec))
     return lanes.drawn(label)
 

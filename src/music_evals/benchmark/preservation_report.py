@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -11,13 +12,25 @@ from music_evals.benchmark import canvas
 from music_evals.benchmark._page import STYLE, facts_table, page, plain_table, published_table
 from music_evals.benchmark.preservation_plots import PICTURE_STYLE, RIM, outward, radar, timeline
 from music_evals.benchmark.preservation_results import Found
-from music_evals.benchmark.preservation_tables import cell_note, heading, legend, significant, summary, tables
+from music_evals.benchmark.preservation_tables import (
+    cautions,
+    cell_note,
+    heading,
+    legend,
+    significant,
+    summary,
+    tables,
+)
 from music_evals.benchmark.tables import format_interval, format_value
+from music_evals.metrics.scales import features_of
 
 __all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
 
 SHOWN_PAIRS = 10
-"""Pairs with timelines, the worst first."""
+"""Pairs with timelines by default: the worst of each system, to equal shares."""
+
+LANES = {"beats": "beats", "chords": "chords", "segments": "sections", "melody": "melody"}
+"""Feature that is drawn -> its word."""
 
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
@@ -25,7 +38,7 @@ LISTED = 200
 LEAST_AXES = 3  # two axes make no radar
 
 
-def render_report(results: Mapping[str, Any], found: Found) -> str:
+def render_report(results: Mapping[str, Any], found: Found, *, timelines: int = SHOWN_PAIRS) -> str:
     """Return the page.
 
     Parameters
@@ -34,6 +47,8 @@ def render_report(results: Mapping[str, Any], found: Found) -> str:
         From `preservation_results.build_results`.
     found
         The records that the results were made of.
+    timelines
+        Pairs to draw, and at least one of each system; 0 for none.
 
     Returns
     -------
@@ -53,16 +68,22 @@ def render_report(results: Mapping[str, Any], found: Found) -> str:
         f'<p class="muted">{"<br>".join(map(escape, summary(results).splitlines()))}</p>',
         *(_table(results, title, names) for title, names in tables(results).items()),
         f'<p class="muted">{escape(legend(results, best="★", control="in grey"))}</p>',
+        _cautions(results),
         _comparisons(results),
         _radars(results),
         _published(results),
-        _timelines(results, found),
+        _timelines(results, found, timelines),
         _failures(results["failures"]),
         _listed("Undefined", "Scores that a pair does not define; they are in no mean.", results["undefined"]),
         _listed("Remarks", "What a reader should know of a pair.", _remarks(results)),
         _receipt(results, found),
     ]
     return page(title, sections, style=STYLE + PICTURE_STYLE)
+
+
+def _cautions(results: Mapping[str, Any]) -> str:
+    told = "".join(f"<li>{escape(caution)}</li>" for caution in cautions(results))
+    return f"<h2>Notes</h2>\n<ul>{told}</ul>" if told else ""
 
 
 def _table(results: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
@@ -80,7 +101,7 @@ def _table(results: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
 
 def _cell(results: Mapping[str, Any], system: str, name: str) -> str:
     cell = results["scores"][system][name]
-    best = ' <span aria-label="best system">★</span>' if results["best"].get(name) == system else ""
+    best = ' <span aria-label="best">★</span>' if system in results["best"].get(name, ()) else ""
     small = "".join(f"<small>{line}</small>" for line in (format_interval(cell), cell_note(cell)) if line)
     return f"<td>{format_value(cell['value'])}{best}{small}</td>"
 
@@ -136,24 +157,35 @@ def _published(results: Mapping[str, Any]) -> str:
 
 
 def worst_pairs(results: Mapping[str, Any], found: Found) -> list[tuple[Mapping[str, Any], float]]:
-    """Return the pairs of all systems that can be drawn, with the mean of their places on the radar, worst first."""
+    """Return the pairs that can be drawn, with the mean of their places on the radar: by system, the worst first."""
     names = [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
-    judged: list[tuple[Mapping[str, Any], float]] = []
+    found_pairs: list[tuple[Mapping[str, Any], float]] = []
     for system, about in results["systems"].items():
+        judged = []
         for pair in found.pairs.get(system, []) if about["role"] == "system" else []:
             values = [(name, found.value(pair["item"], system, name)) for name in names if "error" not in pair]
             places = [outward(name, value, results["scales"][name]) for name, value in values if not math.isnan(value)]
             if places and all(pair[side]["content"] in found.outlines for side in ("reference", "estimate")):
                 judged.append((pair, math.fsum(places) / len(places)))
-    return sorted(judged, key=lambda row: (row[1], row[0]["item"], row[0]["system"]))
+        found_pairs += sorted(judged, key=lambda row: (row[1], row[0]["item"]))
+    return found_pairs
 
 
-def _timelines(results: Mapping[str, Any], found: Found) -> str:
+def _shares(pairs: Sequence[tuple[Mapping[str, Any], float]], n: int) -> list[tuple[Mapping[str, Any], float]]:
+    """Return the first pairs of each system, to equal shares: `n` of all, and at least one of each."""
+    by_system = [list(rows) for _, rows in itertools.groupby(pairs, lambda row: row[0]["system"])]
+    turns = [(turn, place) for place, rows in enumerate(by_system) for turn in range(len(rows))]
+    chosen = sorted(turns)[: max(n, len(by_system)) if n else 0]
+    return [by_system[place][turn] for turn, place in sorted(chosen, key=lambda found: found[::-1])]
+
+
+def _timelines(results: Mapping[str, Any], found: Found, n: int) -> str:
     pairs = worst_pairs(results, found)
-    if not pairs:
+    chosen = _shares(pairs, n)
+    if not chosen:
         return ""
     drawn = []
-    for pair, mean in pairs[:SHOWN_PAIRS]:
+    for pair, mean in chosen:
         sides = [found.outlines[pair[side]["content"]] for side in ("reference", "estimate")]
         label = f"{pair['item']}, {pair['system']}"
         scores = ", ".join(
@@ -165,12 +197,24 @@ def _timelines(results: Mapping[str, Any], found: Found) -> str:
             f'<h3>{escape(label)}</h3>\n<p class="muted">mean place {mean:.2f}; {escape(scores)}</p>\n{picture}'
         )
     intro = (
-        f"The {len(drawn)} worst of {len(pairs)} pairs, by the mean of their places on the radar. Orange: chords that "
-        "differ, beats without a partner within 70 ms, section boundaries without one within 0.5 s, notes of the "
-        "melody that the other file does not begin with the same pitch within 100 ms. The melody of the original is "
-        "drawn thick, that of the edit thin."
+        f"{len(drawn)} of {len(pairs)} pairs: the worst of each system, by the mean of their places on the radar. "
+        "Orange: chords that differ, beats without a partner within 70 ms, section boundaries without one within "
+        "0.5 s, notes of the melody that the other file does not begin with the same pitch within 100 ms. The melody "
+        f"of the original is drawn thick, that of the edit thin.{_left_out(results)}"
     )
     return f"<h2>Pairs</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
+
+
+def _left_out(results: Mapping[str, Any]) -> str:
+    """Say which lanes are missing because nothing in this run needs them."""
+    names = (*results["metrics"], *results["companions"])
+    needed = {feature for name in names for feature in features_of(name, results["variant"])}
+    missing = [word for feature, word in LANES.items() if feature not in needed]
+    if not missing:
+        return ""
+    official = results["variant"] == "official" and "melody" in missing
+    why = "; the official motifs are made of pitch frame by frame, not of notes" if official else ""
+    return f" Without a lane, since no score of this run compares them: {', '.join(missing)}{why}."
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:

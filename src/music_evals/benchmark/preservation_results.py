@@ -1,11 +1,14 @@
 """What edits preserved, summed up: means, intervals, comparisons of systems, and tables. Made from records alone.
 
 A score of a system is the mean over the pairs that define it; `n` counts all its pairs, `n_failed` those without a
-score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group.
+score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group: by
+default the pairs whose originals hold the same music, as the records tell.
 
 Systems are compared two by two on the items that they share and that have the same original: a permutation test that
-swaps the two within whole groups, with Holm's correction over all tests of the table. The controls, the same music
-played back otherwise and unrelated music, are never compared: they show where a metric begins and ends.
+swaps the two within whole groups, with Holm's correction over all tests of the table. Best at a metric is who defines
+it for as many of the items that all share as any other, and is beaten by nobody: what comes out silent wins nothing.
+The controls, the same music played back otherwise and unrelated music, are never compared: they show where a metric
+begins and ends.
 """
 
 from __future__ import annotations
@@ -23,13 +26,16 @@ from music_evals.benchmark.pairs import CONTROLS
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.tables import plain
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, Scale
+from music_evals.metrics.scales import COMPANIONS, scale_of
 from music_evals.stats import bootstrap_means, holm, paired_mean_test
 
-__all__ = ["Found", "build_results", "collect", "scale_of"]
+__all__ = ["Found", "build_results", "collect"]
 
 TESTS_PER_RESAMPLE = 10
 """Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
+
+TIE = 1e-9
+"""Means that differ by less are equal."""
 
 Row = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
@@ -97,13 +103,15 @@ def collect(rows: Sequence[Row]) -> Found:
             scores.setdefault(who, {})[row["metric"]] = dict(row)
         else:
             notes[who] = list(row["notes"])
+    outlines = {row["content"]: dict(row) for row in rows if row["kind"] == "outline"}
+    _group_by_music(pairs, outlines)
     return Found(
         header=header,
         systems=(*selection["systems"], *(name for name in CONTROLS if name in pairs)),
         pairs=pairs,
         scores=scores,
         notes=notes,
-        outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
+        outlines=outlines,
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
     )
 
@@ -115,6 +123,13 @@ def _selected(rows: Sequence[Row]) -> tuple[Row, dict[str, list[dict[str, Any]]]
         if row["kind"] == "pair":
             pairs.setdefault(row["system"], []).append(dict(row))
     return rows[start], pairs
+
+
+def _group_by_music(pairs: Mapping[str, list[dict[str, Any]]], outlines: Mapping[str, Row]) -> None:
+    """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
+    for pair in itertools.chain(*pairs.values()):
+        if "error" not in pair and pair["group"] == pair["reference"]["content"]:
+            pair["group"] = outlines.get(pair["group"], {}).get("music", pair["group"])
 
 
 def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> dict[str, Any]:
@@ -132,9 +147,11 @@ def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 
     dict
         What the header says; ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name ->
         ``role`` (``"system"`` or ``"control"``), ``entrances``, ``n_pairs``, ``n_groups``; ``scores``: system -> metric
-        -> ``value``, ``low``, ``high``, ``n``, ``n_defined``, ``n_failed``; ``best``: metric -> best system, where
-        there are several; ``comparisons``: one dict a test; ``failures``, ``undefined`` and ``notes`` with their
-        reasons; ``published``. Undefined numbers are None. Equal records give equal results, whatever their order.
+        -> ``value``, ``low``, ``high``, ``n``, ``n_defined``, ``n_failed``, ``n_groups`` (of those defined);
+        ``n_shared``: items that all systems were given; ``best``: metric -> best systems, several where they are equal,
+        none where systems share no items; ``comparisons``: one dict a test; ``failures``, ``undefined`` and ``notes``
+        with their reasons; ``published``. Undefined numbers are None. Equal records give equal results, whatever their
+        order.
 
     """
     judged = [name for name in found.systems if name not in CONTROLS]
@@ -145,7 +162,8 @@ def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 
         "scales": {name: _scale(name) for name in found.names},
         "systems": {name: _about(found, name) for name in found.systems},
         "scores": scores,
-        "best": _best(scores, judged, found.names) if len(judged) > 1 else {},
+        "n_shared": len(_shared_by_all(found, judged)),
+        "best": _best(found, judged) if len(judged) > 1 else {},
         "comparisons": _comparisons(found, judged, TESTS_PER_RESAMPLE * n_resamples, seed),
         "failures": list(_failures(found)),
         "undefined": list(_undefined(found)),
@@ -158,11 +176,6 @@ def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 
     }
     content: dict[str, Any] = plain(results)
     return content
-
-
-def scale_of(name: str) -> Scale:
-    """Return what must be known of a metric or a companion."""
-    return PRESERVATION_METRICS[name] if name in PRESERVATION_METRICS else COMPANIONS[name]
 
 
 def _scale(name: str) -> dict[str, Any]:
@@ -199,8 +212,9 @@ def _cells(found: Found, system: str, confidence: float, n_resamples: int, seed:
             "n": len(pairs),
             "n_defined": interval.n_defined,
             "n_failed": failed[name],
+            "n_groups": len(set(groups[~np.isnan(column)])),
         }
-        for name, interval in zip(found.names, intervals, strict=True)
+        for name, interval, column in zip(found.names, intervals, values.T, strict=True)
     }
 
 
@@ -209,20 +223,42 @@ def _failed(found: Found, pair: Row, metric: str) -> bool:
     return "error" in pair or "value" not in score
 
 
-def _best(scores: Mapping[str, Any], judged: Sequence[str], names: Iterable[str]) -> dict[str, str]:
-    """Return metric -> the best system of those that failed least: nobody wins by failing on what is hard."""
-    best: dict[str, str] = {}
-    for name in names:
-        cells = {system: scores[system][name] for system in judged}
-        least = min(cell["n_failed"] for cell in cells.values())
-        merits = {
-            system: _merit(name, cell["value"])
-            for system, cell in cells.items()
-            if cell["n_failed"] == least and not math.isnan(cell["value"])
-        }
-        if merits:
-            best[name] = max(merits, key=lambda system: merits[system])
+def _best(found: Found, judged: Sequence[str]) -> dict[str, list[str]]:
+    """Return metric -> the best of those who define it for the most items: nobody wins by failing on what is hard."""
+    items = _shared_by_all(found, judged)
+    best: dict[str, list[str]] = {}
+    for name in found.names:
+        values = {system: np.array([found.value(item, system, name) for item in items]) for system in judged}
+        counts = {system: np.count_nonzero(~np.isnan(column)) for system, column in values.items()}
+        winners = [
+            system
+            for system in judged
+            if 0 < counts[system] == max(counts.values())
+            and not any(_beats(name, values[other], values[system]) for other in judged)
+        ]
+        if winners:
+            best[name] = winners
     return best
+
+
+def _shared_by_all(found: Found, judged: Sequence[str]) -> list[str]:
+    """Return the items that every system was given, with the same original where it could be read."""
+    given = [{pair["item"] for pair in found.pairs.get(system, [])} for system in judged]
+    originals: dict[str, set[str]] = {}
+    for system in judged:
+        for pair in found.pairs.get(system, []):
+            if "error" not in pair:
+                originals.setdefault(pair["item"], set()).add(pair["reference"]["content"])
+    shared = set.intersection(*given) if given else set()
+    return sorted(item for item in shared if len(originals.get(item, ())) == 1)
+
+
+def _beats(name: str, first: Floats, second: Floats) -> bool:
+    """Tell whether the first mean is better, over the items that both define."""
+    both = ~(np.isnan(first) | np.isnan(second))
+    if not both.any():
+        return False
+    return _merit(name, float(first[both].mean())) > _merit(name, float(second[both].mean())) + TIE
 
 
 def _merit(name: str, value: float) -> float:

@@ -56,7 +56,7 @@ class Judging:
     worker
         Function that answers a `preservation_worker.request`; it is called in other processes.
     compiles
-        Whether the worker compiles code at its first request.
+        Whether the worker compiles code at its first recording.
 
     """
 
@@ -214,11 +214,13 @@ def _answers(
     with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
         start = functools.partial(_start, judging, Path(scratch))
         processes = [start(0)]
-        if judging.compiles and not cache_home().is_dir():
+        heard = any(pair.entrance == "audio" for pair in todo)
+        if judging.compiles and heard and not cache_home().is_dir():
             if progress is not None:
                 progress(0, len(todo), COMPILING)
-            processes[0].read(preservation_worker.warm_up_request(judging.settings), name=COMPILING)
-            keep_cache(Path(scratch) / "0")
+            warm = processes[0].read(preservation_worker.warm_up_request(judging.settings), name=COMPILING)
+            if not isinstance(warm, MusicEvalsError):  # else every process compiles for itself, as it can
+                keep_cache(Path(scratch) / "0")
         processes += map(start, range(1, workers))
         with _Crew(processes, todo, judging) as crew:
             yield from crew.answers()

@@ -1,11 +1,17 @@
-"""Results of the preservation benchmark as text: a table for each facet, in a terminal or in Markdown."""
+"""Results of the preservation benchmark as text: the same content for a terminal and in Markdown.
+
+What is told is put together once, as blocks; a style says how names, marks and controls look.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from music_evals.benchmark.manifests import some
 from music_evals.benchmark.pairs import CEILING, UNRELATED
+from music_evals.benchmark.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.tables import (
     ARROWS,
     SIGNIFICANCE,
@@ -18,6 +24,8 @@ from music_evals.benchmark.tables import (
 
 __all__ = [
     "CONTROLS_EXPLAINED",
+    "FEW_GROUPS",
+    "cautions",
     "cell_note",
     "heading",
     "legend",
@@ -28,10 +36,48 @@ __all__ = [
     "text_report",
 ]
 
+FEW_GROUPS = 10
+"""From fewer groups than this an interval is noticeably too narrow; see `stats.bootstrap_mean`."""
+
+LISTED = 50
+"""Failures in table.md, and kinds of remarks; results.json holds all."""
+
 CONTROLS_EXPLAINED = (
-    f"{CEILING}: each original against itself, 6 dB softer with 16-bit samples (scores: written as MIDI), which is the "
-    f"best that an edit can reach. {UNRELATED}: originals of different groups, which is what chance gives."
+    f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is as "
+    f"near as extractors find the same music. {UNRELATED}: originals of different groups, which is what chance gives."
 )
+
+
+class _Cell(NamedTuple):
+    value: str
+    best: bool = False
+    notes: tuple[str, ...] = ()
+
+
+class _Row(NamedTuple):
+    name: str
+    role: str
+    """``"system"``, ``"control"`` or ``"published"``."""
+    cells: tuple[_Cell, ...]
+
+
+class _Block(NamedTuple):
+    """A table, or points, below a title."""
+
+    title: str
+    head: tuple[str, ...] = ()
+    rows: tuple[_Row, ...] = ()
+    points: tuple[str, ...] = ()
+
+
+class _Style(NamedTuple):
+    name: Callable[[str], str]
+    best: str
+    control: str
+
+
+_TEXT = _Style(lambda name: " ".join(name.split()), "*", "in brackets")
+_MARKDOWN = _Style(markdown_name, "★", 'marked "(control)"')
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -56,49 +102,87 @@ def cell_note(cell: Mapping[str, Any]) -> str:
     return f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
 
 
-def text_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as text for a terminal, one for each facet, then what differs between systems."""
-    parts = [summary(results)]
-    for title, names in tables(results).items():
-        lines = [["", *(heading(results, name) for name in names)]]
-        for system, about in results["systems"].items():
-            cells = [results["scores"][system][name] for name in names]
-            label = f"({system})" if about["role"] == "control" else system
-            marked = [_marked(results, system, name, cell) for name, cell in zip(names, cells, strict=True)]
-            below = [[format_interval(cell) for cell in cells], [cell_note(cell) for cell in cells]]
-            lines += [[label, *marked], *(["", *line] for line in below if any(line))]
-        parts.append(f"{title}\n{align(lines)}")
-    parts += [legend(results), *_differences(results), _published_text(results)]
-    return "\n\n".join(filter(None, parts))
-
-
-def summary(results: Mapping[str, Any]) -> str:
-    """Return what was compared, one line for the dataset and one for each system."""
+def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str:
+    """Return what was compared, one line for the dataset and one for each system, its `name` written so."""
     dataset = results["dataset"]
     place = " ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key])
     systems = [
-        f"{name}: {about['n_pairs']} pairs, {about['n_groups']} groups"
-        for name, about in results["systems"].items()
+        f"{name(system)}: {about['n_pairs']} pairs, {about['n_groups']} groups"
+        for system, about in results["systems"].items()
         if about["role"] == "system"
     ]
     return "\n".join([f"{place}, variant {results['variant']}", *systems])
-
-
-def _marked(results: Mapping[str, Any], system: str, name: str, cell: Mapping[str, Any]) -> str:
-    return f"{format_value(cell['value'])}{'*' if results['best'].get(name) == system else ' '}"
 
 
 def legend(results: Mapping[str, Any], *, best: str = "*", control: str = "in brackets") -> str:
     """Return how the tables are read, where `best` marks the best system and controls are shown as `control` says."""
     confidence = f"{100 * results['intervals']['confidence']:g} %"
     text = (
-        f"Below each score its {confidence} interval, clustered by group. ↑ higher, ↓ lower, →0 nearer to 0 is better."
+        f"With each score: its {confidence} interval, clustered by group. ↑ higher, ↓ lower, →0 nearer to 0 is better."
     )
     if results["best"]:
-        text += f" {best} best of the systems that failed least."
+        text += (
+            f" {best} best: defined for as many of the items that all systems share as any other, and none is better "
+            "on the items that both define."
+        )
     if any(about["role"] == "control" for about in results["systems"].values()):
         text += f" Rows {control} are controls. {CONTROLS_EXPLAINED}"
     return text
+
+
+def cautions(results: Mapping[str, Any]) -> list[str]:
+    """Return what a reader of these results should know before using them, a sentence each."""
+    return [*_on_systems(results), *_on_groups(results), *_on_controls(results), *_on_remarks(results)]
+
+
+def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
+    judged = [name for name, about in results["systems"].items() if about["role"] == "system"]
+    if len(judged) < 2:
+        return
+    if not results["n_shared"]:
+        tested = "" if results["comparisons"] else " or tested"
+        yield f"there is no item that all systems share: nothing is marked best{tested}"
+        return
+    differing = [
+        results["scales"][name]["title"]
+        for name in results["scales"]
+        if len({results["scores"][system][name]["n_defined"] for system in judged}) > 1
+    ]
+    if differing:
+        yield (
+            "the systems define different numbers of items, so that their means are over different music: "
+            + ("all scores" if len(differing) == len(results["scales"]) else "; ".join(differing))
+        )
+
+
+def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
+    least = {
+        system: [cell["n_groups"] for cell in cells.values() if cell["n_defined"]]
+        for system, cells in results["scores"].items()
+    }
+    few = {name: min(n for n in counts if n > 1) for name, counts in least.items() if any(n > 1 for n in counts)}
+    shown = [f"{name} ({n})" for name, n in few.items() if n < FEW_GROUPS]
+    if shown:
+        yield (
+            f"intervals from fewer than {FEW_GROUPS} groups are too narrow (simulated, a nominal 95 % covers 82 % with "
+            f"5 groups, 90 % with 10): {some(shown)}"
+        )
+    alone = [name for name, counts in least.items() if 1 in counts]
+    if alone:
+        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some(alone)}"
+
+
+def _on_controls(results: Mapping[str, Any]) -> Iterator[str]:
+    systems = results["systems"]
+    if CEILING in systems and UNRELATED not in systems:
+        yield "all originals are of one group: there is no row of unrelated music to compare with"
+    if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
+        yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
+
+
+def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
+    if results["notes"]:
+        yield f"pairs with remarks, such as lengths that differ: {len(results['notes'])}; results.json has them all"
 
 
 def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -106,42 +190,120 @@ def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [test for test in results["comparisons"] if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
 
 
-def _differences(results: Mapping[str, Any]) -> list[str]:
+def _blocks(results: Mapping[str, Any], style: _Style) -> Iterator[_Block]:
+    """Yield all that is told, but what failed."""
+    for title, names in tables(results).items():
+        rows = tuple(
+            _Row(
+                system,
+                about["role"],
+                tuple(
+                    _scored(results["scores"][system][name], system in results["best"].get(name, ())) for name in names
+                ),
+            )
+            for system, about in results["systems"].items()
+        )
+        yield _Block(title, tuple(heading(results, name) for name in names), rows)
+    yield _Block("How to read this", points=(legend(results, best=style.best, control=style.control),))
+    yield _Block("Notes", points=tuple(cautions(results)))
+    yield _differences(results, style)
+    yield from _published(results)
+    yield _remarks(results)
+
+
+def _scored(cell: Mapping[str, Any], best: bool) -> _Cell:  # noqa: FBT001
+    notes = tuple(filter(None, (format_interval(cell), cell_note(cell))))
+    return _Cell(format_value(cell["value"]), best, notes)
+
+
+def _differences(results: Mapping[str, Any], style: _Style) -> _Block:
     if not results["comparisons"]:
-        return []
+        return _Block("")
     found = [
-        f"- {results['scales'][test['metric']]['title']}: {test['a']} - {test['b']} = {test['difference']:+.3f}, "
-        f"p = {test['p_holm']:.4f}, n = {test['n']}"
+        f"{results['scales'][test['metric']]['title']}: {style.name(test['a'])} - {style.name(test['b'])} = "
+        f"{test['difference']:+.3f}, p = {test['p_holm']:.4f}, n = {test['n']}"
         for test in significant(results)
     ]
-    head = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
-    return ["\n".join([f"{head}{len(results['comparisons'])} tests:", *(found or ["- none"])])]
+    title = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
+    return _Block(f"{title}{len(results['comparisons'])} tests", points=tuple(found or ["none"]))
 
 
-def _published_text(results: Mapping[str, Any]) -> str:
-    published = results["published"]
-    names = [name for name in results["scales"] if any(name in row for row in published["table"].values())]
-    if not names:
-        return ""
-    lines = [["", *published["table"]]]
-    lines += [[name, *(format_value(row[name]) for row in published["table"].values())] for name in names]
-    return f"Published ({published['source']}):\n{align(lines)}\n{published['differences']['systems']}"
+def _published(results: Mapping[str, Any]) -> Iterator[_Block]:
+    """Yield the published table as the other tables are: the metrics of a facet in columns, systems in rows."""
+    table = results["published"]["table"]
+    shown = False
+    for title, names in tables(results).items():
+        printed = [name for name in names if any(name in row for row in table.values())]
+        if printed:
+            shown = True
+            rows = tuple(
+                _Row(system, "published", tuple(_Cell(format_value(row.get(name))) for name in printed))
+                for system, row in table.items()
+            )
+            yield _Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
+    if shown:
+        yield _Block(results["published"]["source"], points=tuple(results["published"]["differences"].values()))
+
+
+def _remarks(results: Mapping[str, Any]) -> _Block:
+    counts = Counter(note for row in results["notes"] for note in row["notes"])
+    points = [f"{note} (pairs: {count})" for note, count in sorted(counts.items(), key=lambda found: -found[1])]
+    return _Block("Remarks", points=_first(points))
+
+
+def _failures(results: Mapping[str, Any], style: _Style) -> _Block:
+    points = [
+        f"{style.name(row['item'])}, {style.name(row['system'])}, {row['metric'] or 'all scores'}: "
+        + style.name(row["error"])
+        for row in results["failures"]
+    ]
+    return _Block("Failures", points=_first(points))
+
+
+def _first(points: Sequence[str]) -> tuple[str, ...]:
+    more = [f"and {len(points) - LISTED} more in results.json"] if len(points) > LISTED else []
+    return (*points[:LISTED], *more)
+
+
+def text_report(results: Mapping[str, Any]) -> str:
+    """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
+    parts = [summary(results, _TEXT.name)]
+    for block in _blocks(results, _TEXT):
+        if block.rows:
+            lines = [["", *block.head]]
+            for row in block.rows:
+                lines += _text_lines(row)
+            parts.append(f"{block.title}\n{align(lines)}")
+        elif block.points:
+            parts.append("\n".join([f"{block.title}:", *(f"- {point}" for point in block.points)]))
+    return "\n\n".join(parts)
+
+
+def _text_lines(row: _Row) -> list[list[str]]:
+    name = _TEXT.name(row.name)
+    label = f"({name})" if row.role == "control" else name
+    depth = max(len(cell.notes) for cell in row.cells)
+    below = [["", *(cell.notes[line] if line < len(cell.notes) else "" for cell in row.cells)] for line in range(depth)]
+    return [[label, *(f"{cell.value}{_TEXT.best if cell.best else ' '}" for cell in row.cells)], *below]
 
 
 def markdown_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as Markdown, one for each facet."""
-    parts = [summary(results).replace("\n", "; ")]
-    for title, names in tables(results).items():
-        lines = [["system", *(heading(results, name) for name in names)], ["---", *("---:" for _ in names)]]
-        for system, about in results["systems"].items():
-            label = markdown_name(system) + (" (control)" if about["role"] == "control" else "")
-            lines.append([label, *(_markdown_cell(results, system, name) for name in names)])
-        parts += [f"### {title}", markdown_rows(lines)]
-    return "\n\n".join([*parts, legend(results, best="★", control="so called")])
+    """Return what `text_report` tells as Markdown, and the failures."""
+    parts = [summary(results, _MARKDOWN.name).replace("\n", "; ")]
+    for block in (*_blocks(results, _MARKDOWN), _failures(results, _MARKDOWN)):
+        if block.rows:
+            rule = ["---", *("---:" for _ in block.head)]
+            rows = [[_markdown_label(row), *map(_markdown_cell, row.cells)] for row in block.rows]
+            parts += [f"### {block.title}", markdown_rows([["system", *block.head], rule, *rows])]
+        elif block.points:
+            parts += [f"### {block.title}", "\n".join(f"- {point}" for point in block.points)]
+    return "\n\n".join(parts)
 
 
-def _markdown_cell(results: Mapping[str, Any], system: str, name: str) -> str:
-    cell = results["scores"][system][name]
-    value = format_value(cell["value"]) + (" ★" if results["best"].get(name) == system else "")
-    beside = "; ".join(filter(None, [format_interval(cell), cell_note(cell)]))
-    return f"{value} ({beside})" if beside else value
+def _markdown_label(row: _Row) -> str:
+    return _MARKDOWN.name(row.name) + ("" if row.role == "system" else f" ({row.role})")
+
+
+def _markdown_cell(cell: _Cell) -> str:
+    value = f"{cell.value} {_MARKDOWN.best}" if cell.best else cell.value
+    return f"{value} ({'; '.join(cell.notes)})" if cell.notes else value

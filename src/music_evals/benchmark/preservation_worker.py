@@ -16,17 +16,15 @@ import numpy as np
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
+from music_evals.benchmark.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, entrance, judge
 from music_evals.symbolic.files import read_score
-from music_evals.symbolic.midi import read_midi, write_midi
 
-__all__ = ["GAIN", "REENCODED", "answer", "outline", "request", "warm_up_request"]
+__all__ = ["REENCODED", "answer", "outline", "request", "warm_up_request"]
 
 REENCODED = "re-encoded"
-"""The treatment of the same-music control: a recording 6 dB softer with 16-bit samples, a score written as MIDI."""
-
-GAIN = 10 ** (-6 / 20)
+"""The treatment of the same-music control; see `reencoding`."""
 
 KEPT_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
@@ -89,7 +87,8 @@ def answer(message: str) -> dict[str, Any]:
     -------
     dict
         ``scores``: name -> ``value`` (None where undefined, then with ``reason``) or ``error``; ``notes``: texts;
-        ``outlines``: content -> `outline`, empty where they were not asked for.
+        ``outlines``: content -> `outline`, with ``music``, the hash of what the file holds once it is decoded; empty
+        where they were not asked for.
 
     Raises
     ------
@@ -107,7 +106,9 @@ def answer(message: str) -> dict[str, Any]:
     judged = judge(sources["reference"], sources["estimate"], bench.settings)
     scores = {name: _score(value) for name, value in judged.values.items()}
     scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in judged.failures.items()}
-    drawn = {task[side]["content"]: outline(source.features) for side, source in sources.items()}
+    drawn = {
+        task[side]["content"]: {"music": source.content, **outline(source.features)} for side, source in sources.items()
+    }
     return {"scores": scores, "notes": list(judged.notes), "outlines": drawn if task["outlines"] else {}}
 
 
@@ -166,7 +167,5 @@ def _treated(side: Mapping[str, str], settings: Settings) -> str | Audio | Score
     if not side["treatment"]:
         return path
     if entrance(path) == "symbolic":
-        return read_midi(write_midi(read_score(path)))
-    audio = load_audio(path, policy=settings.audio_policy)
-    softer = np.round(GAIN * np.iinfo(np.int16).max * audio.samples).astype(np.int16)
-    return load_audio(softer, rate=audio.sample_rate, policy=audio.policy)
+        return rewrite(read_score(path))
+    return reencode(load_audio(path, policy=settings.audio_policy))

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from music_evals.metrics.scales import PRESERVATION_METRICS
+
 __all__ = [
     "JSB_TABLE",
     "OFFICIAL_DIFFERENCES",
@@ -133,7 +135,8 @@ PRESERVATION_DIFFERENCES: dict[str, str] = {
         "melody columns describe that; their motifs are made of frames and not of notes."
     ),
     "chance": (
-        "Unrelated music reaches 0.80 in chroma DTW and 0.90 in voicing recall: read every score between the two "
+        f"Unrelated music reaches {PRESERVATION_METRICS['chroma_dtw_similarity'].chance:.2f} in chroma DTW and "
+        f"{PRESERVATION_METRICS['voicing_recall'].chance:.2f} in voicing recall: read every score between the two "
         "control rows, not between 0 and 1."
     ),
 }

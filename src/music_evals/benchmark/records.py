@@ -24,7 +24,8 @@ selection, pair
 remarks
     What a reader should know of one pair.
 outline
-    What can be drawn of one file: beats, chords, sections and melody.
+    What can be drawn of one file: beats, chords, sections and melody; and a hash of its music, which other tags or
+    another container leave as it is.
 block
     The closing row.
 """

@@ -25,13 +25,13 @@ ARROWS = {"higher": "↑", "lower": "↓", "zero": "→0"}
 
 
 def plain(value: Any) -> Any:
-    """Replace what JSON cannot hold: NaN by None, infinity by "inf"."""
+    """Replace what JSON cannot hold: NaN by None, the infinities by "inf" and "-inf"."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else "inf"
+        return None if math.isnan(value) else str(float(value))
     return value
 
 

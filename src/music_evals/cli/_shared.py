@@ -21,7 +21,6 @@ __all__ = [
     "add_verb",
     "chosen",
     "drop_stdout",
-    "finite",
     "list_failures",
     "print_results",
     "quieten",
@@ -74,15 +73,6 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
     else:
         with to_stdout():
             print("\n".join([text, "", *where]))
-
-
-def finite(value: Any) -> Any:
-    """Replace NaN by None: JSON has no NaN."""
-    if isinstance(value, dict):
-        return {key: finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
-    return None if isinstance(value, float) and value != value else value  # noqa: PLR0124 (NaN is not itself)
 
 
 def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:

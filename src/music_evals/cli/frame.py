@@ -7,7 +7,8 @@ import json
 import sys
 from typing import Any
 
-from music_evals.cli._shared import Bar, add_verb, finite, list_failures, say, to_stdout
+from music_evals.benchmark.tables import plain
+from music_evals.cli._shared import Bar, add_verb, list_failures, say, to_stdout
 
 __all__ = ["add"]
 
@@ -48,7 +49,7 @@ def _run(options: argparse.Namespace) -> int:
     report = apply_filters(frame, filters)
     shown = list(report.kept) if filters else frame
     if options.json:
-        content = {"frame": finite(frame_to_columns(shown)), "filters": report.to_dict()}
+        content = {"frame": plain(frame_to_columns(shown)), "filters": report.to_dict()}
         with to_stdout():
             print(json.dumps(content, allow_nan=False))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from music_evals.cli._shared import (
@@ -51,7 +51,13 @@ def add(verbs: Any) -> None:
     )
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
-    add_output_options(verb)
+    add_output_options(verb).add_argument(
+        "--timelines",
+        type=int,
+        default=10,
+        metavar="N",
+        help="pairs to draw in report.html, the worst of each system (default: %(default)s)",
+    )
 
 
 def _add_input(what: Any) -> None:
@@ -75,12 +81,14 @@ def _add_input(what: Any) -> None:
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
     what.add_argument("--reference-column", default="reference", metavar="NAME", help="(default: %(default)s)")
     what.add_argument("--estimate-column", default="estimate", metavar="NAME", help="(default: %(default)s)")
-    what.add_argument("--system-column", default="system", metavar="NAME", help="(default: %(default)s)")
+    what.add_argument(
+        "--system-column", default="system", metavar="NAME", help="(default: %(default)s; for datasets of scores kind)"
+    )
     what.add_argument("--renderer", help="additive (default) or fluidsynth, for datasets that hold scores")
     what.add_argument(
         "--group-by",
         metavar="WHAT",
-        help="clusters of the intervals: file (each original, default), folder, or a column of the manifest or dataset",
+        help="clusters of the intervals: file (each original, told by what it holds; default), folder, or a column",
     )
     what.add_argument("--limit", type=int, metavar="N", help="compare the first N pairs only")
     what.add_argument(
@@ -114,15 +122,24 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.preservation_tables import text_report
 
     values = chosen(options, Settings)
-    values["backends"] = dict(_split_backend(text) for text in options.backends)
+    values["backends"] = _backends(options.backends)
     settings = Settings(**values)
     quieten()
     with Bar("pair") as bar:
         outcome = run_preservation(settings, progress=bar)
-    for note in outcome.notes:
+    for note in outcome.notes if options.json else ():  # the tables have them
         say(f"note: {note}")
     print_results(text_report(outcome.results), outcome.files, as_json=options.json)
     return list_failures([(_failed(row), row["error"]) for row in outcome.results["failures"]], "see the records")
+
+
+def _backends(texts: Sequence[str]) -> dict[str, str]:
+    chosen_backends: dict[str, str] = {}
+    for feature, name in map(_split_backend, texts):
+        if chosen_backends.setdefault(feature, name) != name:
+            msg = f"--backend names two extractors of {feature}, {chosen_backends[feature]} and {name}; keep one"
+            raise InvalidInputError(msg)
+    return chosen_backends
 
 
 def _split_backend(text: str) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""Tables of the card of `known_edits`, made from `edits.yaml`, the pieces and the rows."""
+"""Tables of the card of `known_edits`, made from `edits.yaml`, the pieces and the rows.
+
+``datasets_scripts/known_edits/build.py`` writes them into the card.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,35 @@ from typing import Any
 from music_evals.datasets.edit_labels import declared, half_of, kinds
 from music_evals.datasets.known_harmony import NAMES
 from music_evals.datasets.known_pieces import Piece
+from music_evals.errors import InvalidInputError
 
-__all__ = ["kind_table", "label_table", "piece_table"]
+__all__ = ["fill_card", "kind_table", "label_table", "piece_table"]
+
+
+def fill_card(card: str, tables: Mapping[str, str]) -> str:
+    """Return a card with tables put between their markers, ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
+
+    Parameters
+    ----------
+    card
+        Markdown.
+    tables
+        Name -> table.
+
+    Raises
+    ------
+    InvalidInputError
+        The card lacks the markers of a table.
+
+    """
+    for name, table in tables.items():
+        before, begin, rest = card.partition(f"<!-- table: {name} -->\n")
+        _, end, after = rest.partition("<!-- end of table -->\n")
+        if not end:
+            msg = f"the card has no place for the table {name!r}: it needs <!-- table: {name} --> and an end"
+            raise InvalidInputError(msg)
+        card = f"{before}{begin}\n{table}\n{end}{after}"
+    return card
 
 
 def label_table() -> str:

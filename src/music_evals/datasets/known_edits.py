@@ -4,6 +4,8 @@ A row is a piece and one edit of it: both scores as MIDI files, operations on th
 tempo, key, chords, melody, sections), and what `edits.yaml` says the edit left alone. `render` makes the recordings.
 """
 
+# no `from __future__ import annotations`: it would make a second thing of that name, next to the function
+
 import dataclasses
 import functools
 import hashlib
@@ -23,14 +25,14 @@ from music_evals.datasets.edit_labels import Kind, declared, half_of, holds, kin
 from music_evals.datasets.known_chorales import CHORALES, set_chorale
 from music_evals.datasets.known_pieces import Piece
 from music_evals.datasets.known_songs import SONGS, compose
-from music_evals.datasets.known_truth import f0_track, features_of, moved, parts_of, score_chroma
+from music_evals.datasets.known_truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_tunes import arrange_tune, tunes
 from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
-from music_evals.symbolic.output import write_atomically
+from music_evals.symbolic.output import cache_folder, write_atomically
 
 __all__ = [
-    "RENDERERS",
     "SMALL_EDITS",
     "SMALL_PIECES",
     "WINDOW",
@@ -52,7 +54,6 @@ __all__ = [
 WINDOW = Path("datasets_scripts") / "known_edits"
 """Where the data set lies in a clone."""
 
-RENDERERS = ("additive", "fluidsynth")
 SIDES = ("reference", "estimate")
 
 SMALL_PIECES = ("song_pop", "folk_auld_lang_syne")
@@ -66,7 +67,6 @@ SMALL_EDITS = (
 """Kinds and strengths of the config `small`: the control and one edit a facet."""
 
 SAMPLE_RATE = 22050  # Hz, of the recordings
-CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
 _RENDER_VERSION = 1  # goes up when the same row sounds different
 
 
@@ -139,7 +139,7 @@ def iter_edits(names: Iterable[str] | None = None) -> Iterator[Edit]:
     Parameters
     ----------
     names
-        Ids of pieces; None for all 28, some 20 s.
+        Ids of pieces; None for all 28.
 
     """
     for edit in _every_edit(names):
@@ -265,7 +265,7 @@ def _span_rows(intervals_sec: Any, **column: Iterable[Any]) -> list[dict[str, An
 
 
 def build_configs() -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Make all rows, some 30 s: config -> split -> rows."""
+    """Make all rows: config -> split -> rows."""
     rows = [row_of(edit) for edit in iter_edits()]
     halves = {half: [row for row in rows if row["half"] == half] for half in declared()["pieces"]}
     few = [row for row in rows if row["piece"] in SMALL_PIECES]
@@ -346,9 +346,9 @@ def _side(which: str) -> str:
 
 
 def chroma(row: Mapping[str, Any], which: str) -> Chroma:
-    """Return the pitch classes that one side of a row sounds, from its score; see `known_truth.score_chroma`."""
+    """Return the pitch classes that one side of a row sounds, from its score; see `known_truth.velocity_chroma`."""
     operations = json.loads(row["operations"]) if which == "estimate" else []
-    return score_chroma(score(row, which), row[which]["duration_sec"], operations)
+    return velocity_chroma(score(row, which), row[which]["duration_sec"], operations)
 
 
 def score(row: Mapping[str, Any], which: str) -> Score:
@@ -397,7 +397,7 @@ def render(
     """
     midi: bytes = row[f"{_side(which)}_midi"]
     operations = row["operations"] if which == "estimate" else "[]"
-    folder = _cache_folder() if cache is None else Path(cache)
+    folder = cache_folder("known_edits") if cache is None else Path(cache)
     folder.mkdir(parents=True, exist_ok=True)
     source = _stored(folder, midi, "[]", renderer)
     return source if operations == "[]" else _stored(folder, midi, operations, renderer)
@@ -411,11 +411,6 @@ def render_pair(
     return reference, estimate
 
 
-def _cache_folder() -> Path:
-    root = os.environ.get(CACHE_VARIABLE)
-    return (Path(root) if root else Path.home() / ".cache" / "music_evals") / "known_edits"
-
-
 def _stored(folder: Path, midi: bytes, operations: str, renderer: str) -> Path:
     import soundfile
 
@@ -424,7 +419,7 @@ def _stored(folder: Path, midi: bytes, operations: str, renderer: str) -> Path:
     if renderer not in RENDERERS:
         raise UnknownNameError("renderer", renderer, RENDERERS)
     font = rendering.find_soundfont() if renderer == "fluidsynth" else None
-    sounds = f"{font.name}:{font.stat().st_size}" if font else ""
+    sounds = rendering.identify_sounds(font) if font else ""
     identity = f"{_RENDER_VERSION}:{renderer}:{sounds}:{SAMPLE_RATE}:{operations}:".encode()
     path = folder / f"{hashlib.sha256(identity + midi).hexdigest()[:32]}.wav"
     if path.exists():

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, Beats, Chords, Chroma, F0Track, Features, Key, Melody, Score, Segments
+from music_evals.audio.rendering import RELEASE_SEC
 from music_evals.datasets.known_harmony import transpose_label
 from music_evals.datasets.known_pieces import Piece
 
-__all__ = ["HOP_SEC", "RELEASE_SEC", "f0_track", "features_of", "moved", "parts_of", "score_chroma", "score_seconds"]
+__all__ = ["HOP_SEC", "f0_track", "features_of", "moved", "parts_of", "velocity_chroma"]
 
-RELEASE_SEC = 1.0
 HOP_SEC = 512 / 22050  # the hop of the chroma and pitch extractors
 _DECIMALS = 6
 
@@ -163,19 +163,11 @@ def _cut(features: Features, end_sec: float) -> Features:
     )
 
 
-def score_seconds(score: Score) -> FloatArray:
-    """Return onset and end of every note of a score in seconds, shape (n_notes, 2), by its tempo map."""
-    ticks = np.stack([score.notes["onset_tick"], score.notes["onset_tick"] + score.notes["duration_tick"]], axis=1)
-    starts = np.array([tempo.tick for tempo in score.tempos], dtype=np.float64)
-    rates = np.array([60 / tempo.bpm / score.ticks_per_quarter for tempo in score.tempos])
-    reached = np.concatenate([[0.0], np.cumsum(np.diff(starts) * rates[:-1])])
-    index = np.searchsorted(starts, ticks, side="right") - 1
-    seconds: FloatArray = reached[index] + (ticks - starts[index]) * rates[index]
-    return seconds
-
-
-def score_chroma(score: Score, duration_sec: float, operations: Sequence[Mapping[str, Any]] = ()) -> Chroma:
+def velocity_chroma(score: Score, duration_sec: float, operations: Sequence[Mapping[str, Any]] = ()) -> Chroma:
     """Return the pitch classes that a score sounds, weighted by velocity, every `HOP_SEC`; drums do not count.
+
+    It stands for what is heard in the recording, where loud notes count for more. The chroma of a score as such
+    (`pipelines.score_features`) counts notes, whatever their velocity.
 
     Parameters
     ----------
@@ -188,7 +180,8 @@ def score_chroma(score: Score, duration_sec: float, operations: Sequence[Mapping
 
     """
     pitched = np.array([score.programs[voice] < DRUMS for voice in score.notes["voice"]], dtype=bool)
-    notes, seconds, semitones = score.notes[pitched], score_seconds(score)[pitched], 0
+    notes, semitones = score.notes[pitched], 0
+    seconds = score.seconds(np.stack([notes["onset_tick"], notes["onset_tick"] + notes["duration_tick"]], axis=1))
     for operation in operations:
         if operation["op"] == "offset":
             seconds = seconds + operation["seconds"]

@@ -310,7 +310,6 @@ def _find(folder: Path, name: str) -> Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
-@functools.cache
 def _file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

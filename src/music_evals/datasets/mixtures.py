@@ -70,7 +70,7 @@ class Mixture:
 def make_mixture(
     index: int, *, seconds: float = 30.0, renderer: str = "mixed", seed: int = 0, cache: Path | None = None
 ) -> Mixture:
-    """Return mixture number `index`; some 0.3 s for 30 s of music.
+    """Return mixture number `index`.
 
     Parameters
     ----------

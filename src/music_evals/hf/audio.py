@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import evaluate
 import numpy as np
 
 from music_evals.annotations import Score
@@ -23,11 +22,11 @@ from music_evals.errors import (
     InvalidAudioError,
     MusicEvalsError,
     NoDataError,
-    PairCountError,
     UnsupportedTypeError,
     located,
 )
-from music_evals.hf.module import INTERVALS, Module, check_filled, list_batch
+from music_evals.hf.module import INTERVALS, PairModule
+from music_evals.pipelines.suffixes import suffix_of
 from music_evals.symbolic.items import describe, holds_only
 
 __all__ = ["AudioMetric", "read_sources"]
@@ -56,6 +55,7 @@ Args:
     companions: True, or names: further scores beside the module's own.
     backends: a dict, feature -> extractor, where it is not the variant's.
     store: folder where features are kept from one call to the next.
+    policy: an AudioPolicy, how recordings are decoded, where it is not the variant's.
     options: a dict, metric -> keyword arguments of its function.
     failures: "raise" (default), or "record": what cannot be read or computed is NaN and told in "per_item".
 {INTERVALS}.
@@ -63,7 +63,7 @@ Args:
 _SCORE, _AUDIO = "score:", "audio:"
 
 
-class AudioMetric(Module):
+class AudioMetric(PairModule):
     """Base of the modules that compare music before and after an edit.
 
     Both features are strings: paths. Samples in memory are written to float WAV files in a private folder, which goes
@@ -71,57 +71,12 @@ class AudioMetric(Module):
     """
 
     kind = "edits"
+    paper, authors_code, arguments = CITATION, CODEBASE, AUDIO_INPUTS
 
     spool: Path | None = None
     """Private folder of samples, while some are being added; it goes with the instance at the latest."""
 
     _remove_spool: Callable[[], object] | None = None
-
-    @staticmethod
-    def make_info(description: str) -> evaluate.MetricInfo:
-        """Return what evaluate wants to know of a module of this kind."""
-        import datasets
-
-        value = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=description,
-            citation=CITATION,
-            inputs_description=AUDIO_INPUTS,
-            features=datasets.Features({"predictions": value, "references": value}),
-            license="Apache-2.0",
-            codebase_urls=[CODEBASE],
-        )
-
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
-        """Add predictions and their references, checked one by one.
-
-        Raises
-        ------
-        PairCountError
-            One side is missing, or they differ in length.
-        NoDataError
-            Both are empty, or there is no such file.
-        UnsupportedTypeError, InvalidAudioError
-            An item is of another type, or its samples are no audio; the message names it. Nothing of the batch was
-            added.
-
-        """
-        expected, given = list_batch("references", references), list_batch("predictions", predictions)
-        if len(expected) != len(given):
-            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
-            raise PairCountError(msg)
-        check_filled("references", expected)
-        super().add_batch(
-            predictions=[self._encode("predictions", i, item) for i, item in enumerate(given)],
-            references=[self._encode("references", i, item) for i, item in enumerate(expected)],
-            **inputs,
-        )
-
-    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
-        """Add one prediction and its reference; see `add_batch`."""
-        prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
-        reference = inputs.pop("references", reference)
-        self.add_batch(predictions=[prediction], references=[reference], **inputs)
 
     def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item as text: its path, or what `read_sources` turns back into it."""
@@ -155,7 +110,7 @@ class AudioMetric(Module):
         if row.get("array") is not None and row.get("sampling_rate") is not None:
             return self._spool_samples(row["array"], row["sampling_rate"])
         if isinstance(row.get("bytes"), bytes):
-            return self._keep(row["bytes"], Path(row.get("path") or "").suffix.lower())
+            return self._keep(row["bytes"], suffix_of(row["bytes"], row.get("path")))
         if isinstance(row.get("path"), str | os.PathLike):
             return _existing(Path(row["path"]))
         msg = f"a row has an array and its sampling_rate, or bytes, or a path; got the keys {', '.join(map(str, row))}"
@@ -203,7 +158,7 @@ def _read(text: str) -> str | Audio | Score:
     if text.startswith(_SCORE):
         return Score.from_dict(json.loads(text.removeprefix(_SCORE)))
     if text.startswith(_AUDIO):
-        with np.load(text.removeprefix(_AUDIO)) as held:
+        with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
             return Audio(held["samples"], about["sample_rate"], AudioPolicy(**about["policy"]), about["silent"])
     return text

@@ -16,7 +16,7 @@ from music_evals.audio.io import Audio
 from music_evals.errors import NoDataError, PairCountError, UnsupportedTypeError
 from music_evals.symbolic.items import describe
 
-__all__ = ["GROUPS", "INTERVALS", "Module", "check_filled", "list_batch"]
+__all__ = ["GROUPS", "INTERVALS", "Module", "PairModule", "check_filled", "list_batch"]
 
 INTERVALS = """\
     confidence: level of the interval, default 0.95.
@@ -81,6 +81,67 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 
     def _release(self) -> None:
         """Let go of what was held for the items; called once they are computed or dropped."""
+
+
+class PairModule(Module):
+    """Base of the modules that take predictions and references, both carried as strings."""
+
+    paper: ClassVar[str]
+    """BibTeX of the metric's source."""
+    authors_code: ClassVar[str]
+    """Address of the official code."""
+    arguments: ClassVar[str]
+    """What `compute` takes and returns, for the help of evaluate."""
+
+    @abc.abstractmethod
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        """Return one item of ``"references"`` or ``"predictions"`` as text; an error names its place."""
+
+    @classmethod
+    def make_info(cls, description: str) -> evaluate.MetricInfo:
+        """Return what evaluate wants to know of a module of this kind."""
+        import datasets
+
+        value = datasets.Value("string")
+        return evaluate.MetricInfo(
+            description=description,
+            citation=cls.paper,
+            inputs_description=cls.arguments,
+            features=datasets.Features({"predictions": value, "references": value}),
+            license="Apache-2.0",
+            codebase_urls=[cls.authors_code],
+        )
+
+    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
+        """Add predictions and their references, checked and encoded one by one.
+
+        Raises
+        ------
+        PairCountError
+            One side is missing, or they differ in length.
+        NoDataError
+            Both are empty, or an item names a file that does not exist.
+        UnsupportedTypeError, InvalidInputError, UnreadableFileError
+            An item cannot be taken, with the errors of its kind of music; the message names it. Nothing of the batch
+            was added.
+
+        """
+        expected, given = list_batch("references", references), list_batch("predictions", predictions)
+        if len(expected) != len(given):
+            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
+            raise PairCountError(msg)
+        check_filled("references", expected)
+        super().add_batch(
+            predictions=[self._encode("predictions", i, item) for i, item in enumerate(given)],
+            references=[self._encode("references", i, item) for i, item in enumerate(expected)],
+            **inputs,
+        )
+
+    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
+        """Add one prediction and its reference; see `add_batch`."""
+        prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
+        reference = inputs.pop("references", reference)
+        self.add_batch(predictions=[prediction], references=[reference], **inputs)
 
 
 def list_batch(name: str, items: Any) -> Sequence[Any]:

@@ -9,12 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import evaluate
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
-from music_evals.errors import ContextMismatchWarning, MusicEvalsError, PairCountError, located
-from music_evals.hf.module import GROUPS, INTERVALS, Module, check_filled, list_batch
+from music_evals.errors import ContextMismatchWarning, MusicEvalsError, located
+from music_evals.hf.module import GROUPS, INTERVALS, PairModule
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.files import read_score as read_file
 from music_evals.symbolic.items import OFFERED, read_tokens
@@ -51,7 +50,7 @@ Args:
 """
 
 
-class SymbolicMetric(Module):
+class SymbolicMetric(PairModule):
     """Base of the modules that compare symbolic music: references are contexts, predictions fill their middle.
 
     Both features are strings; `read_pairs` turns them back into tokens. Files and MIDI bytes are parsed when they are
@@ -60,59 +59,15 @@ class SymbolicMetric(Module):
     """
 
     kind = "contexts"
+    paper, authors_code, arguments = CITATION, CODEBASE, SYMBOLIC_INPUTS
 
     parser: ReaderProcess[Score] | None = None
     """Of files, while some are being added."""
 
-    @staticmethod
-    def make_info(description: str) -> evaluate.MetricInfo:
-        """Return what evaluate wants to know of a module of this kind."""
-        import datasets
-
-        value = datasets.Value("string")
-        return evaluate.MetricInfo(
-            description=description,
-            citation=CITATION,
-            inputs_description=SYMBOLIC_INPUTS,
-            features=datasets.Features({"predictions": value, "references": value}),
-            license="Apache-2.0",
-            codebase_urls=[CODEBASE],
-        )
-
-    def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:
-        """Add predictions and their references, checked and encoded one by one.
-
-        Raises
-        ------
-        PairCountError
-            One side is missing, or they differ in length.
-        NoDataError
-            Both are empty.
-        UnsupportedTypeError, InvalidTokensError, ContextLengthError, PolyphonyError, UnreadableFileError
-            An item cannot be read; the message names it. Nothing of the batch was added.
-
-        """
-        expected, given = list_batch("references", references), list_batch("predictions", predictions)
-        if len(expected) != len(given):
-            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
-            raise PairCountError(msg)
-        check_filled("references", expected)
-        super().add_batch(
-            predictions=[self._encode("predictions", i, item, whole=False) for i, item in enumerate(given)],
-            references=[self._encode("references", i, item, whole=True) for i, item in enumerate(expected)],
-            **inputs,
-        )
-
-    def add(self, *, prediction: Any = None, reference: Any = None, **inputs: Any) -> None:
-        """Add one prediction and its reference; see `add_batch`."""
-        prediction = inputs.pop("predictions", prediction)  # evaluate.combine passes one item under the plural names
-        reference = inputs.pop("references", reference)
-        self.add_batch(predictions=[prediction], references=[reference], **inputs)
-
-    def _encode(self, name: str, index: int, item: Any, *, whole: bool) -> str:
+    def _encode(self, name: str, index: int, item: Any) -> str:
         """Return one item as text: its layout, then its tokens in base64."""
         try:
-            tokens = read_tokens(self._parse(item), whole=whole)
+            tokens = read_tokens(self._parse(item), whole=name == "references")
         except MusicEvalsError as error:
             raise located(error, f"{name}[{index}]") from error
         layout = "context" if len(tokens) == MUSIB_LAYOUT.n_steps else "middle"

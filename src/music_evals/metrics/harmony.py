@@ -39,8 +39,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Chords, Chroma, Key
-from music_evals.errors import InvalidAnnotationError, InvalidInputError
+from music_evals.annotations import NO_CHORD, Chords, Chroma, Key
+from music_evals.errors import InvalidAnnotationError, NotComparableError
 from music_evals.metrics._dtw import alignment_cost, path_costs, warping_path
 from music_evals.metrics._spans import crop_to
 from music_evals.metrics._undefined import undefined
@@ -55,8 +55,6 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.float64]
-
-NO_CHORD: Final = "N"
 
 FRAMES_PER_MEAN: Final = 8
 """Frames that `chroma_dtw_centred` averages: 0.19 s at 43 frames a second."""
@@ -242,7 +240,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
 
     Raises
     ------
-    InvalidInputError
+    NotComparableError
         ``official`` only: recordings too long for it, more than 2**30 pairs of frames (13 min each).
     UnknownNameError
         An unknown variant.
@@ -371,7 +369,7 @@ def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any]) -> fl
             f"the official DTW of {len(first)} and {len(second)} frames needs more than 1 GB for its path; cut the "
             'recordings or use variant="corrected"'
         )
-        raise InvalidInputError(msg)
+        raise NotComparableError(msg)
     if not first.any(axis=1).all() or not second.any(axis=1).all():  # a cost is NaN: librosa refuses, no warping
         n = min(len(first), len(second))
         path = np.stack([np.arange(n)] * 2, axis=1)

@@ -22,7 +22,7 @@ melody is correctly predicted" while it defines voicing only, and motifs "melodi
 ========================  ========================================  ================================================
 Case                      ``corrected``, ``paper``                  ``official``
 ========================  ========================================  ================================================
-different frames          the estimate is put on the reference's    `InvalidInputError` unless there are equally many
+different frames          the estimate is put on the reference's    `NotComparableError` unless equally many
 no voiced frame in the    NaN                                       recall 1, pitch accuracies 0
 reference
 no unvoiced frame there   false alarm NaN                           0
@@ -54,7 +54,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track, Melody
-from music_evals.errors import InvalidInputError, UnsupportedTypeError
+from music_evals.errors import NotComparableError, UnsupportedTypeError
 from music_evals.metrics._motifs import OFFICIAL_EPSILON, frame_patterns, note_patterns
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
@@ -109,7 +109,7 @@ def voicing_recall(reference: F0Track, estimate: F0Track, *, variant: str = "cor
 
     Raises
     ------
-    InvalidInputError
+    NotComparableError
         ``official`` only: tracks of different length, at which the authors' code fails.
     UnknownNameError
         An unknown variant.
@@ -227,7 +227,7 @@ def _official_grid(name: str, reference: F0Track, estimate: F0Track) -> _Grid:
             f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
             'ValueError); cut the recordings to one length or use variant="corrected"'
         )
-        raise InvalidInputError(msg)
+        raise NotComparableError(msg)
     sides = [(side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)]
     return _Grid(*sides[0], *sides[1])
 

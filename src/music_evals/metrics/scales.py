@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.arrays import check_variant
 
-__all__ = ["COMPANIONS", "PRESERVATION_METRICS", "Scale", "features_of"]
+__all__ = ["COMPANIONS", "PRESERVATION_METRICS", "Scale", "features_of", "scale_of"]
 
 _INF = float("inf")
 
@@ -89,6 +89,21 @@ COMPANIONS: Final[Mapping[str, Scale]] = MappingProxyType(
 """What is reported beside the eleven, never mixed into them."""
 
 
+def scale_of(name: str) -> Scale:
+    """Return range, direction and facet of a metric or companion.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric that does not exist.
+
+    """
+    found = PRESERVATION_METRICS.get(name) or COMPANIONS.get(name)
+    if found is None:
+        raise UnknownNameError("preservation metric", name, [*PRESERVATION_METRICS, *COMPANIONS])
+    return found
+
+
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
     """Return the features that a metric or companion needs: official motifs are made of f0, ours of notes.
 
@@ -99,7 +114,5 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
 
     """
     check_variant(variant)
-    scales = {**PRESERVATION_METRICS, **COMPANIONS}
-    if name not in scales:
-        raise UnknownNameError("preservation metric", name, scales)
-    return ("f0",) if variant == "official" and scales[name].features == ("melody",) else scales[name].features
+    needed = scale_of(name).features
+    return ("f0",) if variant == "official" and needed == ("melody",) else needed

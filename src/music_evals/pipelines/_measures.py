@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import math
+import numbers
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from music_evals.errors import UnknownNameError
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, Scale
+from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
+from music_evals.metrics.rhythm import ALIGNMENTS
+from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, Scale, scale_of
 
-__all__ = ["FACETS", "facet_companions", "measure", "scale_of", "select_companions", "select_metrics"]
+__all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
 
 
 class _Measure(NamedTuple):
@@ -50,11 +54,6 @@ _ON_SPAN: Final = frozenset(
 """Scores whose function must be told where the reference ends; the others read it off their annotations."""
 
 
-def scale_of(name: str) -> Scale:
-    """Return range, direction and facet of a metric or companion."""
-    return PRESERVATION_METRICS[name] if name in PRESERVATION_METRICS else COMPANIONS[name]
-
-
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:
     """Return the function behind a metric or companion, and the keyword arguments that make it this one.
 
@@ -70,6 +69,79 @@ def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., floa
     module = importlib.import_module(f"music_evals.metrics.{found.module}")
     span = {"end_sec": end_sec} if name in _ON_SPAN and variant != "official" else {}
     return getattr(module, found.function), {**found.options, **span, "variant": variant}
+
+
+def options_of(name: str, variant: str) -> tuple[str, ...]:
+    """Return the options of a score that are free: neither the variant, nor the span, nor what makes it this score."""
+    function, fixed = measure(name, variant, 0.0)
+    parameters = inspect.signature(function).parameters.values()
+    keywords = (parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
+    return tuple(keyword for keyword in keywords if keyword not in {*fixed, "variant", "end_sec"})
+
+
+def check_options(options: Mapping[str, Any], scores: Iterable[str], variant: str) -> None:
+    """Raise unless all options are free ones of scores that are computed, with values that their functions can take.
+
+    Raises
+    ------
+    UnknownNameError
+        A score that is not computed, an option that it does not have, or an alignment that does not exist.
+    UnsupportedTypeError
+        The options of a score are not a mapping.
+    InvalidInputError
+        A value of another type, or out of range.
+
+    """
+    computed = tuple(scores)
+    for name, chosen in options.items():
+        if name not in computed:
+            raise UnknownNameError("computed metric", name, computed)
+        if not isinstance(chosen, Mapping):
+            msg = f"options of {name} must be a mapping of option to value, got {type(chosen).__name__}"
+            raise UnsupportedTypeError(msg)
+        free, kind = options_of(name, variant), f"option of {name}"
+        for option, value in chosen.items():
+            if option not in free:
+                raise UnknownNameError(kind, str(option), free)
+            _check_option(name, option, value)
+
+
+def _check_option(name: str, option: str, value: Any) -> None:
+    if option == "align":
+        if value not in ALIGNMENTS:
+            raise UnknownNameError("alignment", str(value), ALIGNMENTS)
+        return
+    accepts, expected = _ACCEPTED[option]
+    if not accepts(value):
+        msg = f"option {option} of {name} must be {expected}, got {value!r}"
+        raise InvalidInputError(msg)
+
+
+def _is_number(value: Any, kind: type = numbers.Real) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def _is_seconds(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+_SECONDS = (_is_seconds, "a finite number of seconds, at least 0")
+_ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxyType(
+    {
+        "tolerance_sec": _SECONDS,
+        "min_beat_time_sec": (
+            lambda value: value is None or _is_seconds(value),
+            f"{_SECONDS[1]}, or None",
+        ),
+        "window_sec": _SECONDS,
+        "smooth_sec": _SECONDS,
+        "min_lag_sec": _SECONDS,
+        "tempo_ratio": (lambda value: _is_number(value) and value > 0, "a finite number above 0"),
+        "transposition_invariant": (lambda value: isinstance(value, bool), "True or False"),
+        "n": (lambda value: _is_number(value, numbers.Integral) and value >= 1, "a whole number, at least 1"),
+    }
+)
+"""Option -> whether a value will do, and which do, in words. `align` is a name."""
 
 
 def select_metrics(names: Iterable[str] | None) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Chords: for every beat the written durations of the pitch classes are compared (cosine) with the 24 major and minor
 triads. The triad whose root is the lowest note of the beat gets a bonus, because a bass names the chord more surely
-than a passing note above it; a Viterbi path through the beats prefers to stay. A beat without a note is "N".
+than a passing note above it; a Viterbi path through the beats prefers to stay. A beat without a note has none.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import Chords, Key, Score
 from music_evals.audio._filters import viterbi
-from music_evals.audio.chords import CHORD_LABELS
+from music_evals.audio.chords import CHORD_LABELS, log_softmax, states_to_chords
 from music_evals.audio.key import key_correlations
 from music_evals.pipelines._score_notes import PitchedNotes, beat_ticks
-from music_evals.symbolic.time_grid import seconds_from_ticks
 
 __all__ = ["score_chords", "score_key"]
 
@@ -45,12 +44,9 @@ def score_chords(score: Score, notes: PitchedNotes) -> Chords:
     ticks = np.unique(np.concatenate([[0.0], beat_ticks(score), [float(score.end_tick)]]))
     weights, basses = _beat_contents(notes, ticks)
     scores = TEMPERATURE * (_triad_cosines(weights) + BASS_BONUS * np.concatenate([basses, basses]))
-    path = viterbi(scores - np.log(np.exp(scores).sum(axis=0)), STAY)
+    path = viterbi(log_softmax(scores), STAY)
     states = np.where(weights.any(axis=0), path, len(CHORD_LABELS))
-    starts = np.flatnonzero(np.diff(states, prepend=-1))
-    edges = seconds_from_ticks(np.append(ticks[starts], ticks[-1]), score.tempos, score.ticks_per_quarter)
-    labels = [*CHORD_LABELS, "N"]
-    return Chords(np.stack([edges[:-1], edges[1:]], axis=1), tuple(labels[state] for state in states[starts]))
+    return states_to_chords(states, score.seconds(ticks))
 
 
 def _beat_contents(

@@ -19,8 +19,18 @@ from music_evals.pipelines._score_notes import PitchedNotes
 
 __all__ = ["melody_voice", "score_melody"]
 
-# A voice that says it carries the melody, the surest name first. Starts of words: "Lead vocals", "MELODY (flute)".
-_NAMES: Final = ("melod", "lead", "vocal", "vox", "soprano", "tune", "solo", "sing")
+# A voice that says it carries the melody, the surest name first: "MELODY (flute)", "Lead vocals", "Singstimme".
+# Words, in any case; not a melodica, melodic toms, a leader, tuned percussion or singing bowls.
+_NAMES: Final = (
+    r"melod(?!ica|ic tom)",
+    r"lead(?!er|ing)",
+    r"vocal",
+    r"vox(?![a-z])",
+    r"soprano",
+    r"tunes?(?![a-z])",
+    r"solo",
+    r"sing(?:ers?|ing(?! bowl)|stimmen?)?(?![a-z])",
+)
 
 # Chosen on the tuning half of `known_edits`: from 5 to 12 semitones and 4 s to the whole piece the best.
 FAR_BELOW_SEMITONES: Final = 7
@@ -32,8 +42,9 @@ FloatArray = npt.NDArray[np.float64]
 def melody_voice(score: Score) -> int | None:
     """Return the voice whose name says that it is the melody, None where none does.
 
-    Names with a word that starts with "melod", "lead", "vocal", "vox", "soprano", "tune", "solo" or "sing", in this
-    order of preference; then the first voice. Voices of drums and voices without notes do not count.
+    Names with a word that starts with "melod", "lead", "vocal", "soprano" or "solo", or that is "vox", "tune" or
+    "sing", with the forms of the last two, in the order of `_NAMES`; then the first voice. Voices of drums and voices
+    without notes do not count.
     """
     drums = set(np.flatnonzero(np.array(score.programs) == DRUMS).tolist())
     sounding = [index for index in np.unique(score.notes["voice"]).tolist() if index not in drums]

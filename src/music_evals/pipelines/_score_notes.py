@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, Score, TimeSignature
 from music_evals.symbolic.measures import MeterMap, meter_map
-from music_evals.symbolic.time_grid import seconds_from_ticks
 
 __all__ = ["PitchedNotes", "beat_ticks", "most_beats", "pitched_notes", "tactus_count"]
 
@@ -53,8 +52,8 @@ def pitched_notes(score: Score) -> PitchedNotes:
     return PitchedNotes(
         onsets,
         offsets,
-        seconds_from_ticks(onsets, score.tempos, score.ticks_per_quarter),
-        seconds_from_ticks(offsets, score.tempos, score.ticks_per_quarter),
+        score.seconds(onsets),
+        score.seconds(offsets),
         notes["pitch"].astype(np.int64),
         notes["voice"].astype(np.int64),
     )

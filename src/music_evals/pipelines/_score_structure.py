@@ -13,14 +13,15 @@ import numpy.typing as npt
 
 from music_evals.annotations import DRUMS, Chroma, Score, Segments, StructureFrames
 from music_evals.audio._filters import pool, standardise
+from music_evals.audio.io import SAMPLE_RATE
 from music_evals.audio.segments import POOLED_FRAMES, form_of
+from music_evals.audio.spectra import HOP_LENGTH
 from music_evals.audio.structure import CHROMA_WEIGHT, FRAME_SEC
 from music_evals.pipelines._score_notes import PitchedNotes
-from music_evals.symbolic.time_grid import seconds_from_ticks
 
 __all__ = ["HOP_SEC", "frame_of", "score_chroma", "score_segments", "score_structure"]
 
-HOP_SEC: Final = 512 / 22050  # of chroma and f0: the grid of the recordings, 23.2 ms
+HOP_SEC: Final = HOP_LENGTH / SAMPLE_RATE  # of chroma and f0: the grid of the recordings, 23.2 ms
 N_OCTAVES: Final = 11  # of the MIDI range
 REGISTER_STARTS: Final = (48, 72)  # C3 and C5 part low, middle and high notes
 
@@ -52,7 +53,7 @@ def score_segments(score: Score, notes: PitchedNotes, duration_sec: float) -> Se
     edges = np.append(np.arange(0, n_frames - POOLED_FRAMES, POOLED_FRAMES), n_frames)
     blocks = [pool(block, edges) for block in _blocks(score, notes, duration_sec)]
     first = score.notes["onset_tick"].min()
-    start_sec = float(seconds_from_ticks(first, score.tempos, score.ticks_per_quarter))
+    start_sec = float(score.seconds(first))
     hop_sec = POOLED_FRAMES * HOP_SEC
     return form_of(blocks, hop_sec, start_sec=start_sec, end_sec=duration_sec, duration_sec=duration_sec)
 
@@ -80,7 +81,7 @@ def _onset_counts(score: Score, notes: PitchedNotes, duration_sec: float) -> Flo
     """Count the notes that start at each frame: drums, low, middle and high; shape (4, n_frames)."""
     n_frames = int(np.ceil(duration_sec / HOP_SEC))
     drums = score.notes[np.isin(score.notes["voice"], np.flatnonzero(np.array(score.programs) == DRUMS))]
-    drums_sec = seconds_from_ticks(drums["onset_tick"], score.tempos, score.ticks_per_quarter)
+    drums_sec = score.seconds(drums["onset_tick"])
     registers = 1 + np.searchsorted(REGISTER_STARTS, notes.pitches, "right")
     rows = np.concatenate([np.zeros(len(drums), np.int64), registers])
     times_sec = np.concatenate([drums_sec, notes.onsets_sec])

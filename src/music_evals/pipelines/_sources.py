@@ -20,12 +20,11 @@ from music_evals.errors import (
     BackendError,
     MissingBackendError,
     MusicEvalsError,
-    UnknownNameError,
     UnsupportedTypeError,
 )
 from music_evals.metrics.arrays import check_variant
 from music_evals.metrics.scales import features_of
-from music_evals.pipelines._measures import select_companions, select_metrics
+from music_evals.pipelines._measures import check_options, select_companions, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
@@ -78,7 +77,7 @@ class Source(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What decides which numbers come out for a pair; checked when it is made.
+    """What decides which numbers come out for a pair. `of` makes them of what a caller says, and checks it.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ class Settings:
     backends
         Feature -> backend, where it is not the variant's.
     store
-        Feature store, or the folder of one.
+        Feature store; `of` takes the folder of one too.
     policy
         How recordings are decoded; None for the variant's policy.
     options
@@ -122,7 +121,11 @@ class Settings:
         Raises
         ------
         UnknownNameError
-            A metric, companion, variant, feature or backend that does not exist, or options of what is not computed.
+            A metric, companion, variant, feature or backend that does not exist, options of what is not computed, or
+            an option that its metric does not have or that is not free: the variant, the end of the reference, and
+            what makes a companion of a metric.
+        InvalidInputError, UnsupportedTypeError
+            A value that an option cannot take.
 
         """
         check_variant(variant)
@@ -130,9 +133,7 @@ class Settings:
         opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
         made = cls(names, select_companions(companions, names), variant, backends, opened, policy, options or {})
         choose_backends(made.all_backends)
-        for name in made.options:
-            if name not in made.scores:
-                raise UnknownNameError("computed metric", name, made.scores)
+        check_options(made.options, made.scores, variant)
         return made
 
     @property

@@ -27,14 +27,15 @@ from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
     NoDataError,
+    NotComparableError,
     PairCountError,
     UndefinedMetricWarning,
     UnknownNameError,
     UnsupportedTypeError,
     located,
 )
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, features_of
-from music_evals.pipelines._measures import FACETS, measure, scale_of
+from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
+from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
     OFFICIAL_BACKENDS,
     OFFICIAL_POLICY,
@@ -86,7 +87,7 @@ class Judgement(NamedTuple):
     values: Mapping[str, Value]
     """Scores in the order of the settings, those that failed left out."""
     failures: Mapping[str, MusicEvalsError]
-    """Score -> why it could not be computed: a backend that is missing, or failed."""
+    """Score -> why it could not be computed: a backend that is missing or failed, or the official code cannot."""
     notes: tuple[str, ...]
     """What a reader should know of the pair, in words."""
 
@@ -116,7 +117,8 @@ def compare(
         made them.
     options
         Metric -> keyword arguments of its function in `music_evals.metrics`, such as
-        ``{"beat_f_measure": {"min_beat_time_sec": 5.0}}``.
+        ``{"beat_f_measure": {"min_beat_time_sec": 5.0}}``. Not `variant` and `end_sec`, nor what makes a companion of a
+        metric, such as `align` of ``beat_f_measure_aligned``.
 
     Returns
     -------
@@ -128,9 +130,12 @@ def compare(
     Raises
     ------
     UnknownNameError
-        A metric, companion or variant that does not exist, or options of a metric that is not computed.
+        A metric, companion or variant that does not exist, options of a metric that is not computed, or an option that
+        it does not have.
     InvalidInputError
-        A feature is neither there nor said to be undefined.
+        A feature is neither there nor said to be undefined, or an option is out of range.
+    NotComparableError
+        The official code cannot compare the pair.
 
     """
     settings = Settings.of(metrics=metrics, companions=companions, variant=variant, options=options)
@@ -143,7 +148,7 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
     Raises
     ------
     InvalidInputError
-        A recording beside a score.
+        A recording beside a score, or annotations that break their own rules.
 
     """
     if reference.entrance != estimate.entrance:
@@ -164,7 +169,7 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
             continue
         try:
             values[name] = _value(name, reference.features, estimate.features, settings)
-        except InvalidInputError as error:  # what the official code cannot compare
+        except NotComparableError as error:
             failures[name] = error
     return Judgement(values, failures, _notes(reference, estimate, settings))
 
@@ -238,7 +243,7 @@ def evaluate_preservation(
     PairCountError, NoDataError
         References, predictions and groups differ in number, or there are none.
     UnknownNameError
-        A metric, companion, variant, feature, backend or way with failures that does not exist.
+        A metric, companion, variant, feature, backend, option or way with failures that does not exist.
     UnsupportedTypeError
         A source of another type.
     InvalidInputError
@@ -301,59 +306,75 @@ class _Run:
     ) -> None:
         self._settings, self._pairs, self._keep_going = settings, pairs, keep_going
         self._waiting = collections.Counter(_identity(source) for pair in pairs for source in pair)
-        self._loaded: dict[str, Source] = {}
+        self._loaded: dict[str, Source | MusicEvalsError] = {}
 
     def rows(self) -> list[_Row]:
         with SourceLoader(self._settings) as loader:
             return [self._row(index, loader) for index in range(len(self._pairs))]
 
     def _row(self, index: int, loader: SourceLoader) -> _Row:
-        try:
-            reference, estimate = (self._load(index, side, loader) for side in (0, 1))
-            judged = self._judge(index, reference, estimate)
-        except MusicEvalsError as error:
-            if not self._keep_going:
-                raise
-            return self._failed(index, error)
+        reference, estimate = (self._load(index, side, loader) for side in (0, 1))
+        judged = self._judge(index, reference, estimate)
+        # what a file holds that cannot be read is not known
+        cluster = _identity(self._pairs[index][0]) if isinstance(reference, MusicEvalsError) else reference.content
+        if isinstance(judged, MusicEvalsError):
+            return self._failed(index, judged, cluster)
         values = {name: judged.values.get(name, Value(float("nan"))) for name in self._settings.scores}
         return _Row(
             {name: value.value for name, value in values.items()},
             {name: value.reason for name, value in values.items() if value.reason},
             {name: _described(error) for name, error in judged.failures.items()},
             judged.notes,
-            reference.entrance,
-            reference.content,
+            entrance(self._pairs[index][0]),
+            cluster,
         )
 
-    def _judge(self, index: int, reference: Source, estimate: Source) -> Judgement:
+    def _judge(
+        self, index: int, reference: Source | MusicEvalsError, estimate: Source | MusicEvalsError
+    ) -> Judgement | MusicEvalsError:
+        """Return the judgement, or why there is none where failures are recorded."""
+        if isinstance(reference, MusicEvalsError):
+            return reference
+        if isinstance(estimate, MusicEvalsError):
+            return estimate
         try:
             judged = judge(reference, estimate, self._settings)
             if judged.failures and not self._keep_going:
                 raise next(iter(judged.failures.values()))
         except MusicEvalsError as error:
-            raise located(error, f"pair {index}") from error
+            return self._told(error, f"pair {index}")
         return judged
 
-    def _failed(self, index: int, error: MusicEvalsError) -> _Row:
+    def _failed(self, index: int, error: MusicEvalsError, cluster: str) -> _Row:
         names = self._settings.scores
         scores = dict.fromkeys(names, float("nan"))
-        return _Row(
-            scores, {}, dict.fromkeys(names, _described(error)), (), entrance(self._pairs[index][0]), f"pair {index}"
-        )
+        errors = dict.fromkeys(names, _described(error))
+        return _Row(scores, {}, errors, (), entrance(self._pairs[index][0]), cluster)
 
-    def _load(self, index: int, side: int, loader: SourceLoader) -> Source:
+    def _load(self, index: int, side: int, loader: SourceLoader) -> Source | MusicEvalsError:
+        """Return a source, or why it cannot be loaded where failures are recorded: that too is found out once."""
         source = self._pairs[index][side]
         key = _identity(source)
+        found = self._loaded.pop(key, None) or _loaded(source, loader)
         self._waiting[key] -= 1
-        try:
-            found = self._loaded.get(key) or loader.load(source)
-        except MusicEvalsError as error:
-            raise located(error, f"{('references', 'predictions')[side]}[{index}]") from error
         if self._waiting[key]:
             self._loaded[key] = found
-        else:
-            self._loaded.pop(key, None)
+        if isinstance(found, MusicEvalsError):
+            return self._told(found, f"{('references', 'predictions')[side]}[{index}]")
         return found
+
+    def _told(self, error: MusicEvalsError, place: str) -> MusicEvalsError:
+        """Return an error with its place where failures are recorded, else raise it."""
+        if self._keep_going:
+            return located(error, place)
+        raise located(error, place) from error
+
+
+def _loaded(source: SourceValue, loader: SourceLoader) -> Source | MusicEvalsError:
+    try:
+        return loader.load(source)
+    except MusicEvalsError as error:
+        return error
 
 
 def _described(error: MusicEvalsError) -> str:

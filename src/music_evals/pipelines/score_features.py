@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from music_evals.annotations import (
+    DEFAULT_BPM,
     FEATURES,
     Beats,
     Chords,
@@ -30,18 +31,17 @@ from music_evals.annotations import (
     Segments,
     StructureFrames,
 )
+from music_evals.audio.extraction import SHORTEST_STRUCTURE_SEC
 from music_evals.errors import UnknownNameError
 from music_evals.pipelines._score_harmony import score_chords, score_key
 from music_evals.pipelines._score_melody import melody_voice, score_melody
 from music_evals.pipelines._score_notes import PitchedNotes, beat_ticks, most_beats, pitched_notes, tactus_count
 from music_evals.pipelines._score_structure import HOP_SEC, frame_of, score_chroma, score_segments, score_structure
-from music_evals.symbolic.time_grid import DEFAULT_BPM, seconds_from_ticks
 
 __all__ = ["melody_voice", "score_features", "score_remarks"]
 
 MAX_BEATS: Final = 200_000  # of two hours at 1,600 a minute; damaged files claim bars of one tick
-MIN_DURATION_SEC: Final = 10.0  # of sections, as of recordings
-MAX_DURATION_SEC: Final = 2 * 3600.0  # as for recordings: the grids are as long as the piece
+MAX_DURATION_SEC: Final = 2 * 3600.0  # the grids are as long as the piece; damaged tempo maps claim years
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,8 +66,10 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     Returns
     -------
     Features
-        `duration_sec` is the end of the last note. Undefined: every feature of a score without notes; all but beats of
-        a score of drums alone; sections of less than 10 s, as of a recording; the key of notes that fit all keys alike.
+        `duration_sec` is the end of the last note. Undefined: every feature of a score without notes, or of more than
+        two hours (recordings are read up to half an hour, `AudioLimits`); beats and chords where there are more than
+        200,000 beats; all but beats of a score of drums alone; segments and structure of less than 10 s, as of a
+        recording; the key of notes that fit all keys alike.
 
         - beats: every tactus of the meter, up to the last end: the denominator's note, or three of them where the
           numerator is a multiple of three over eighths or less (6/8, 9/8, 12/8: the dotted quarter). Tempo: beats over
@@ -97,7 +99,7 @@ def score_features(score: Score, features: Iterable[str] | None = None) -> Featu
     for name in wanted:
         if name not in FEATURES:
             raise UnknownNameError("feature", name, FEATURES)
-    end_sec = float(seconds_from_ticks(score.end_tick, score.tempos, score.ticks_per_quarter))
+    end_sec = float(score.seconds(score.end_tick))
     reading = _Reading(score, pitched_notes(score), end_sec)
     undefined = {name: reason for name in wanted if (reason := _why_undefined(name, reading))}
     found: dict[str, Any] = {name: _READERS[name](reading) for name in wanted if name not in undefined}
@@ -128,14 +130,14 @@ def _why_undefined(name: str, reading: _Reading) -> str:
         return f"more than {MAX_BEATS} beats"
     if name != "beats" and not len(reading.pitched.pitches):
         return "no notes but drums"
-    if name in {"segments", "structure"} and reading.duration_sec < MIN_DURATION_SEC:
-        return f"shorter than {MIN_DURATION_SEC:g} s"
+    if name in {"segments", "structure"} and reading.duration_sec < SHORTEST_STRUCTURE_SEC:
+        return f"shorter than {SHORTEST_STRUCTURE_SEC:g} s"
     return ""
 
 
 def _beats(reading: _Reading) -> Beats:
     score = reading.score
-    times_sec = seconds_from_ticks(beat_ticks(score), score.tempos, score.ticks_per_quarter)
+    times_sec = score.seconds(beat_ticks(score))
     return Beats(times_sec, 60 * tactus_count(score) / reading.duration_sec)
 
 

@@ -24,7 +24,6 @@ from music_evals.errors import MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.symbolic.isolation import read_many
 from music_evals.symbolic.measures import count_musib_measures, meter_map
 from music_evals.symbolic.output import write_atomically
-from music_evals.symbolic.time_grid import seconds_from_ticks
 
 __all__ = [
     "COUNTINGS",
@@ -182,9 +181,7 @@ def file_facts(filename: str, score: Score, *, counting: Counting = "notated") -
     voices = [score.voice(index) for index in sounding]
     together = [np.unique(notes["onset_tick"], return_counts=True)[1] for notes in voices]
     signatures = tuple(f"{change.numerator}/{change.denominator}" for change in score.time_signatures)
-    tempo_times = seconds_from_ticks(
-        [tempo.tick for tempo in score.tempos], score.tempos, score.ticks_per_quarter
-    ).tolist()
+    tempo_times = score.seconds([tempo.tick for tempo in score.tempos]).tolist()
     return FileFacts(
         filename,
         n_instruments=len(voices),
@@ -198,7 +195,7 @@ def file_facts(filename: str, score: Score, *, counting: Counting = "notated") -
         tsc_length=len(signatures),
         first_tsc=signatures[0] if signatures else "",
         tsc=signatures,
-        duration=float(seconds_from_ticks(score.end_tick, score.tempos, score.ticks_per_quarter)),
+        duration=float(score.seconds(score.end_tick)),
         n_measures=count_measures(score, counting),
         is_empty=not len(score.notes),
         is_4_4=set(signatures) == {"4/4"},

@@ -1,4 +1,4 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and where those are kept that can be made again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from pathlib import Path
 
 from music_evals.errors import OutputError
 
-__all__ = ["write_atomically"]
+__all__ = ["CACHE_VARIABLE", "cache_folder", "write_atomically"]
+
+CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
+
+
+def cache_folder(name: str) -> Path:
+    """Return ``$MUSIC_EVALS_CACHE/<name>``, or ``~/.cache/music_evals/<name>``; it may not exist."""
+    root = os.environ.get(CACHE_VARIABLE)
+    return (Path(root) if root else Path.home() / ".cache" / "music_evals") / name
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:

@@ -22,10 +22,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Score, Tempo
+from music_evals.annotations import DEFAULT_BPM, Score, Tempo
 from music_evals.errors import ContextLengthError, InvalidNotesError, InvalidTokensError
 from music_evals.symbolic.notes import make_notes, rescale_tick
-from music_evals.symbolic.time_grid import DEFAULT_BPM
 
 __all__ = [
     "BAR",

@@ -22,7 +22,6 @@ MUSIB's code:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,9 +35,8 @@ from music_evals.symbolic.notes import make_notes
 if TYPE_CHECKING:
     import pretty_midi
 
-__all__ = ["grid_times", "nearest_step", "quantize_performance", "seconds_from_ticks"]
+__all__ = ["grid_times", "nearest_step", "quantize_performance"]
 
-DEFAULT_BPM = 120.0  # what a MIDI file without a tempo means (Standard MIDI Files 1.0, "Set Tempo")
 TIE = 1e-6  # of a step: times this near to midway count as midway, for seconds are rounded numbers
 
 Times = npt.NDArray[np.float64]
@@ -155,33 +153,6 @@ def quantize_performance(midi: pretty_midi.PrettyMIDI, *, steps_per_quarter: int
         voices=tuple(instrument.name for instrument in instruments),
         programs=tuple(DRUMS if instrument.is_drum else int(instrument.program) for instrument in instruments),
     )
-
-
-def seconds_from_ticks(tick: npt.ArrayLike, tempos: Iterable[Tempo], ticks_per_quarter: int) -> Times:
-    """Return the time of each tick.
-
-    Parameters
-    ----------
-    tick
-        Any shape.
-    tempos
-        Sorted by tick. Before the first one it is 120 a minute, as in MIDI files.
-    ticks_per_quarter
-        The grid of ticks and tempi.
-
-    Returns
-    -------
-    Times
-        Seconds, of the shape of `tick`.
-
-    """
-    by_tick = {0: DEFAULT_BPM} | {tempo.tick: tempo.bpm for tempo in tempos}
-    starts = np.array(list(by_tick), dtype=np.float64)
-    tick_sec = 60 / np.array(list(by_tick.values())) / ticks_per_quarter
-    start_sec = np.concatenate([[0.0], np.cumsum(np.diff(starts) * tick_sec[:-1])])
-    ticks = np.asarray(tick, dtype=np.float64)
-    index = np.searchsorted(starts, ticks, side="right") - 1
-    return np.asarray(start_sec[index] + (ticks - starts[index]) * tick_sec[index])
 
 
 def _check_tempi(times_sec: npt.ArrayLike, bpm: npt.ArrayLike) -> tuple[Times, Times]:

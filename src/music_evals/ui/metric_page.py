@@ -237,9 +237,9 @@ def _check_upload(path: str) -> str:
         msg = f"{Path(path).name}: more than {bound} bytes; upload a shorter excerpt"
         raise FileTooLargeError(msg)
     if not is_score:
-        from music_evals.audio.io import AudioLimits, load_audio
+        from music_evals.audio.io import AudioLimits, check_header
 
-        load_audio(path, limits=AudioLimits(max_sec=MAX_RECORDING_SEC))
+        check_header(path, limits=AudioLimits(max_sec=MAX_RECORDING_SEC))
     return path
 
 

@@ -27,7 +27,7 @@ def run_worker(package: str, task: str, audio: Audio) -> Any:
     Raises
     ------
     BackendError
-        The package failed, crashed or hung on the recording.
+        The package failed, crashed or hung on the recording, or ended without a result.
 
     """
     worker = Path(__file__).parent / "workers" / f"{package}_worker.py"
@@ -45,4 +45,9 @@ def run_worker(package: str, task: str, audio: Audio) -> Any:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         msg = f"{package} failed with exit status {done.returncode}: {reason}"
         raise BackendError(msg)
-    return json.loads(done.stdout.strip().splitlines()[-1])  # the packages print messages of their own before
+    last = (done.stdout.strip().splitlines() or [""])[-1]  # the packages print messages of their own before
+    try:
+        return json.loads(last)
+    except json.JSONDecodeError as error:
+        msg = f"{package} ended without a result; its last line is {last[:100]!r}"
+        raise BackendError(msg) from error

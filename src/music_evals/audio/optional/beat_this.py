@@ -32,11 +32,10 @@ def track_beats(audio: Audio) -> Beats:
         The checkpoint is not there.
 
     """
+    checkpoint = find_checkpoint()
     from beat_this.inference import Audio2Beats
 
-    times, _ = Audio2Beats(checkpoint_path=str(find_checkpoint()), device="cpu", dbn=False)(
-        audio.samples, audio.sample_rate
-    )
+    times, _ = Audio2Beats(checkpoint_path=str(checkpoint), device="cpu", dbn=False)(audio.samples, audio.sample_rate)
     times = np.asarray(times, dtype=np.float64)
     return Beats(times, fit_tempo(times))
 

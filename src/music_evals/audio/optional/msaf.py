@@ -18,6 +18,8 @@ __all__ = ["segment_sf"]
 def segment_sf(audio: Audio) -> Segments:
     """Return the segments by MSAF's structural features ("sf") without a labeller: every label is "-1".
 
+    So the adjusted Rand index says nothing of them.
+
     Boundaries outside the recording are left out; 0 and the end are added, as the official code does.
 
     Raises
