@@ -28,8 +28,7 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	touch $(STAMP)
 
 run: venv ## judge known edits, then Anticipation-RNN and all baselines on JSB Chorales; writes results/
-	$(BIN)/music-evals preserve --dataset known_edits --config small --split test \
-		--system-column kind --out results/known_edits
+	$(BIN)/music-evals preserve --dataset known_edits --config small --out results/known_edits
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --baselines all --seeds 5 --out results/jsb
 

@@ -13,6 +13,7 @@ from analyse import SCALES, Evidence, label_table
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "preservation_validity"  # the same bytes again
+mpl.rcParams["svg.fonttype"] = "none"  # text stays text
 from matplotlib import pyplot as plt  # noqa: E402 - after the choice of the backend
 
 
@@ -33,7 +34,8 @@ def draw_responses(answers: pd.DataFrame, plan: Mapping[str, Any], path: Path) -
         for x, metric in enumerate(metrics):
             rule = plan["responds_to"][metric]
             mark = " •" if labels.loc[(kind, strength), rule["field"]] in rule["worse"] else ""
-            axes.text(x, y, f"{rows.iloc[y, x]:.2f}{mark}", ha="center", va="center", fontsize=6)
+            ink = "black" if 0.15 < shade.iloc[y, x] < 0.9 else "white"
+            axes.text(x, y, f"{rows.iloc[y, x]:.2f}{mark}", ha="center", va="center", fontsize=6, color=ink)
     axes.set_xticks(range(len(metrics)), metrics, rotation=35, ha="right", fontsize=7)
     axes.set_yticks(range(len(rows)), [f"{kind} {strength:g}" for kind, strength in rows.index], fontsize=7)
     _save(figure, path)

@@ -75,7 +75,7 @@ def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str,
     table = pd.DataFrame(
         [{**vars(item), "leakage": max(item.leakage.values(), default=float("nan"))} for item in found]
     )
-    table.to_csv(HERE / "evidence.csv", index=False, float_format="%.4f")
+    table.drop(columns="shift").to_csv(HERE / "evidence.csv", index=False, float_format="%.4f")
     answers = pd.concat(
         {(half, name): responses(records, half, name) for half in HALVES for name in ENTRANCES},
         names=["half", "renderer"],
