@@ -65,7 +65,7 @@ def make_recordings(work: Path) -> None:
     from music_evals.datasets import known_edits
 
     work.mkdir(parents=True, exist_ok=True)
-    rows = known_edits.load_rows("default", "tuning") + known_edits.load_rows("default", "held_out")
+    rows = [row for half in ("tuning", "held_out") for row in known_edits.load_rows("default", half)]
 
     def samples(piece: str, kind: str, which: str) -> np.ndarray:
         row = next(row for row in rows if row["piece"] == piece and row["kind"] == kind)

@@ -358,7 +358,7 @@ def test_assumptions_are_in_the_notes() -> None:
 def test_doubts_are_in_the_notes() -> None:
     longer = piece(n_bars=9)
     [item] = evaluate_preservation([piece()], [longer], metrics=FACETS["structure"], per_item=True)["per_item"]
-    assert "lengths differ by more than 5%: 16.0 s and 18.0 s; the span of the reference is judged" in item["notes"]
+    assert any(note.startswith("lengths differ by more than 5%: 16.0 s and 18.0 s; ") for note in item["notes"])
     assert "shorter than 60 s: sections are uncertain" in item["notes"]
     [item] = evaluate_preservation([piece()], [piece(n_bars=8)], metrics=["delta_bpm"], per_item=True)["per_item"]
     assert not any("lengths" in note or "sections" in note for note in item["notes"])

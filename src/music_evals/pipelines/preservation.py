@@ -441,8 +441,8 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
     first, second = reference.features.duration_sec, estimate.features.duration_sec
     if abs(first - second) > LENGTH_TOLERANCE * max(first, second):
         notes.append(
-            f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; the span of the "
-            "reference is judged"
+            f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; beats, chords, "
+            "sections and voicing are judged on the span of the reference, key, tempo, chroma and motifs as a whole"
         )
     sections = any(scale_of(name).facet == "structure" for name in settings.scores)
     if sections and min(first, second) < SURE_SECTIONS_SEC:
