@@ -11,6 +11,9 @@ Its message says what was expected, what came, and what to do::
     │   ├── ContextLengthError               a context that is not past + middle + future
     │   ├── InvalidAnnotationError           beats, chords, segments ... that break their own rules
     │   ├── InvalidAudioError                samples that are no audio: NaN, no samples, an impossible rate
+    │   ├── InvalidLyricsError               lyrics that cannot be scored: no section header, an empty song
+    │   ├── InvalidPatternError              a structure pattern that is not in the grammar
+    │   ├── InvalidTagsError                 tags that are not lists of strings
     │   ├── NotComparableError               a pair that the official code cannot compare
     │   └── PairCountError                   references and predictions do not pair up
     ├── UnsupportedTypeError (TypeError)     an item of a type that is not offered
@@ -20,7 +23,9 @@ Its message says what was expected, what came, and what to do::
     │   └── ParserCrashError                 the native parser died on the file, in a process of its own
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
+    ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
+    ├── ModelUnavailableError (OSError)      a model that does not exist, or that cannot be fetched now
     ├── BackendError (RuntimeError)          an optional backend failed on its input
     └── MissingBackendError (ImportError)    an optional package is needed; says how to install it
 
@@ -37,14 +42,19 @@ __all__ = [
     "BackendError",
     "ContextLengthError",
     "ContextMismatchWarning",
+    "CorruptCacheError",
     "CorruptRecordsError",
     "FileTooLargeError",
     "InvalidAnnotationError",
     "InvalidAudioError",
     "InvalidInputError",
+    "InvalidLyricsError",
     "InvalidNotesError",
+    "InvalidPatternError",
+    "InvalidTagsError",
     "InvalidTokensError",
     "MissingBackendError",
+    "ModelUnavailableError",
     "MusicEvalsError",
     "NoDataError",
     "NotComparableError",
@@ -90,6 +100,18 @@ class InvalidAnnotationError(InvalidInputError):
 
 class InvalidAudioError(InvalidInputError):
     """Samples that are no audio: not finite, none at all, or at an impossible rate."""
+
+
+class InvalidLyricsError(InvalidInputError):
+    """Lyrics that cannot be scored: no section header, an empty song, or a line that crashes the official code."""
+
+
+class InvalidPatternError(InvalidInputError):
+    """A structure pattern that is not in the grammar: headers in brackets, lines of ``c``, ``R`` and spaces."""
+
+
+class InvalidTagsError(InvalidInputError):
+    """Tags that are not lists of strings."""
 
 
 class NotComparableError(InvalidInputError):
@@ -145,6 +167,14 @@ class NoDataError(MusicEvalsError, ValueError):
 
 class CorruptRecordsError(MusicEvalsError, ValueError):
     """A record file that was damaged, or that belongs to another run."""
+
+
+class CorruptCacheError(MusicEvalsError, ValueError):
+    """A stored feature or embedding that is cut or damaged; the message says what to delete."""
+
+
+class ModelUnavailableError(MusicEvalsError, OSError):
+    """A model that does not exist, or that cannot be fetched now; the message says how to get it."""
 
 
 class OutputError(MusicEvalsError, OSError):

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,15 @@ __all__ = [
     "INPAINTERS",
     "RENDERED_DATASETS",
     "RENDERERS",
+    "TAGGERS",
+    "WRITERS",
     "Inpainter",
     "LikelihoodInpainter",
+    "LyricWriter",
     "RenderPair",
+    "Tagger",
+    "TextEncoder",
+    "Written",
     "load_plugin",
 ]
 
@@ -65,6 +71,81 @@ class LikelihoodInpainter(Inpainter, Protocol):
         ...
 
 
+@runtime_checkable
+class TextEncoder(Protocol):
+    """A model that turns texts into vectors whose inner products are cosines.
+
+    Attributes
+    ----------
+    name, revision
+        What records say; the revision is empty where the encoder has none.
+
+    """
+
+    name: str
+    revision: str
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return unit vectors, shape (n, dimensions), float32, in the order of the texts."""
+        ...
+
+
+class Written(NamedTuple):
+    """What a language model answered."""
+
+    text: str
+    prompt_tokens: int | None = None
+    """Tokens that were read; None where the model does not say."""
+    completion_tokens: int | None = None
+    """Tokens that were written; None where the model does not say."""
+
+
+@runtime_checkable
+class LyricWriter(Protocol):
+    """A language model that answers a prompt.
+
+    Attributes
+    ----------
+    name
+        System id in records and tables.
+    deterministic
+        True when `write` does not use the seed: one seed is enough.
+
+    """
+
+    name: str
+    deterministic: bool
+
+    def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
+        """Return one answer a prompt, in their order."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what decides its answers, for the receipt: model id, revision, decoding settings; never a key."""
+        ...
+
+
+@runtime_checkable
+class Tagger(Protocol):
+    """A model that describes a recording by tags.
+
+    Attributes
+    ----------
+    name
+        System id in records and tables.
+    groups
+        Groups of annotators that it was trained on, out of `annotations.GROUPS`.
+
+    """
+
+    name: str
+    groups: tuple[str, ...]
+
+    def tag(self, path: str | os.PathLike[str]) -> Mapping[str, Mapping[str, list[str]]]:
+        """Return group -> dimension -> tags of one recording."""
+        ...
+
+
 class RenderPair(Protocol):
     """A function that makes the recordings of a row, or finds them where it made them before."""
 
@@ -98,6 +179,17 @@ BASELINES: dict[str, str] = dict.fromkeys(
 )
 """Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
 
+
+TAGGERS: dict[str, str] = {
+    "music_tagger": "music_evals.models.music_tagger:MusicTagger",
+}
+"""Model type -> ``module:class`` of every `Tagger`; each has `from_pretrained(folder)`."""
+
+WRITERS: dict[str, str] = {
+    "transformers": "music_evals.models.lyric_writers:TransformersWriter",
+    "endpoint": "music_evals.models.lyric_writers:EndpointWriter",
+}
+"""Kind -> ``module:class`` of every `LyricWriter`."""
 
 RENDERED_DATASETS: dict[str, str] = {
     "known_edits": "music_evals.datasets.known_edits:render_pair",

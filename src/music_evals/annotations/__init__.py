@@ -1,11 +1,22 @@
 """Frozen, unit-bearing, self-checking values that every room of the library shares.
 
 `scores` holds what is written in notes: `Score`, its signatures and tempi, NoteSeq tokens, contexts. `recordings` holds
-what is heard in a recording: beats, key, chords, melody, segments, each with its times in seconds.
+what is heard in a recording: beats, key, chords, melody, segments, each with its times in seconds. `lyrics` holds song
+texts in sections, `descriptions` the dimensions by which people describe a song.
 """
 
 from __future__ import annotations
 
+from music_evals.annotations.descriptions import (
+    AMATEUR,
+    AUDIO_EFFECTS,
+    DIMENSIONS,
+    GROUPS,
+    PROFESSIONAL,
+    SCORED,
+    Dimension,
+)
+from music_evals.annotations.lyrics import LyricSection, sections_of_rows, sections_text
 from music_evals.annotations.recordings import (
     FEATURES,
     NO_CHORD,
@@ -39,24 +50,32 @@ from music_evals.annotations.scores import (
 )
 
 __all__ = [
+    "AMATEUR",
+    "AUDIO_EFFECTS",
     "DEFAULT_BPM",
+    "DIMENSIONS",
     "DRUMS",
     "FEATURES",
+    "GROUPS",
     "HOLD",
     "MASK",
     "MUSIB_LAYOUT",
     "NOTE_DTYPE",
     "NO_CHORD",
+    "PROFESSIONAL",
     "REST",
+    "SCORED",
     "VOCABULARY_SIZE",
     "Beats",
     "Chords",
     "Chroma",
     "ContextLayout",
+    "Dimension",
     "F0Track",
     "Features",
     "Key",
     "KeySignature",
+    "LyricSection",
     "Melody",
     "NoteArray",
     "Score",
@@ -66,4 +85,6 @@ __all__ = [
     "TimeSignature",
     "Tokens",
     "check_tokens",
+    "sections_of_rows",
+    "sections_text",
 ]

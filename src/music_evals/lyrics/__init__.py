@@ -1,0 +1,1 @@
+"""Song texts: sections and lines, rhyme classes, text embeddings."""
