@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from music_evals.protocols import INPAINTERS, Inpainter, load_plugin
+from music_evals.protocols import INPAINTERS, TAGGERS, Inpainter, Tagger, load_plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 # A model is a folder with a train.yaml; variants are sub-folders (models/<name>/jsb).
 FOLDERS = sorted(path.parent for path in (ROOT / "models").rglob("train.yaml"))
 IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
+REGISTRY = {**INPAINTERS, **TAGGERS}
 MAX_BYTES = 12 * 2**20
 MAX_TOTAL_BYTES = 40 * 2**20
 TOPICS = {
@@ -67,7 +68,7 @@ def test_files(folder: Path) -> None:
 def test_the_model_type_is_registered(folder: Path, recipe: dict[str, Any]) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     kind = recipe["model_type"]
-    assert kind in INPAINTERS
+    assert kind in REGISTRY
     assert kind in json.dumps(config), "config.json must tell the model type"
     assert isinstance(recipe["training"]["seed"], int)
 
@@ -108,7 +109,25 @@ def test_card_speaks_of(topic: str, card: tuple[dict[str, Any], str]) -> None:
 def test_from_pretrained(folder: Path, recipe: dict[str, Any]) -> None:
     if weights(folder) is None:
         pytest.skip("untrained")
-    model = load_plugin(INPAINTERS, recipe["model_type"], "model").from_pretrained(str(folder))
-    assert isinstance(model, Inpainter)
-    assert model.sees_reference is False
+    model = load_plugin(REGISTRY, recipe["model_type"], "model").from_pretrained(str(folder))
+    assert isinstance(model, Inpainter if recipe["model_type"] in INPAINTERS else Tagger)
+    assert getattr(model, "sees_reference", False) is False
     assert not model.training
+
+
+def test_no_model_type_stands_for_two_things() -> None:
+    assert not set(INPAINTERS) & set(TAGGERS)
+
+
+@pytest.mark.parametrize("kind", sorted(REGISTRY))
+def test_every_model_type_has_a_window(kind: str) -> None:
+    recipes = [yaml.safe_load((folder / "train.yaml").read_text(encoding="utf-8")) for folder in FOLDERS]
+    assert kind in {recipe["model_type"] for recipe in recipes}
+
+
+@pytest.mark.parametrize("kind", sorted(REGISTRY))
+def test_every_model_type_can_be_loaded_and_trained(kind: str) -> None:
+    network = load_plugin(REGISTRY, kind, "model")
+    assert callable(network.from_pretrained)
+    assert callable(network.save_pretrained)
+    assert network.config_class().model_type == kind

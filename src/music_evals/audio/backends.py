@@ -194,7 +194,7 @@ def _madmom(feature: str, name: str, function: str) -> Backend:
         packages=("madmom",),
         rate=44100,
         licence="code BSD-3-Clause, weights CC BY-NC-SA 4.0",
-        install='pip install "setuptools<81" cython numpy && pip install --no-build-isolation madmom',
+        install='pip install "setuptools<81" cython numpy wheel && pip install --no-build-isolation madmom',
     )
 
 

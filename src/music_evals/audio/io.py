@@ -42,6 +42,7 @@ __all__ = [
     "AudioPolicy",
     "check_header",
     "load_audio",
+    "load_channels",
 ]
 
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at
@@ -286,6 +287,57 @@ def load_audio(
     return _load_array(np.asarray(source), rate, policy, limits)
 
 
+def load_channels(
+    source: str | os.PathLike[str] | npt.ArrayLike,
+    *,
+    rate: int | None = None,
+    decoder: str = "soundfile",
+    limits: AudioLimits = DEFAULT_AUDIO_LIMITS,
+) -> tuple[Samples, int]:
+    """Decode a recording as it is: every channel, its own sample rate, its own level.
+
+    For what must hear stereo, or must measure the level; everything else takes `load_audio`.
+
+    Parameters
+    ----------
+    source, rate, limits
+        As in `load_audio`.
+    decoder
+        One of `DECODERS`.
+
+    Returns
+    -------
+    samples : numpy.ndarray
+        float32, shape (n, channels).
+    rate : int
+        In Hz.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `load_audio`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> samples, rate = load_channels(np.zeros((2, 8000)), rate=8000)
+    >>> samples.shape, rate
+    ((8000, 2), 8000)
+
+    """
+    policy = AudioPolicy(decoder=decoder)
+    if isinstance(source, str | os.PathLike):
+        if rate is not None:
+            msg = f"{source}: a file brings its own sample rate; leave rate away"
+            raise InvalidInputError(msg)
+        path, place = Path(source), f"{source}: "
+        with _opened(path, policy, limits) as decoded:
+            blocks = list(_bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits)))
+            return _channels(blocks, decoded.channels, place), decoded.rate
+    frames, rate = _checked_array(np.asarray(source), rate, limits)
+    return _channels([_as_float(frames)], frames.shape[1], ""), rate
+
+
 def check_header(
     path: str | os.PathLike[str],
     *,
@@ -349,6 +401,15 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
 
 
 def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
+    frames, rate = _checked_array(array, rate, limits)
+    blocks = [_mono(_as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
+    mono = np.concatenate([np.zeros(0, np.float32), *blocks])
+    samples = _resample(iter([mono]), rate, policy.sample_rate)
+    return _finish(samples, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+
+
+def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimits) -> tuple[npt.NDArray[Any], int]:
+    """Return samples of shape (n, channels) and their rate."""
     if rate is None:
         raise InvalidAudioError("an array says nothing of its sample rate; pass rate=... in Hz")
     if array.dtype not in {np.dtype(kind) for kind in (np.int16, np.int32, np.float32, np.float64)}:
@@ -359,10 +420,20 @@ def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, 
     if len(frames) > limits.max_sec * rate:
         msg = f"the array lasts {len(frames) / rate:.0f} s, more than {limits.max_sec:g}; pass AudioLimits(max_sec=...)"
         raise FileTooLargeError(msg)
-    blocks = [_mono(_as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
-    mono = np.concatenate([np.zeros(0, np.float32), *blocks])
-    samples = _resample(iter([mono]), rate, policy.sample_rate)
-    return _finish(samples, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    return frames, rate
+
+
+def _channels(blocks: list[npt.NDArray[np.floating[Any]]], channels: int, place: str) -> Samples:
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [block.astype(np.float32, copy=False) for block in blocks]
+    samples: Samples = np.concatenate([np.zeros((0, channels), np.float32), *parts])
+    if not len(samples):
+        msg = f"{place}holds no samples"
+        raise InvalidAudioError(msg)
+    if not np.isfinite(samples).all():
+        msg = f"{place}holds samples that are NaN or infinite; repair the recording"
+        raise InvalidAudioError(msg)
+    return samples
 
 
 def _frames(array: npt.NDArray[Any], limits: AudioLimits) -> npt.NDArray[Any]:
@@ -395,14 +466,21 @@ def _check_format(rate: int, channels: int, limits: AudioLimits, place: str) -> 
         raise InvalidAudioError(msg)
 
 
-def _counted(decoded: Decoded, max_frames: float, too_long: FileTooLargeError, place: str) -> Iterator[Samples]:
-    """Yield mono blocks, never more frames than the bound: what the header promised is not trusted."""
+def _bounded(
+    decoded: Decoded, max_frames: float, too_long: FileTooLargeError
+) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """Yield blocks, never more frames than the bound: what the header promised is not trusted."""
     n_frames = 0
     for block in decoded.blocks(BLOCK):
         n_frames += len(block)
         if n_frames > max_frames:
             raise too_long
-        yield _mono(block, place)
+        yield block
+
+
+def _counted(decoded: Decoded, max_frames: float, too_long: FileTooLargeError, place: str) -> Iterator[Samples]:
+    """Yield mono blocks, never more frames than the bound."""
+    return (_mono(block, place) for block in _bounded(decoded, max_frames, too_long))
 
 
 def _mono(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:

@@ -20,9 +20,20 @@ def add(verbs: Any) -> None:
         _run,
         help="train a model from its recipe",
         description="Train a model from its recipe, on a GPU if there is one; a run that was killed is taken up again.",
-        epilog="example:\n  music-evals train models/anticipation_rnn/train.yaml",
+        epilog="examples:\n"
+        "  music-evals train models/anticipation_rnn/train.yaml\n"
+        "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe",
     )
-    verb.add_argument("recipe", help="a train.yaml; weights are written beside it")
+    verb.add_argument("recipe", help="a train.yaml; weights are written beside it, or to --out")
+    verb.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        metavar="SECTION.SETTING=VALUE",
+        help="replace a setting of the recipe; may be given many times",
+    )
+    verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
     verb.add_argument("--restart", action="store_true", help="forget the checkpoint and start again")
     verb.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -32,7 +43,14 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.models.training import train_from_file
 
     quieten()
-    result = train_from_file(options.recipe, resume=not options.restart, device=options.device, progress=True)
+    result = train_from_file(
+        options.recipe,
+        changes=options.changes,
+        out=options.out,
+        resume=not options.restart,
+        device=options.device,
+        progress=True,
+    )
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
     text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())
     with to_stdout():

@@ -1,5 +1,8 @@
-"""Networks, baselines and their training.
+"""Networks, baselines, encoders, writers and their training.
 
-`anticipation_rnn` holds a network, `training` the loop that trains any network of this room from a recipe file, and
-`baselines` what a network has to beat. Everything here speaks NoteSeq contexts and obeys `protocols.Inpainter`.
+Inpainting: `anticipation_rnn` holds a network, `training` the loop that trains it from a recipe file, and `baselines`
+what a network has to beat; they speak NoteSeq contexts and obey `protocols.Inpainter`.
+
+Description: `music_encoders` turns recordings into vectors, `music_tagger` holds the networks that read tags from them
+(`protocols.Tagger`), `tag_training` trains these. Lyrics: `lyric_writers` (`protocols.LyricWriter`).
 """

@@ -6,18 +6,35 @@
     model: {hidden_size: 256}          # fields of the network's config
     data: {dataset: ../../datasets_scripts/jsb_chorales, config: musib, train: train, validation: validation}
     training: {seed: 0, batch_size: 16, cycles: [30], learning_rate: 0.003}    # fields of `TrainingConfig`
+
+That is the recipe of an inpainter; `tag_recipe` tells the sections of a tagger.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 
-__all__ = ["DataConfig", "Recipe", "TrainingConfig", "from_mapping", "read_recipe"]
+__all__ = [
+    "SECTIONS",
+    "DataConfig",
+    "Recipe",
+    "TrainingConfig",
+    "build_recipe",
+    "from_mapping",
+    "read_recipe",
+    "read_sections",
+]
+
+SECTIONS: Final = ("data", "training", "model")
+"""Sections of every recipe that are mappings."""
+
+# Settings that may be paths: on the command line they are meant from where the command runs, not from the recipe.
+_PATHS = {"dataset", "audio", "clusters", "features_cache", "model", "processor"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +163,7 @@ class Recipe:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read and check a recipe.
+    """Read and check the recipe of an inpainter.
 
     Raises
     ------
@@ -158,6 +175,33 @@ def read_recipe(path: str | Path) -> Recipe:
         A setting is missing or outside its range.
 
     """
+    return build_recipe(read_sections(path))
+
+
+def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:
+    """Read a recipe of any kind as it stands.
+
+    Parameters
+    ----------
+    path
+        A YAML file.
+    changes
+        Settings that replace those of the file, as ``"data.audio=songs"`` or ``"training.epochs=20"``; the value is
+        read as YAML. A path that exists is meant from the working folder, not from the recipe's.
+
+    Returns
+    -------
+    dict
+        With the sections of the file; `SECTIONS` are mappings where they are there.
+
+    Raises
+    ------
+    UnreadableFileError
+        Missing or not YAML.
+    InvalidInputError
+        Not a mapping of sections, or a change of another form.
+
+    """
     import yaml
 
     try:
@@ -165,14 +209,64 @@ def read_recipe(path: str | Path) -> Recipe:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
         raise UnreadableFileError(msg) from error
-    sections = {"data": DataConfig, "training": TrainingConfig}
-    if not isinstance(values, dict) or any(not isinstance(values.get(name, {}), dict) for name in (*sections, "model")):
+    if not isinstance(values, dict) or any(not isinstance(values.get(name, {}), dict) for name in SECTIONS):
         msg = f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
         raise InvalidInputError(msg)
+    for change in changes:
+        _change(values, change)
+    return values
+
+
+def _change(values: dict[str, Any], change: str) -> None:
+    """Replace one setting, given as ``section.setting=value``."""
+    import yaml
+
+    place, equals, text = change.partition("=")
+    *sections, name = place.strip().split(".")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        msg = f"the value in {change!r} is not YAML: {error}"
+        raise InvalidInputError(msg) from error
+    if not equals or not sections or not name:
+        msg = f"expected section.setting=value, as data.audio=songs, got {change!r}"
+        raise InvalidInputError(msg)
+    if isinstance(value, str):
+        value = _number(value)
+    if name in _PATHS and isinstance(value, str) and Path(value).exists():
+        value = str(Path(value).resolve())
+    inner: Any = values
+    for section in sections:
+        inner = inner.setdefault(section, {})
+        if not isinstance(inner, dict):
+            msg = f"{change!r}: {section!r} is no section of the recipe; set it as a whole"
+            raise InvalidInputError(msg)
+    inner[name] = value
+
+
+def _number(text: str) -> str | float:
+    """Read what YAML 1.1 takes for text though it is a number: ``1e-5``."""
+    try:
+        return float(text) if text[:1].isdigit() else text
+    except ValueError:
+        return text
+
+
+def build_recipe(values: Mapping[str, Any]) -> Recipe:
+    """Check the sections of an inpainter's recipe.
+
+    Raises
+    ------
+    UnknownNameError, InvalidInputError
+        As `read_recipe`.
+
+    """
+    sections = {"data": DataConfig, "training": TrainingConfig}
+    checked = dict(values)
     for name, kind in sections.items():
         if name in values:
-            values[name] = from_mapping(kind, values[name], f"{name} setting")
-    recipe: Recipe = from_mapping(Recipe, values, "recipe section")
+            checked[name] = from_mapping(kind, values[name], f"{name} setting")
+    recipe: Recipe = from_mapping(Recipe, checked, "recipe section")
     return recipe
 
 

@@ -1,4 +1,6 @@
-"""One training loop for every network of this room, driven by a recipe (`models.recipe`).
+"""One training loop for every inpainter of this room, driven by a recipe (`models.recipe`).
+
+Taggers learn from recordings and tags, with a loop of their own: `tag_training`; `train_from_file` starts either.
 
 A network takes part by having `training_loss(contexts, *, varied)` and `save_pretrained(folder)`. The loop draws
 batches of contexts, transposes each at random, follows a cosine schedule and keeps the weights of the best validation
@@ -17,9 +19,9 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +30,13 @@ from torch import Tensor
 
 from music_evals.annotations import HOLD, Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, from_mapping, read_recipe
-from music_evals.protocols import INPAINTERS, load_plugin
+from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, build_recipe, from_mapping, read_sections
+from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.symbolic.output import write_atomically
+
+if TYPE_CHECKING:
+    from music_evals.models.tag_training import TaggerTrainingResult
 
 __all__ = [
     "TrainingResult",
@@ -61,17 +66,28 @@ class TrainingResult(NamedTuple):
 
 
 def train_from_file(
-    path: str | Path, *, resume: bool = True, device: str | None = None, progress: bool = False
-) -> TrainingResult:
+    path: str | Path,
+    *,
+    changes: Iterable[str] = (),
+    out: str | Path | None = None,
+    resume: bool = True,
+    device: str | None = None,
+    progress: bool = False,
+) -> TrainingResult | TaggerTrainingResult:
     """Train the network of a recipe; what ``music-evals train <path>`` does.
 
-    After each epoch it writes `LOG` (one row an epoch) and `CHECKPOINT` into the recipe's folder; at the end, and not
-    before, config.json and model.safetensors with the best weights: a run that is cut short spoils no model.
+    After each epoch it writes `LOG` (one row an epoch) and `CHECKPOINT`; at the end, and not before, config.json and
+    model.safetensors with the best weights: a run that is cut short spoils no model. That is an inpainter; for a tagger
+    see `tag_training.train_tagger`.
 
     Parameters
     ----------
     path
         The recipe, e.g. ``models/anticipation_rnn/train.yaml``.
+    changes
+        Settings that replace those of the recipe, as ``"data.audio=songs"``; see `recipe.read_sections`.
+    out
+        Folder that is written to; by default that of the recipe.
     resume
         Go on from the checkpoint if there is one; a finished run returns at once. False starts again.
     device
@@ -82,7 +98,7 @@ def train_from_file(
     Returns
     -------
     TrainingResult
-        With the best validation loss.
+        With the best validation loss; for a tagger a `tag_training.TaggerTrainingResult`.
 
     Raises
     ------
@@ -101,15 +117,21 @@ def train_from_file(
 
     """
     path = Path(path)
-    recipe = read_recipe(path)
-    network = load_plugin(INPAINTERS, recipe.model_type, "model")
+    values = read_sections(path, changes)
+    folder = path.parent if out is None else Path(out)
+    network = load_plugin({**TAGGERS, **INPAINTERS}, str(values.get("model_type", "")), "model")
+    if values["model_type"] in TAGGERS:
+        from music_evals.models.tag_training import train_tagger
+
+        return train_tagger(values, path.parent, folder, resume=resume, device=device, progress=progress)
+    recipe = build_recipe(values)
     settings = {"model_type": recipe.model_type, **recipe.model}
     config = from_mapping(network.config_class, settings, "model setting")
     train = _load_contexts(recipe.data, recipe.data.train, path.parent)
     validation = _load_contexts(recipe.data, recipe.data.validation, path.parent)
     with _seeded(recipe.training):
         model = network(config)
-        return fit(model, train, validation, recipe, path.parent, resume=resume, device=device, progress=progress)
+        return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress)
 
 
 def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:

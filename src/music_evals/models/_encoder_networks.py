@@ -1,0 +1,361 @@
+"""The networks behind the encoders, loaded through transformers, each with its way from samples to one vector."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import pickle  # for the name of its error
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from music_evals.errors import InvalidAudioError, InvalidInputError, MissingBackendError, ModelUnavailableError
+
+__all__ = ["Encodec", "Origin", "Transformer", "load_data2vec", "load_encodec", "load_mert"]
+
+Samples = npt.NDArray[np.float32]
+Value = TypeVar("Value")
+
+# Of MERT's configuration: what its own code does beyond HuBERT, and the value that switches it off.
+_MERT_EXTRAS: Mapping[str, Callable[[Any], bool]] = {
+    "feature_extractor_cqt": lambda value: value is False,
+    "deepnorm": lambda value: value is False,
+    "attention_relax": lambda value: value <= 0,
+}
+_OF_THE_CLASS = ("model_type", "architectures", "auto_map", "transformers_version")
+
+
+class Origin(NamedTuple):
+    """Where a network comes from.
+
+    Attributes
+    ----------
+    model
+        Id on the Hub, or a folder.
+    revision
+        Branch, tag or commit; None is the newest.
+    processor
+        Id or folder of the preprocessor's settings.
+    trust_remote_code
+        Whether code of the model's own repository may run here.
+
+    """
+
+    model: str
+    revision: str | None
+    processor: str
+    trust_remote_code: bool
+
+    @property
+    def processor_revision(self) -> str | None:
+        """Of the preprocessor: a revision of the model says nothing of another repository."""
+        return self.revision if self.processor == self.model else None
+
+
+class _Window(NamedTuple):
+    samples: Samples  # (channels, n)
+    n_frames: int  # that are kept; the others hear padding
+
+
+class Transformer:
+    """A network over the waveform: HuBERT, MERT, Data2Vec.
+
+    Parameters
+    ----------
+    model
+        A transformers model whose configuration has `conv_stride` and `hidden_size`.
+    extractor
+        Its `Wav2Vec2FeatureExtractor`.
+    layer
+        Which hidden state, 0 (before the first layer) to the number of layers; None takes the last.
+    window_seconds
+        Length of a window; None takes the whole recording in one pass.
+
+    Raises
+    ------
+    InvalidInputError
+        A layer that the network does not have, or a window that is no whole number of frames.
+
+    """
+
+    channels = 1
+
+    def __init__(self, model: Any, extractor: Any, *, layer: int | None, window_seconds: float | None) -> None:
+        self.model, self.extractor = model, extractor
+        self.rate: int = extractor.sampling_rate
+        self.size: int = model.config.hidden_size
+        self.stride = math.prod(model.config.conv_stride)  # samples a frame
+        self.window = None if window_seconds is None else round(window_seconds * self.rate)
+        n_layers = model.config.num_hidden_layers
+        self.layer = n_layers if layer is None else layer
+        if not 0 <= self.layer <= n_layers:
+            msg = f"layer must lie in 0..{n_layers}, got {layer}"
+            raise InvalidInputError(msg)
+        if self.window is not None and (self.window < self.stride or self.window % self.stride):
+            msg = f"a window of {self.window} samples is no whole number of frames of {self.stride} samples"
+            raise InvalidInputError(msg)
+
+    def pool(self, samples: Samples, batch_size: int) -> Samples:
+        """Return the mean over time, float32, shape (size,), of samples of shape (1, n)."""
+        total, n_frames = torch.zeros(self.size, dtype=torch.float64), 0
+        for batch in _batches(self._windows(samples[0]), batch_size):
+            hidden = self._hidden([window.samples for window in batch])  # (batch, frames, size)
+            for row, window in zip(hidden, batch, strict=True):
+                kept = row[: window.n_frames]
+                total += kept.double().sum(0).cpu()
+                n_frames += len(kept)
+        return (total / n_frames).float().numpy()
+
+    def _windows(self, mono: Samples) -> Iterator[_Window]:
+        if len(mono) < self.stride:
+            msg = f"{len(mono) / self.rate:.3f} s are shorter than one frame ({self.stride} samples); leave it out"
+            raise InvalidAudioError(msg)
+        if self.window is None:
+            yield _Window(mono, len(mono))  # there are fewer frames than samples: all are kept
+            return
+        for start in range(0, len(mono), self.window):
+            part = mono[start : start + self.window + self.stride]
+            n_frames = min(len(mono) - start, self.window) // self.stride
+            if n_frames:
+                yield _Window(np.pad(part, (0, self.window + self.stride - len(part))), n_frames)
+
+    def _hidden(self, windows: list[Samples]) -> Tensor:
+        inputs = self.extractor(windows, sampling_rate=self.rate, return_tensors="pt", padding=True)
+        with torch.inference_mode():
+            values = inputs["input_values"].to(self.model.device)
+            states = self.model(values, output_hidden_states=True)["hidden_states"]
+        hidden: Tensor = states[self.layer]
+        return hidden
+
+
+class Encodec:
+    """The quantised latents of EnCodec.
+
+    Parameters
+    ----------
+    model
+        An `EncodecModel`.
+    bandwidth
+        In kbit/s, one of its own.
+    pooling
+        ``"mean"`` decodes the codes and takes the mean over all frames that are not padding. ``"muchin"`` repeats a
+        slip of the released code (`und_eval/tools/encodec_decode.py`): codes of a segment go into the quantiser with
+        their axes in the wrong order, so that the indices of all codebooks are looked up in the first one; the result
+        is averaged over segments and codebooks, not over time.
+
+    Raises
+    ------
+    InvalidInputError
+        A bandwidth that the model does not have.
+
+    """
+
+    def __init__(self, model: Any, *, bandwidth: float, pooling: str) -> None:
+        self.model, self.bandwidth, self.pooling = model, bandwidth, pooling
+        self.rate: int = model.config.sampling_rate
+        self.channels: int = model.config.audio_channels
+        if bandwidth not in model.config.target_bandwidths:
+            msg = f"bandwidth must be one of {model.config.target_bandwidths} kbit/s, got {bandwidth}"
+            raise InvalidInputError(msg)
+        if pooling == "muchin" and model.config.chunk_length is None:
+            raise InvalidInputError("pooling='muchin' needs a model that works in segments, as facebook/encodec_48khz")
+
+    @property
+    def size(self) -> int:
+        """Length of the vector: 128, or 128 x 150 with the published indexing."""
+        config = self.model.config
+        frames = math.ceil(config.chunk_length / config.hop_length) if self.pooling == "muchin" else 1
+        return int(config.codebook_dim * frames)
+
+    def pool(self, samples: Samples, batch_size: int) -> Samples:
+        """Return one vector, float32, shape (size,), of samples of shape (channels, n)."""
+        total, n = torch.zeros(self.size, dtype=torch.float64), 0
+        for batch in _batches(self._windows(samples), batch_size):
+            codes = self._codes(np.stack([window.samples for window in batch]))  # (codebooks, batch, frames)
+            parts = self._mixed_up(codes) if self.pooling == "muchin" else self._latents(codes, batch)
+            for part in parts:  # (rows, size)
+                total += part.double().sum(0).cpu()
+                n += len(part)
+        return (total / n).float().numpy()
+
+    def _windows(self, samples: Samples) -> Iterator[_Window]:
+        config, n = self.model.config, samples.shape[1]
+        length = config.chunk_length or n
+        for start in range(0, n, config.chunk_stride or n):
+            part = samples[:, start : start + length]
+            n_frames = math.ceil(part.shape[1] / config.hop_length)
+            yield _Window(np.pad(part, ((0, 0), (0, length - part.shape[1]))), n_frames)
+
+    def _codes(self, windows: Samples) -> Tensor:
+        """Encode segments on their own; `EncodecModel.encode` does so too, and since transformers 5 adds one more."""
+        with torch.inference_mode():
+            values = torch.from_numpy(windows).to(self.model.device)  # (batch, channels, length)
+            if self.model.config.normalize:
+                level = values.mean(1, keepdim=True).pow(2).mean(-1, keepdim=True).sqrt() + 1e-8
+                values = values / level
+            codes: Tensor = self.model.quantizer.encode(self.model.encoder(values), self.bandwidth)
+        return codes
+
+    def _latents(self, codes: Tensor, batch: list[_Window]) -> Iterator[Tensor]:
+        with torch.inference_mode():
+            latents = self.model.quantizer.decode(codes)  # (batch, size, frames)
+        return (row[:, : window.n_frames].T for row, window in zip(latents, batch, strict=True))
+
+    def _mixed_up(self, codes: Tensor) -> Iterator[Tensor]:
+        with torch.inference_mode():
+            for segment in codes.transpose(0, 1):  # (codebooks, frames), taken for (one codebook's batch, frames)
+                yield self.model.quantizer.decode(segment[None]).flatten(1)  # (codebooks, dim x frames)
+
+
+def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
+    batch: list[_Window] = []
+    for window in windows:
+        batch.append(window)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def load_mert(origin: Origin) -> tuple[Any, Any, str]:
+    """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the weights.
+
+    MERT's repository brings code of its own. Where the configuration switches everything off that this code adds to
+    HuBERT, as that of MERT-v1-95M does, the weights are loaded into transformers' own class, and every tensor must find
+    its place there; otherwise that code must be trusted.
+
+    Raises
+    ------
+    ModelUnavailableError
+        No such model, none to be had now, weights that do not fit, or one that needs code which is not trusted.
+
+    """
+    transformers = _transformers()
+    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
+    if origin.trust_remote_code and "auto_map" in values:
+        model = _load_remote(transformers, origin)
+    else:
+        _check_hubert(values, origin.model)
+        config = transformers.HubertConfig(**{k: v for k, v in values.items() if k not in _OF_THE_CLASS})
+        model = _load_class(transformers.HubertModel, origin, config)
+    return model, _load_extractor(transformers, origin), _identity(origin, values.get("_commit_hash"))
+
+
+def load_data2vec(origin: Origin) -> tuple[Any, Any, str]:
+    """Load music2vec or another Data2Vec model; see `load_mert`."""
+    transformers = _transformers()
+    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
+    model = _load_class(transformers.Data2VecAudioModel, origin, None)
+    return model, _load_extractor(transformers, origin), _identity(origin, values.get("_commit_hash"))
+
+
+def load_encodec(origin: Origin) -> tuple[Any, str]:
+    """Load EnCodec; see `load_mert`."""
+    transformers = _transformers()
+    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
+    return _load_class(transformers.EncodecModel, origin, None), _identity(origin, values.get("_commit_hash"))
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise MissingBackendError("transformers", "models", "a music encoder") from error
+    return transformers
+
+
+def _fetch(model: str, load: Callable[[], Value]) -> Value:
+    from safetensors import SafetensorError
+
+    try:
+        return load()
+    # missing or offline; a configuration that fits no class; weights of other shapes; weights that are cut
+    except (OSError, ValueError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError) as error:
+        reason = " ".join(str(error).split())
+        msg = (
+            f"cannot load {model!r}: {reason[:300]} Give an id of the Hub or a folder of transformers files; where "
+            f"there is no network, fetch it elsewhere with `hf download {model}` and pass the folder"
+        )
+        raise ModelUnavailableError(msg) from error
+
+
+def _config_values(transformers: Any, origin: Origin) -> dict[str, Any]:
+    values: dict[str, Any] = transformers.PreTrainedConfig.get_config_dict(origin.model, revision=origin.revision)[0]
+    if not values:
+        msg = "it holds no config.json."
+        raise OSError(msg)
+    return values
+
+
+def _check_hubert(values: Mapping[str, Any], model: str) -> None:
+    """Raise unless transformers' own HuBERT computes what the model means."""
+    extras = [name for name, off in _MERT_EXTRAS.items() if name in values and not off(values[name])]
+    if extras or values.get("model_type") not in {"hubert", "mert_model", "music2vec"}:
+        what = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
+        msg = (
+            f"{model!r} cannot be loaded as HuBERT: {what}. Its repository brings code that can; read that code, and "
+            "pass trust_remote_code=True to run it"
+        )
+        raise ModelUnavailableError(msg)
+
+
+def _load_class(kind: Any, origin: Origin, config: Any) -> Any:
+    options = {} if config is None else {"config": config}
+
+    def load() -> tuple[Any, Mapping[str, Any]]:
+        loaded: tuple[Any, Mapping[str, Any]] = kind.from_pretrained(
+            origin.model, revision=origin.revision, dtype=torch.float32, output_loading_info=True, **options
+        )
+        return loaded
+
+    model, info = _fetch(origin.model, load)
+    wrong = sorted(str(key) for name in ("missing_keys", "mismatched_keys") for key in info[name])
+    wrong = [key for key in wrong if key != "masked_spec_embed"]  # is used in training only
+    if config is not None:  # another class than the one that wrote the weights: nothing may be left over either
+        wrong += sorted(info["unexpected_keys"])
+    if wrong:
+        msg = f"the weights of {origin.model!r} do not fit {kind.__name__}: {', '.join(wrong[:5])}; get a whole copy"
+        raise ModelUnavailableError(msg)
+    return model.eval()
+
+
+def _load_remote(transformers: Any, origin: Origin) -> Any:
+    def load() -> Any:
+        trusted = {"revision": origin.revision, "trust_remote_code": True}
+        config = transformers.AutoConfig.from_pretrained(origin.model, **trusted)
+        if not hasattr(config, "conv_pos_batch_norm"):
+            config.conv_pos_batch_norm = False  # HuBERT asks for it since transformers 4.48; MERT's own code is older
+        return transformers.AutoModel.from_pretrained(origin.model, config=config, dtype=torch.float32, **trusted)
+
+    try:
+        return _fetch(origin.model, load).eval()
+    except (ImportError, AttributeError, TypeError) as error:  # code that was written for another transformers
+        msg = (
+            f"the code of {origin.model!r} does not run with transformers {transformers.__version__} "
+            f"({type(error).__name__}: {error}); install what it asks for, or leave trust_remote_code away"
+        )
+        raise ModelUnavailableError(msg) from error
+
+
+def _load_extractor(transformers: Any, origin: Origin) -> Any:
+    kind = transformers.Wav2Vec2FeatureExtractor
+    return _fetch(origin.processor, lambda: kind.from_pretrained(origin.processor, revision=origin.processor_revision))
+
+
+def _identity(origin: Origin, commit: str | None) -> str:
+    """Return what identifies the weights: the commit on the Hub, or a hash of the files of a folder."""
+    folder = Path(origin.model)
+    if not folder.is_dir():
+        return commit or origin.revision or "main"
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.suffix in {".json", ".safetensors", ".bin", ".py"} and path.is_file():
+            with path.open("rb") as file:
+                digest.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return f"sha256:{digest.hexdigest()[:32]}"

@@ -1,0 +1,364 @@
+"""How a music tagger is trained: features of a frozen encoder, then one network a group of annotators.
+
+The recipe is MuChin's (`und_eval/train` of the released code): binary cross-entropy on logits, each tag weighted by how
+rare it is, Adam at a constant rate, no validation; the last weights count. Every `checkpoint_every` epochs one file a
+group is written that holds all it needs to go on: weights, optimiser, history. Batches are drawn from a seed that the
+epoch is part of. A run that is killed and started again therefore ends with the same weights, bit for bit, on the same
+machine with the same number of threads; and what was encoded is not encoded again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from music_evals.annotations import GROUPS
+from music_evals.errors import CorruptRecordsError, InvalidInputError
+from music_evals.models.music_encoders import Extractor, load_music_encoder
+from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
+from music_evals.models.recipe import from_mapping
+from music_evals.models.tag_recipe import TaggerRecipe, TaggerTraining, build_tagger_recipe
+from music_evals.models.tag_scores import tag_scores
+from music_evals.models.tag_songs import Song, Sources, load_songs
+from music_evals.models.tag_vocabulary import THRESHOLDS, Clusters, TagVocabulary, read_clusters, row_tags
+from music_evals.models.tensor_files import save_tensors
+from music_evals.symbolic.output import write_atomically
+
+__all__ = ["SCORES", "TaggerTrainingResult", "positive_weights", "train_tagger"]
+
+SCORES: Final = "run/scores.json"
+"""Accuracy, recall and F1 of the test songs: threshold -> group -> dimension -> score."""
+
+LOG_LOGIT: Final = 0.51
+"""Logit above which an output counts as on in the log's F1, as in the released code."""
+
+Features = npt.NDArray[np.float32]
+
+
+class TaggerTrainingResult(NamedTuple):
+    """What a run left behind.
+
+    Attributes
+    ----------
+    folder
+        With config.json, vocabulary.json and model.safetensors.
+    songs
+        That were trained on.
+    outputs
+        Tags a group.
+    epochs
+        Of each group.
+    losses
+        Mean training loss of the last epoch, a group.
+    seconds
+        Of training, without the features.
+    scores
+        `SCORES`, or None where the recipe names no test split.
+
+    """
+
+    folder: Path
+    songs: int
+    outputs: dict[str, int]
+    epochs: int
+    losses: dict[str, float]
+    seconds: float
+    scores: Path | None
+
+
+def train_tagger(
+    values: Mapping[str, Any],
+    folder: Path,
+    out: Path,
+    *,
+    resume: bool = True,
+    device: str | None = None,
+    progress: bool = False,
+    encoder: Extractor | None = None,
+) -> TaggerTrainingResult:
+    """Train the tagger of a recipe; what ``music-evals train`` does with one.
+
+    It writes ``run/<group>.safetensors`` (checkpoint) and ``run/<group>.csv`` (log, one row an epoch) while it trains,
+    and at the end, not before, config.json, vocabulary.json and model.safetensors.
+
+    Parameters
+    ----------
+    values
+        Sections of the recipe, as `recipe.read_sections` gives them.
+    folder
+        Of the recipe: paths in it are relative to that, or else to the working folder.
+    out
+        Folder that is written to.
+    resume
+        Go on from checkpoints where there are any. False starts again; stored features are kept.
+    device
+        PyTorch device; by default a GPU if there is one.
+    progress
+        Show bars on stderr.
+    encoder
+        In place of that of the recipe, which it must be.
+
+    Raises
+    ------
+    UnknownNameError, InvalidInputError
+        A setting that does not exist or is outside its range, or the loss is no longer a finite number.
+    NoDataError
+        No such data, a song without recording, or no tag often enough.
+    InvalidTagsError
+        A row without descriptions.
+    ModelUnavailableError, MissingBackendError
+        The encoder cannot be loaded.
+    CorruptCacheError
+        A stored feature is damaged.
+    CorruptRecordsError
+        A checkpoint is damaged, or of another recipe or other data.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    recipe = build_tagger_recipe(values)
+    base = _config(recipe, input_size=1)
+    clusters = read_clusters(_beside(folder, recipe.data.clusters)) if recipe.data.clusters else None
+    songs = load_songs(recipe.data, recipe.data.train, folder)[: recipe.data.max_songs]
+    tags = _tags(songs, base.groups, clusters)  # before anything is encoded: bad rows are found at once
+    vocabulary = TagVocabulary.build(tags, min_count=recipe.data.min_count)
+    encoder = encoder or _encoder(recipe, base, device)
+    features = _features(encoder, songs, progress=progress)
+    config = _config(recipe, input_size=encoder.size)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    probes, losses, started = {}, {}, time.monotonic()
+    with _threads(recipe.training.threads):
+        for group in vocabulary.groups:
+            task = _Task(group, features, vocabulary.encode(group, tags[group]))
+            run = _ProbeRun(task, config, recipe, out / "run", device)
+            run.fit(resume=resume, progress=progress)
+            probes[group], losses[group] = run.weights(), run.history[-1]["loss"]
+    seconds = round(time.monotonic() - started, 3)
+    tagger = _publish(config, vocabulary, probes, out)
+    scores = None
+    if recipe.data.test:
+        test = load_songs(recipe.data, recipe.data.test, folder)
+        true = _tags(test, vocabulary.groups, clusters)
+        scores = _write_scores(tagger, _features(encoder, test, progress=progress), true, out / SCORES)
+    outputs = {group: vocabulary.size(group) for group in vocabulary.groups}
+    return TaggerTrainingResult(out, len(songs), outputs, recipe.training.epochs, losses, seconds, scores)
+
+
+def positive_weights(targets: npt.NDArray[np.bool_]) -> Features:
+    """Return the weight of each tag's positive cases: the largest count over its own, counts starting at 1.
+
+    Parameters
+    ----------
+    targets
+        Bool, shape (songs, outputs).
+
+    Returns
+    -------
+    numpy.ndarray
+        float32, shape (outputs,), at least 1.
+
+    """
+    counts = 1 + targets.sum(0, dtype=np.float32)
+    weights: Features = counts.max() / counts
+    return weights
+
+
+def _config(recipe: TaggerRecipe, *, input_size: int) -> MusicTaggerConfig:
+    for name in ("input_size", "groups", "encoder", "model_type"):
+        if name in recipe.model:
+            msg = f"model.{name} follows from the section data; leave it away, and set data.encoder or data.groups"
+            raise InvalidInputError(msg)
+    settings = {"model_type": recipe.model_type, "groups": recipe.data.groups, "encoder": recipe.data.encoder}
+    config: MusicTaggerConfig = from_mapping(
+        MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting"
+    )
+    return config
+
+
+def _beside(folder: Path, name: str) -> Path:
+    return folder / name if (folder / name).exists() else Path(name)
+
+
+def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None) -> Extractor:
+    return load_music_encoder(
+        config.encoder_settings,
+        device=device,
+        trust_remote_code=recipe.data.trust_remote_code,
+        cache=recipe.data.features_cache or True,
+    )
+
+
+def _tags(
+    songs: Sequence[Song], groups: Sequence[str], clusters: Clusters | None
+) -> dict[str, list[dict[str, list[str]]]]:
+    return {group: [row_tags(song.row, group, clusters) for song in songs] for group in groups}
+
+
+def _features(encoder: Extractor, songs: Sequence[Song], *, progress: bool) -> Features:
+    return np.stack([feature for _, feature in encoder.extract(Sources(songs), progress=progress)])
+
+
+@contextlib.contextmanager
+def _threads(threads: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+class _Task(NamedTuple):
+    """What one group's network learns."""
+
+    group: str
+    features: Features  # (songs, input_size)
+    targets: npt.NDArray[np.bool_]  # (songs, outputs)
+
+
+class _ProbeRun:
+    """The training of one group's network: everything that changes from epoch to epoch, and its checkpoint."""
+
+    def __init__(self, task: _Task, config: MusicTaggerConfig, recipe: TaggerRecipe, folder: Path, device: str) -> None:
+        group, features, targets = task
+        self.settings: TaggerTraining = recipe.training
+        self.group = group
+        self.checkpoint, self.log = folder / f"{group}.safetensors", folder / f"{group}.csv"
+        content = hashlib.sha256(features.tobytes() + np.packbits(targets).tobytes()).hexdigest()
+        # as JSON will give it back
+        self.key = json.loads(json.dumps({**recipe.key(), "group": group, "shape": targets.shape, "content": content}))
+        self.seed = (self.settings.seed, GROUPS.index(group))
+        with torch.random.fork_rng():
+            torch.manual_seed(int(np.random.SeedSequence(self.seed).generate_state(1)[0]))
+            self.probe = probe_network(config.input_size, config.hidden_size, targets.shape[1]).to(device)
+        self.optimizer = torch.optim.Adam(self.probe.parameters(), lr=self.settings.learning_rate)
+        self.features = torch.from_numpy(features).to(device)
+        self.targets = torch.from_numpy(targets).to(device)
+        self.pos_weight = torch.from_numpy(positive_weights(targets)).to(device)
+        self.history: list[dict[str, float]] = []
+
+    def fit(self, *, resume: bool, progress: bool) -> None:
+        from tqdm import tqdm
+
+        epochs = self.settings.epochs
+        if resume and self.checkpoint.exists():
+            self._restore()
+        bar = tqdm(total=epochs, initial=len(self.history), desc=self.group, unit="epoch", disable=not progress)
+        with bar:
+            while len(self.history) < epochs:
+                self._epoch()
+                bar.set_postfix(loss=f"{self.history[-1]['loss']:.4f}", refresh=False)
+                bar.update()
+                if len(self.history) % self.settings.checkpoint_every == 0 or len(self.history) == epochs:
+                    self._save()
+
+    def weights(self) -> dict[str, Tensor]:
+        return {name: value.detach().cpu() for name, value in self.probe.state_dict().items()}
+
+    def _epoch(self) -> None:
+        started, epoch = time.monotonic(), len(self.history)
+        order = np.random.default_rng((*self.seed, epoch)).permutation(len(self.features))
+        loss, f1 = self._pass(torch.from_numpy(order).to(self.features.device))
+        if not np.isfinite(loss):
+            msg = f"the loss of {self.group} is {loss} in epoch {epoch + 1}; lower learning_rate and start again"
+            raise InvalidInputError(msg)
+        seconds = round(time.monotonic() - started, 4)
+        self.history.append({"epoch": epoch + 1, "loss": loss, "f1": f1, "seconds": seconds})
+
+    def _pass(self, order: Tensor) -> tuple[float, float]:
+        """Learn from all songs once; return the mean loss and the F1 of all outputs above `LOG_LOGIT`."""
+        total, hits, said = torch.zeros(3, dtype=torch.float64, device=order.device)
+        for start in range(0, len(order), self.settings.batch_size):
+            batch = order[start : start + self.settings.batch_size]
+            true = self.targets[batch]  # (batch, outputs)
+            logits = self.probe(self.features[batch])
+            loss = functional.binary_cross_entropy_with_logits(logits, true.float(), pos_weight=self.pos_weight)
+            self.optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss)
+            self.optimizer.step()
+            on = logits.detach() > LOG_LOGIT
+            total += loss.detach() * len(batch)
+            hits += (on & true).sum()
+            said += on.sum() + true.sum()
+        return float(total) / len(order), float(2 * hits / said) if said else 0.0
+
+    def _save(self) -> None:
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(self.history[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.history)
+        tensors = {f"probe.{name}": value for name, value in self.probe.state_dict().items()}
+        for index, values in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+        state = json.dumps({"key": self.key, "history": self.history})
+        save_tensors(self.checkpoint, tensors, {"state": state})
+        write_atomically(self.log, text.getvalue().encode())
+
+    def _restore(self) -> None:
+        from safetensors import SafetensorError, safe_open
+
+        advice = f"delete {self.checkpoint}, or start again with --restart"
+        try:
+            with safe_open(self.checkpoint, framework="pt") as file:
+                state = json.loads(file.metadata()["state"])
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            msg = f"the checkpoint is damaged ({error}); {advice}"
+            raise CorruptRecordsError(msg) from error
+        if state["key"] != self.key or len(state["history"]) > self.settings.epochs:
+            msg = f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}"
+            raise CorruptRecordsError(msg)
+        self.history = state["history"]
+        self.probe.load_state_dict(
+            {name.removeprefix("probe."): value for name, value in tensors.items() if name.startswith("probe.")}
+        )
+        values = self.optimizer.state_dict()
+        for name, tensor in tensors.items():
+            if name.startswith("optimizer."):
+                _, index, field = name.split(".")
+                values["state"].setdefault(int(index), {})[field] = tensor
+        self.optimizer.load_state_dict(values)
+
+
+def _publish(
+    config: MusicTaggerConfig, vocabulary: TagVocabulary, probes: Mapping[str, Mapping[str, Tensor]], out: Path
+) -> MusicTagger:
+    with torch.device("meta"):  # its weights are there already
+        tagger = MusicTagger(config, vocabulary)
+    state = {f"probes.{group}.{name}": value for group, probe in probes.items() for name, value in probe.items()}
+    tagger.load_state_dict(state, assign=True)
+    tagger.eval()
+    tagger.save_pretrained(out)
+    return tagger
+
+
+def _write_scores(
+    tagger: MusicTagger, features: Features, tags: Mapping[str, Sequence[Mapping[str, Sequence[str]]]], path: Path
+) -> Path:
+    """Compare what is above each threshold with the true tags; see `SCORES`."""
+    found = tagger.probabilities(features)
+    targets = {group: tagger.vocabulary.encode(group, tags[group]) for group in tagger.groups}
+    result: dict[str, Any] = {"songs": len(features)}
+    for threshold in THRESHOLDS:
+        result[f"{threshold:g}"] = {
+            group: {
+                name: tag_scores(found[group][:, columns] > threshold, true[:, columns])._asdict()
+                for name, columns in tagger.vocabulary.columns(group).items()
+                if columns.start < columns.stop
+            }
+            for group, true in targets.items()
+        }
+    return write_atomically(path, (json.dumps(result, indent=1) + "\n").encode())

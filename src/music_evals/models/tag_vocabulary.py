@@ -1,0 +1,290 @@
+"""The dictionary of a tagger: which tags it knows, in which dimension, and how they become targets and back.
+
+As in MuChin (Appendix H; `EncoderGroup` of the released code) the outputs of a group of annotators
+are the tags of its ten dimensions of table 2, one dimension after the other; the themes of the lyrics are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import GROUPS, SCORED
+from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, UnreadableFileError
+
+__all__ = ["THRESHOLDS", "Clusters", "TagVocabulary", "read_clusters", "row_tags"]
+
+THRESHOLDS: Final = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""Probabilities that the released code decodes at; which of them made table 2 is not said."""
+
+Clusters = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""Group -> dimension -> tag -> name of the cluster that stands for it."""
+
+
+class TagVocabulary:
+    """Tags by dimension, for one or both groups of annotators.
+
+    Parameters
+    ----------
+    tags
+        Group -> dimension -> tags. A group needs all of its dimensions in `annotations.SCORED`; the order is made that
+        one. A dimension may be empty.
+
+    Raises
+    ------
+    UnknownNameError
+        A group or dimension that does not exist.
+    InvalidTagsError
+        Tags that are no strings, or a tag twice.
+    InvalidInputError
+        A dimension is missing, or a group has no tag at all.
+
+    Examples
+    --------
+    >>> names = dict.fromkeys(SCORED["amateur"], ())
+    >>> vocabulary = TagVocabulary({"amateur": names | {"song_purpose": ("KTV", "sleep")}})
+    >>> vocabulary.size("amateur"), vocabulary.columns("amateur")["song_purpose"]
+    (2, slice(0, 2, None))
+
+    """
+
+    def __init__(self, tags: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+        checked: dict[str, Mapping[str, tuple[str, ...]]] = {}
+        for group in (name for name in (*GROUPS, *tags) if name in tags):
+            if group not in GROUPS:
+                raise UnknownNameError("group of annotators", group, GROUPS)
+            checked[group] = _dimensions(group, tags[group])
+        if not checked:
+            raise InvalidInputError("a vocabulary needs at least one group of annotators")
+        self.tags: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(checked)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Groups of annotators, in the order of `annotations.GROUPS`."""
+        return tuple(self.tags)
+
+    def size(self, group: str) -> int:
+        """Return how many outputs a group has."""
+        return sum(len(tags) for tags in self.tags[group].values())
+
+    def columns(self, group: str) -> dict[str, slice]:
+        """Return where the outputs of each dimension lie."""
+        found, start = {}, 0
+        for name, tags in self.tags[group].items():
+            found[name] = slice(start, start + len(tags))
+            start += len(tags)
+        return found
+
+    def encode(self, group: str, rows: Sequence[Mapping[str, Sequence[str]]]) -> npt.NDArray[np.bool_]:
+        """Return the targets of songs; a tag that the vocabulary does not have is left out.
+
+        Parameters
+        ----------
+        group
+            Whose.
+        rows
+            Dimension -> tags of each song, as from `row_tags`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bool, shape (songs, outputs).
+
+        """
+        targets = np.zeros((len(rows), self.size(group)), dtype=np.bool_)
+        for name, columns in self.columns(group).items():
+            place = {tag: columns.start + index for index, tag in enumerate(self.tags[group][name])}
+            for row, tags in zip(targets, rows, strict=True):
+                row[[place[tag] for tag in tags.get(name, ()) if tag in place]] = True
+        return targets
+
+    def decode(
+        self, group: str, probabilities: npt.NDArray[np.floating[Any]], threshold: float
+    ) -> dict[str, list[str]]:
+        """Return the tags of one song.
+
+        Parameters
+        ----------
+        group
+            Whose.
+        probabilities
+            Shape (outputs,), 0..1.
+        threshold
+            Tags above it are given; a dimension with none above it gives its most likely tag (of several, the first),
+            as the released code does.
+
+        Returns
+        -------
+        dict
+            Dimension -> tags, in the order of the vocabulary; none only where the dimension has none.
+
+        """
+        result = {}
+        for name, columns in self.columns(group).items():
+            part = probabilities[columns]
+            chosen = np.flatnonzero(part > threshold)
+            if not len(chosen) and len(part):
+                chosen = np.array([part.argmax()])
+            result[name] = [self.tags[group][name][index] for index in chosen]
+        return result
+
+    def to_json(self) -> str:
+        """Return the text of a vocabulary.json."""
+        return json.dumps({group: dict(tags) for group, tags in self.tags.items()}, ensure_ascii=False, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str | bytes, place: str = "vocabulary.json") -> TagVocabulary:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        UnreadableFileError
+            Not JSON, or not of that form.
+
+        """
+        try:
+            return cls(json.loads(text))
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            msg = f"{place}: not a vocabulary of group -> dimension -> tags ({error}); train the tagger again"
+            raise UnreadableFileError(msg) from error
+
+    @classmethod
+    def build(cls, rows: Mapping[str, Sequence[Mapping[str, Sequence[str]]]], *, min_count: int = 1) -> TagVocabulary:
+        """Collect the tags of training songs, the most frequent first, ties in the order of their characters.
+
+        Parameters
+        ----------
+        rows
+            Group -> dimension -> tags of each song, as from `row_tags`.
+        min_count
+            Songs that a tag must occur in.
+
+        Raises
+        ------
+        NoDataError
+            A group has no tag that occurs so often.
+        InvalidInputError
+            `min_count` below 1.
+
+        """
+        if min_count < 1:
+            msg = f"min_count must be at least 1, got {min_count}"
+            raise InvalidInputError(msg)
+        tags: dict[str, dict[str, list[str]]] = {}
+        for group, songs in rows.items():
+            counts = {name: Counter(tag for song in songs for tag in set(song[name])) for name in SCORED[group]}
+            tags[group] = {
+                name: sorted((tag for tag in count if count[tag] >= min_count), key=lambda tag: (-count[tag], tag))
+                for name, count in counts.items()
+            }
+            if not any(tags[group].values()):
+                msg = f"no {group} tag occurs in {min_count} or more of {len(songs)} songs; lower min_count"
+                raise NoDataError(msg)
+        return cls(tags)
+
+
+def _dimensions(group: str, tags: Mapping[str, Sequence[str]]) -> Mapping[str, tuple[str, ...]]:
+    for name in tags:
+        if name not in SCORED[group]:
+            raise UnknownNameError(group + " dimension", name, SCORED[group])
+    missing = [name for name in SCORED[group] if name not in tags]
+    if missing:
+        msg = f"the {group} dimensions {', '.join(missing)} are missing; give them an empty list where they have no tag"
+        raise InvalidInputError(msg)
+    result = {name: check_tags(tags[name], f"{group}, {name}") for name in SCORED[group]}
+    for name, values in result.items():
+        if len(set(values)) != len(values):
+            msg = f"{group}, {name}: a tag occurs twice"
+            raise InvalidTagsError(msg)
+    if not any(result.values()):
+        msg = f"the group {group!r} has no tag at all"
+        raise InvalidInputError(msg)
+    return MappingProxyType(result)
+
+
+def check_tags(tags: Any, place: str) -> tuple[str, ...]:
+    """Return tags as a tuple.
+
+    Raises
+    ------
+    InvalidTagsError
+        Not a list of strings that are not empty.
+
+    """
+    if isinstance(tags, str) or not isinstance(tags, Sequence) or not all(isinstance(t, str) and t for t in tags):
+        msg = f"{place}: expected a list of tags that are non-empty strings, got {tags!r:.80}"
+        raise InvalidTagsError(msg)
+    return tuple(tags)
+
+
+def row_tags(row: Mapping[str, Any], group: str, clusters: Clusters | None = None) -> dict[str, list[str]]:
+    """Return dimension -> tags of a row of caimd: the ten dimensions of a group, the tags exactly as they stand.
+
+    Parameters
+    ----------
+    row
+        With the columns ``id`` and `group`.
+    group
+        Whose.
+    clusters
+        A tag that it knows is replaced by the name of its cluster; of several tags of one cluster one is left.
+
+    Raises
+    ------
+    InvalidTagsError
+        No such description, a dimension that is missing, or tags that are not lists of strings.
+
+    """
+    place = f"song {row.get('id')!r}, {group}"
+    dimensions = (row.get(group) or {}).get("dimensions")
+    if not isinstance(dimensions, Mapping):
+        msg = f"{place}: no dimensions; expected the schema of caimd (datasets_scripts/caimd)"
+        raise InvalidTagsError(msg)
+    result = {}
+    for name in SCORED[group]:
+        if not isinstance(dimensions.get(name), Mapping):
+            msg = f"{place}: the dimension {name!r} is missing; expected the schema of caimd (datasets_scripts/caimd)"
+            raise InvalidTagsError(msg)
+        tags = check_tags(dimensions[name].get("tags"), f"{place}, {name}")
+        names = clusters.get(group, {}).get(name, {}) if clusters else {}
+        result[name] = list(dict.fromkeys(names.get(tag, tag) for tag in tags))
+    return result
+
+
+def read_clusters(path: str | Path) -> Clusters:
+    """Read a map from tags to the names of their clusters: JSON, group -> dimension -> tag -> name.
+
+    MuChin replaces tags so before training, by a map that is not released.
+
+    Raises
+    ------
+    UnreadableFileError
+        Missing, or not of that form.
+    UnknownNameError
+        A group or dimension that does not exist.
+
+    """
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        names = [name for tags in values.values() for part in tags.values() for name in part.values()]
+    except (OSError, ValueError, AttributeError) as error:
+        msg = f"{path}: expected JSON, group -> dimension -> tag -> name of its cluster ({error})"
+        raise UnreadableFileError(msg) from error
+    if not all(isinstance(name, str) and name for name in names):
+        msg = f"{path}: the names of clusters must be texts that are not empty"
+        raise UnreadableFileError(msg)
+    for group, tags in values.items():
+        if group not in GROUPS:
+            raise UnknownNameError("group of annotators", group, GROUPS)
+        for name in tags:
+            if name not in SCORED[group]:
+                raise UnknownNameError(group + " dimension", name, SCORED[group])
+    clusters: Clusters = values
+    return clusters
