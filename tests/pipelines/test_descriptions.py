@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from music_evals.annotations import DIMENSIONS, SCORED
+from music_evals.errors import (
+    BackendError,
+    InvalidInputError,
+    InvalidTagsError,
+    ModelUnavailableError,
+    NoDataError,
+    PairCountError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+)
+from music_evals.lyrics.embeddings import CharNgrams
+from music_evals.pipelines.descriptions import (
+    SCORES,
+    description_of_row,
+    evaluate_descriptions,
+    judge_description,
+    judge_descriptions,
+    tag_semantic_similarity,
+    tag_similarity_table,
+)
+
+DEV = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
+WORDS = ["悲伤", "伤感", "快乐", "钢琴", "吉他", "慢速", "快速", "年轻人", "KTV", "华语 "]
+
+Description = dict[str, dict[str, list[str]]]
+
+
+class Counting(CharNgrams):
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        self.asked += texts
+        return super().encode(texts)
+
+
+def described(seed: int) -> Description:
+    rng = np.random.default_rng(seed)
+    return {
+        group: {name: rng.choice(WORDS, rng.integers(1, 6)).tolist() for name in DIMENSIONS[group]}
+        for group in DIMENSIONS
+    }
+
+
+def plain_similarity(generated: Sequence[str], reference: Sequence[str]) -> tuple[float, float]:
+    """Mean and deviation over all pairs as the released code has them: every pair by itself, in single precision."""
+    encoder = CharNgrams()
+    cosines = [
+        (encoder.encode([one]) @ encoder.encode([other]).T)[0][0] for one in generated for other in reference
+    ]  # fmt: skip
+    return float(np.mean(np.array(cosines))), float(np.std(np.array(cosines)))
+
+
+GENERATED, REFERENCES = [described(seed) for seed in range(4)], [described(seed) for seed in range(10, 14)]
+
+
+def test_one_pair_of_lists() -> None:
+    found = tag_semantic_similarity(["悲伤", "慢速", "慢速"], ["伤感", "慢速"], encoder="char-ngrams")
+    mean, std = plain_similarity(["悲伤", "慢速", "慢速"], ["伤感", "慢速"])
+    assert (found.value, found.std) == (pytest.approx(mean, abs=1e-6), pytest.approx(std, abs=1e-6))
+    assert (found.n_generated, found.n_reference) == (3, 2)
+    assert tag_semantic_similarity(("悲伤",), np.array(["悲伤"]), encoder=CharNgrams()).value == pytest.approx(1)  # type: ignore[arg-type]
+    normalized = tag_semantic_similarity(
+        ["悲伤", "慢速"], ["悲伤", "慢速"], encoder="char-ngrams", normalize_by_self=True
+    )
+    assert normalized.value == 1
+
+
+def test_tags_are_scored_as_they_are_written() -> None:
+    lengths = {"慢": [1.0, 0.0], "慢 ": [0.0, 1.0]}
+    found = tag_semantic_similarity(["慢"], ["慢 "], encoder=lambda texts: [lengths[text] for text in texts])
+    assert found.value == 0
+
+
+def test_parity_with_a_plain_loop() -> None:
+    for group, names in SCORED.items():
+        table = tag_similarity_table(GENERATED, REFERENCES, group, encoder="char-ngrams")
+        expected = [
+            [plain_similarity(one[group][name], other[group][name]) for name in names]
+            for one, other in zip(GENERATED, REFERENCES, strict=True)
+        ]
+        assert table.shape == (4, 10, 2)
+        np.testing.assert_allclose(table, expected, atol=1e-6)
+
+
+def test_evaluation_is_the_mean_of_rows_of_means() -> None:
+    encoder = Counting()
+    result = evaluate_descriptions(GENERATED, REFERENCES, encoder=encoder, n_resamples=100, per_item=True)
+    assert sorted(encoder.asked) == sorted(set(encoder.asked))  # each once, over all songs
+    averages = []
+    for group, names in SCORED.items():
+        rows = tag_similarity_table(GENERATED, REFERENCES, group, encoder="char-ngrams").mean(axis=0)
+        for name, (mean, std) in zip(names, rows, strict=True):
+            assert result[f"{group}/{name}"] == pytest.approx(mean, abs=1e-6)
+            assert result[f"{group}/{name}_std"] == pytest.approx(std, abs=1e-6)
+        averages.append(rows[:, 0].mean())
+        assert result[f"{group}_average"] == pytest.approx(averages[-1], abs=1e-6)
+    assert result["tag_semantic_similarity"] == pytest.approx(np.mean(averages), abs=1e-6)
+    assert set(SCORES) <= set(result)
+    low, high = result["tag_semantic_similarity_ci"]
+    assert low < result["tag_semantic_similarity"] < high
+    assert (result["tag_semantic_similarity_n"], result["tag_semantic_similarity_n_defined"]) == (4, 4)
+    assert result["n_dimensions"] == {"professional": 10, "amateur": 10}
+    assert result["encoder"] == {"name": "char-ngrams", "revision": "1"}
+    songs = result["per_item"]
+    assert "id" not in songs[0]
+    for name in SCORES:
+        assert np.mean([song[name] for song in songs]) == pytest.approx(result[name], abs=1e-9)
+
+
+def test_songs_one_by_one_and_together_agree() -> None:
+    generated, references = dict(zip("abcd", GENERATED, strict=True)), dict(zip("dcba", REFERENCES[::-1], strict=True))
+    together = judge_descriptions(generated, references, encoder="char-ngrams")
+    assert list(together) == list("dcba")
+    for place, item in enumerate("abcd"):
+        alone = judge_description(GENERATED[place], REFERENCES[place], encoder="char-ngrams")
+        assert alone.values == pytest.approx(together[item].values, abs=1e-6)
+        assert set(alone.values) == set(SCORES)
+
+
+def test_perfect_and_options() -> None:
+    perfect = evaluate_descriptions(REFERENCES, REFERENCES, encoder="char-ngrams", normalize_by_self=True)
+    assert perfect["tag_semantic_similarity"] == 1
+    assert perfect["tag_semantic_similarity_ci"] == (1, 1)
+    scores = [
+        evaluate_descriptions(REFERENCES, REFERENCES, encoder="char-ngrams", aggregation=name, n_resamples=0)
+        for name in ("mean", "best_match", "f1")
+    ]
+    assert scores[0]["amateur_average"] < 0.9
+    for result in scores[1:]:
+        assert result["amateur_average"] == pytest.approx(1, abs=1e-6)
+        assert np.isnan(result["amateur_average_ci"]).all()
+
+
+def test_missing_dimensions_are_left_out_and_counted() -> None:
+    generated = [{"professional": dict(song["professional"])} for song in GENERATED]
+    for song in generated:
+        del song["professional"]["song_purpose"]  # nobody
+    generated[0]["professional"]["tempo_rhythm"] = []  # one song
+    with pytest.warns(UndefinedMetricWarning, match="professional/song_purpose is undefined: none of the 4 items"):
+        result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", per_item=True)
+    assert "amateur_average" not in result  # nobody speaks for amateurs
+    assert np.isnan(result["professional/song_purpose"])
+    assert result["professional/tempo_rhythm_n_defined"] == 3
+    assert result["n_dimensions"] == {"professional": 9}
+    # the average is the mean of the nine rows, whatever their numbers of songs
+    rows = [result[f"professional/{name}"] for name in SCORED["professional"] if name != "song_purpose"]
+    assert result["professional_average"] == pytest.approx(np.mean(rows), abs=1e-12)
+    assert result["tag_semantic_similarity"] == pytest.approx(np.mean(rows), abs=1e-12)
+    assert result["professional_average_n_defined"] == 4
+    first = result["per_item"][0]
+    assert first["reasons"]["professional/tempo_rhythm"] == "no generated tags"
+    own = [first[f"professional/{name}"] for name in SCORED["professional"]]
+    assert first["professional_average"] == pytest.approx(np.nanmean(own), abs=1e-12)
+    zero = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", empty="zero")
+    assert zero["professional/song_purpose"] == 0
+    assert zero["professional_average"] < result["professional_average"]
+    with pytest.raises(InvalidTagsError, match=r"song 0, professional/tempo_rhythm: the generated list is empty"):
+        evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", empty="raise")
+
+
+def test_a_song_with_nothing_is_undefined() -> None:
+    generated: list[Description] = [*GENERATED[:3], {"professional": {}, "amateur": {}}]
+    result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", per_item=True)
+    assert result["tag_semantic_similarity_n"] == 4
+    assert result["tag_semantic_similarity_n_defined"] == 3
+    assert np.isnan(result["per_item"][3]["tag_semantic_similarity"])
+    assert result["per_item"][3]["reasons"]["tag_semantic_similarity"] == "no dimension is defined"
+    whole = evaluate_descriptions(GENERATED[:3], REFERENCES[:3], encoder="char-ngrams")
+    assert result["tag_semantic_similarity"] == pytest.approx(whole["tag_semantic_similarity"], abs=1e-6)
+
+
+def test_clusters_widen_intervals() -> None:
+    generated, references = GENERATED * 2, REFERENCES * 2
+    alone = evaluate_descriptions(generated, references, encoder="char-ngrams")
+    clustered = evaluate_descriptions(generated, references, encoder="char-ngrams", groups=list("abcd") * 2)
+    widths = [np.diff(result["tag_semantic_similarity_ci"])[0] for result in (alone, clustered)]
+    assert widths[0] < widths[1]
+
+
+def test_other_groups_and_dimensions_can_be_chosen() -> None:
+    chosen = judge_description(
+        GENERATED[0],
+        REFERENCES[0],
+        encoder="char-ngrams",
+        annotators=["amateur"],
+        dimensions={"amateur": ["lyric_themes"]},
+    )
+    assert list(chosen.values) == ["tag_semantic_similarity", "amateur_average", "amateur/lyric_themes"]
+    assert (
+        "professional/lyric_themes" not in judge_description(GENERATED[0], GENERATED[0], encoder="char-ngrams").values
+    )
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ("慢速", "list of strings"),
+        ([1], "tag 0 is int 1"),
+        (["慢", None], "tag 1 is NoneType"),
+        (None, "NoneType"),
+        ({"a"}, "set"),
+    ],
+)
+def test_tags_that_are_none(tags: Any, message: str) -> None:
+    with pytest.raises(InvalidTagsError, match=message):
+        tag_semantic_similarity(tags, ["慢"], encoder="char-ngrams")
+    with pytest.raises(InvalidTagsError, match=f"references, song 0, amateur/song_purpose.*{message}"):
+        evaluate_descriptions([{"amateur": {}}], [{"amateur": {"song_purpose": tags}}], encoder="char-ngrams")
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ({"amateur": {"song_purposes": []}}, "amateur dimension 'song_purposes'; did you mean song_purpose"),
+        ({"amateur": {"musical_genres": []}}, "unknown amateur dimension 'musical_genres'"),
+        ({"amateurs": {}}, "did you mean amateur"),
+    ],
+)
+def test_names_that_do_not_exist(description: Any, message: str) -> None:
+    for pair in ((description, {}), ({"amateur": {}}, description)):
+        with pytest.raises(UnknownNameError, match=message):
+            judge_description(*pair, encoder="char-ngrams")
+
+
+def test_choices_that_do_not_exist() -> None:
+    with pytest.raises(UnknownNameError, match="professional"):
+        judge_description(GENERATED[0], REFERENCES[0], encoder="char-ngrams", annotators=["professionals"])
+    with pytest.raises(UnknownNameError, match="song_purpose"):
+        judge_description(GENERATED[0], REFERENCES[0], encoder="char-ngrams", dimensions={"amateur": ["purpose_song"]})
+    with pytest.raises(UnknownNameError, match="amateur"):
+        tag_similarity_table(GENERATED, REFERENCES, "amateurs", encoder="char-ngrams")
+    with pytest.raises(UnknownNameError, match="best_match"):
+        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", aggregation="best")
+    with pytest.raises(InvalidInputError, match="confidence"):
+        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", confidence=95)
+    with pytest.raises(ModelUnavailableError, match="hf download BAAI/bge-large-zh"):
+        tag_semantic_similarity(["慢"], ["快"])
+    with pytest.raises(BackendError, match="<lambda>"):
+        tag_semantic_similarity(["慢"], ["快"], encoder=lambda _: [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("generated", "references", "message"),
+    [
+        (GENERATED[:2], REFERENCES, "got 2 and 4 songs"),
+        ({"a": GENERATED[0]}, {"b": REFERENCES[0]}, "generated lacks 1: b; references lacks 1: a"),
+        ({}, {str(item): REFERENCES[0] for item in range(9)}, r"generated lacks 9: 0, 1, 2, 3, 4 \.\.\."),
+        ({"a": GENERATED[0]}, REFERENCES[:1], "one of each"),
+    ],
+)
+def test_songs_that_do_not_pair_up(generated: Any, references: Any, message: str) -> None:
+    with pytest.raises(PairCountError, match=message):
+        evaluate_descriptions(generated, references, encoder="char-ngrams")
+
+
+def test_nothing_to_judge() -> None:
+    with pytest.raises(NoDataError, match="no songs"):
+        evaluate_descriptions([], [], encoder="char-ngrams")
+    with pytest.raises(NoDataError, match="professional or amateur"):
+        evaluate_descriptions([{}], REFERENCES[:1], encoder="char-ngrams")
+    with pytest.raises(PairCountError, match="groups"):
+        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", groups=["a"])
+    with pytest.raises(InvalidTagsError, match="got list"):
+        evaluate_descriptions([[]], REFERENCES[:1], encoder="char-ngrams")  # type: ignore[list-item]
+
+
+def test_rows_of_caimd() -> None:
+    row: Mapping[str, Any] = {
+        "id": "x",
+        "amateur": {"overall_text": "", "dimensions": {"song_purpose": {"tags": ["KTV"], "text": None}}},
+        "professional": None,
+    }
+    assert description_of_row(row) == {"amateur": {"song_purpose": ["KTV"]}}
+    with pytest.raises(InvalidTagsError, match="amateur of a row"):
+        description_of_row({"amateur": {"dimensions": {"song_purpose": ["KTV"]}}})
+
+
+@pytest.mark.skipif(not DEV.is_file(), reason="the development songs of MuChin are not beside the repository")
+def test_parity_on_real_songs() -> None:
+    with DEV.open(encoding="utf-8") as lines:
+        songs = [description_of_row(json.loads(line)) for line, _ in zip(lines, range(12), strict=False)]
+    generated = [*songs[1:], songs[0]]
+    for group, names in SCORED.items():
+        table = tag_similarity_table(generated, songs, group, encoder="char-ngrams")
+        expected = [
+            [plain_similarity(one[group][name], other[group][name]) for name in names]
+            for one, other in zip(generated, songs, strict=True)
+        ]
+        np.testing.assert_allclose(table, expected, atol=1e-6)
