@@ -1,0 +1,158 @@
+"""Readings of Chinese words: the tables of pypinyin and pypinyin-dict, looked up without changing them.
+
+`pypinyin_dict` is made to be loaded *into* pypinyin, which then reads differently in the whole process. Here its tables
+are consulted where they lie, in the order in which loading would have laid them over each other, so that the user's own
+pypinyin stays as it is. Words are cut as pypinyin (0.53 or newer) does: forward, the longest phrase that it knows.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from music_evals.errors import MissingBackendError
+
+__all__ = ["Readings", "load_readings", "rhyme_of_bopomofo"]
+
+RhymeClass = int | str | None
+
+# Zhonghua xinyun, the New Rhyme: the last symbol of a syllable decides, -ng apart
+_CLASSES: Mapping[str, int] = {
+    "ㄚ": 1, "ㄛ": 2, "ㄜ": 3, "ㄝ": 4,
+    "ㄓ": 5, "ㄔ": 5, "ㄕ": 5, "ㄖ": 5, "ㄗ": 5, "ㄘ": 5, "ㄙ": 5,
+    "ㄦ": 6, "ㄧ": 7, "ㄟ": 8, "ㄞ": 9, "ㄨ": 10, "ㄩ": 11, "ㄡ": 12, "ㄠ": 13, "ㄢ": 14, "ㄣ": 15, "ㄤ": 16,
+}  # fmt: skip
+_ENG, _ONG = 17, 18
+_TONES = str.maketrans("", "", "˙ˊˇˋ")
+
+
+def rhyme_of_bopomofo(syllable: str) -> RhymeClass:
+    """Return the class of a syllable in bopomofo: 1..18, a symbol that is in no class as itself, None for no symbol."""
+    plain = syllable.translate(_TONES)
+    if not plain.endswith("ㄥ"):
+        return _CLASSES.get(plain[-1:]) or plain[-1:] or None
+    # -ong is written u + eng after a consonant; weng alone is eng
+    return _ONG if plain.endswith("ㄩㄥ") or (plain.endswith("ㄨㄥ") and plain != "ㄨㄥ") else _ENG
+
+
+class Readings:
+    """Rhyme classes of words, by the readings that pypinyin would give.
+
+    Parameters
+    ----------
+    phrases
+        Tables phrase -> readings of its characters; the first that knows a phrase decides.
+    characters
+        Character -> its readings, the usual one first.
+    bopomofo
+        Reading in pinyin with tone marks -> bopomofo.
+    is_han
+        Tells whether a character counts as Chinese.
+
+    """
+
+    def __init__(
+        self,
+        phrases: Sequence[Mapping[str, Sequence[Sequence[str]]]],
+        characters: Mapping[str, str],
+        bopomofo: Callable[[str], str],
+        is_han: Callable[[str], object],
+    ) -> None:
+        self._phrases, self._bopomofo, self._is_han = phrases, bopomofo, is_han
+        self._syllables: dict[str, RhymeClass] = {}
+        self._characters = {each: self._of_reading(reading) for each, reading in characters.items()}
+
+    def of_character(self, character: str) -> RhymeClass:
+        """Return the class of a single character; one without a known reading is in a class of its own."""
+        try:
+            return self._characters[character]
+        except KeyError:
+            return self._of_reading(character)
+
+    def of_word(self, word: str) -> RhymeClass:
+        """Return the class of the last syllable of a word: of the phrase if it is one, else of its last character."""
+        for table in self._phrases:
+            readings = table.get(word)
+            if readings is not None:
+                return self._of_reading(readings[-1][0])
+        return self.of_character(word[-1])
+
+    def of_text(self, text: str) -> RhymeClass:
+        """Return the class of the last syllable of a text that ends with a Chinese character, cut into phrases."""
+        start, end = len(text), len(text)
+        while start and self._is_han(text[start - 1]):
+            start -= 1
+        while True:
+            longest = self._longest.get(text[start : start + 2], 1)
+            size = min(longest, end - start)
+            while size > 1 and not self._is_phrase(text[start : start + size]):
+                size -= 1
+            if start + size == end:
+                return self.of_word(text[start:])
+            # what begins a phrase that the text does not end is cut into characters, all of it
+            if size == 1 and longest > end - start and self._begins_phrase(text[start:]):
+                return self.of_character(text[-1])
+            start += size
+
+    def _is_phrase(self, text: str) -> bool:
+        return any(text in table for table in self._phrases)
+
+    def _begins_phrase(self, text: str) -> bool:
+        at = bisect.bisect_left(self._sorted, text)
+        return at < len(self._sorted) and self._sorted[at].startswith(text)
+
+    @functools.cached_property
+    def _longest(self) -> dict[str, int]:
+        """First two characters of phrases -> the length of the longest phrase that starts so."""
+        longest: dict[str, int] = {}
+        for phrase in self._sorted:
+            start = phrase[:2]
+            if longest.get(start, 0) < len(phrase):
+                longest[start] = len(phrase)
+        return longest
+
+    @functools.cached_property
+    def _sorted(self) -> list[str]:
+        return sorted({phrase for table in self._phrases for phrase in table})
+
+    def _of_reading(self, reading: str) -> RhymeClass:
+        try:
+            return self._syllables[reading]
+        except KeyError:
+            found = self._syllables[reading] = rhyme_of_bopomofo(self._bopomofo(reading))
+            return found
+
+
+@functools.cache
+def load_readings() -> Readings:
+    """Return the readings of ``large_pinyin`` and ``cc_cedict`` over pypinyin's own; loaded once, a second or two.
+
+    Raises
+    ------
+    MissingBackendError
+        pypinyin or pypinyin-dict is not installed.
+
+    """
+    try:
+        from pypinyin.constants import RE_HANS
+        from pypinyin.phrases_dict import phrases_dict
+        from pypinyin.pinyin_dict import pinyin_dict
+        from pypinyin.style.bopomofo import converter
+    except ImportError as error:
+        raise MissingBackendError("pypinyin", "lyrics", "the rhyme of a Chinese line") from error
+    try:
+        from pypinyin_dict.phrase_pinyin_data import large_pinyin
+        from pypinyin_dict.pinyin_data import cc_cedict
+    except ImportError as error:
+        raise MissingBackendError("pypinyin-dict", "lyrics", "the rhyme of a Chinese line") from error
+    usual = {**pinyin_dict, **cc_cedict.pinyin_dict}
+    characters = {chr(code): readings.partition(",")[0] for code, readings in usual.items()}
+    phrases = (large_pinyin.phrases_dict, phrases_dict)
+    return Readings(phrases, characters, converter.to_bopomofo, _by_code(RE_HANS))
+
+
+def _by_code(pattern: re.Pattern[str]) -> Callable[[str], object]:
+    """Return the test of a character: most are in the basic block, the pattern knows the others."""
+    return lambda each: "\u4e00" <= each <= "\u9fff" or pattern.match(each)

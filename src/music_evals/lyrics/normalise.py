@@ -1,0 +1,255 @@
+r"""Generated lyrics, as language models really write them, in the form that the released songs have.
+
+The released form is one header ``(verse1)`` a section, then one phrase a line: Chinese characters, and single spaces
+for pauses. `normalise_lyrics` brings a text into it by the `STEPS` below, in their order, each of them a function of
+the whole text, and tells what each one changed. It is off for parity with the published scores, where such texts score
+what the authors' code gives them.
+
+Nothing is invented: no section, line or word is added, a repeat mark is not written out, a text in which no header is
+found stays without one. Text in the released form stays as it is, and a second pass changes nothing.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from music_evals.errors import MissingBackendError, UnsupportedTypeError
+from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
+from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks
+
+__all__ = ["STEPS", "Normalised", "normalise_lyrics"]
+
+_HAN = "\u4e00-\u9fff"
+_RELEASED_LINE = re.compile(f" ?[{_HAN}]+(?: [{_HAN}]+)* ?")
+_DIGIT, _STOP, _LEFT, _RIGHT, _COLON = "[0-9\uff10-\uff19]", "[.\uff0e]", "[(\uff08]", "[)\uff09]", "[:\uff1a]"
+_LIST_MARK = re.compile(
+    r"^(\s*#*\s*(?:\*\*|__)?)\s*(?:(?:"
+    r"[-*+\u2022\u00b7\u25cf\u25aa\u25e6>\u2013\u2014]\s+"  # bullets, quotes
+    r"|[\u2460-\u249b]"  # digits in a circle, in brackets, with a full stop
+    rf"|{_DIGIT}{{1,3}}\s*(?:{_STOP}|{_RIGHT}|{_COLON}|、)(?!{_DIGIT})|{_LEFT}{_DIGIT}{{1,3}}{_RIGHT})\s*)+"
+)
+_HEADER_MARK = re.compile(rf"^\s*{_LEFT}?[一二三四五六七八九十]{{1,3}}(?:{_RIGHT}\s*、?|、|{_STOP})\s*(?=\S)")
+_BOLD_LINE = re.compile(rf"^\s*(\*\*|__)((?:(?!\1).)+)\1\s*({_COLON}?)\s*$")
+_TAG = re.compile(
+    r"</[^<>\n]{1,40}>|\[/[^\[\]\n]{1,40}\]|<(?:b|i|u|em|strong|p|div|span|center|font|h[1-6])(?:\s[^<>\n]*)?>",
+    re.IGNORECASE,
+)
+_REPEAT = re.compile(f"(?:(?:^| |(?<=[{_HAN}]))[xX][0-9]{{1,2}})+$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Normalised:
+    """A text in the released form, and what was done to it.
+
+    Parameters
+    ----------
+    text
+        Headers and lines, without a newline at the end; empty where nothing of the song was left.
+    changes
+        One sentence a step that changed something, in the order of `STEPS`; empty for a text in the released form.
+    foreign
+        Words that are not Chinese characters, in their order: Latin, numbers, kana. They stay in the text as they are,
+        where the scorer counts them as symbols that no pattern has.
+
+    """
+
+    text: str
+    changes: tuple[str, ...]
+    foreign: tuple[str, ...] = ()
+
+
+def normalise_lyrics(text: str) -> Normalised:
+    r"""Bring a generated text into the form of the released songs.
+
+    Parameters
+    ----------
+    text
+        The answer of a language model.
+
+    Returns
+    -------
+    Normalised
+        The text, what was changed, and the words that are not Chinese.
+
+    Raises
+    ------
+    UnsupportedTypeError
+        Not a string.
+    MissingBackendError
+        The text holds Chinese characters and the package `opencc` is not installed.
+
+    Examples
+    --------
+    >>> found = normalise_lyrics("好的，以下是歌词：\n\n**Verse 1**\n春眠不覺曉，處處聞啼鳥。")
+    >>> print(found.text)
+    (verse1)
+    春眠不觉晓 处处闻啼鸟
+    >>> found.changes[0]
+    "emphasis: '**Verse 1**' became '# Verse 1'"
+
+    """
+    _check_text(text)
+    changes = []
+    for name, step in STEPS.items():
+        before, text = text, step(text)
+        if text != before:
+            changes.append(_told(name, before, text))
+    return Normalised(text, tuple(changes), _foreign(text))
+
+
+def _check_text(text: Any) -> None:
+    if not isinstance(text, str):
+        msg = f"expected the text of a song, got {type(text).__name__}; give one string a song"
+        raise UnsupportedTypeError(msg)
+
+
+def unify_line_breaks(text: str) -> str:
+    r"""Turn CRLF, CR, the line breaks of Unicode, ``<br>`` and the two characters ``\n`` into newlines."""
+    text = re.sub(r"<br\s*/?>", "\n", text, flags=re.IGNORECASE)
+    text = re.sub(r"(?:\\+r)?\\+n|\\+r", "\n", text)
+    return re.sub("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]", "\n", text)
+
+
+def drop_invisible(text: str) -> str:
+    """Remove byte order marks, zero-width and control characters, variation selectors; a tab becomes a space."""
+    kept = [char for char in text.replace("\t", " ") if char == "\n" or not _is_invisible(char)]
+    return "".join(kept)
+
+
+def drop_list_marks(text: str) -> str:
+    """Remove bullets and numbers at the start of lines; Chinese numerals only before a section name."""
+    return "\n".join(map(_without_list_mark, text.split("\n")))
+
+
+def drop_emphasis(text: str) -> str:
+    """Remove Markdown emphasis, closing tags and simple HTML; a line that is bold as a whole becomes a heading."""
+    text = "\n".join(_BOLD_LINE.sub(r"# \2\3", line) for line in text.split("\n"))
+    return _TAG.sub("", re.sub(r"\*|~~|`|(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])", "", text))
+
+
+def fold_widths(text: str) -> str:
+    """Apply NFKC, which makes full-width letters, digits and brackets plain; full-width indentation goes."""
+    return "\n".join(fold(line.strip("\u3000")) for line in text.split("\n"))
+
+
+def simplify(text: str) -> str:
+    """Turn traditional into simplified characters, by OpenCC's ``t2s``."""
+    if not re.search(f"[{_HAN}]", text):
+        return text
+    converter = _opencc()
+    while (found := str(converter.convert(text))) != text:  # a character that is turned may make a phrase
+        text = found
+    return text
+
+
+def write_headers(text: str) -> str:
+    """Write every section header as ``(verse1)`` on a line of its own, whatever brackets, language or case it had."""
+    return "\n".join(part for line in text.split("\n") for part in split_headers(line))
+
+
+def write_pauses(text: str) -> str:
+    """Turn punctuation inside lines into single spaces, which are pauses, and drop it at both ends.
+
+    Kept are letters, digits and their marks, and an apostrophe or hyphen between Latin letters. A line of Chinese
+    characters and single spaces stays as it is.
+    """
+    return "\n".join(map(_with_pauses, text.split("\n")))
+
+
+def drop_repeat_marks(text: str) -> str:
+    """Remove ``x2`` at the end of lines; the repeat is not written out."""
+    return "\n".join(line if is_released_header(line) else _REPEAT.sub("", line) for line in text.split("\n"))
+
+
+def drop_blank_lines(text: str) -> str:
+    """Remove lines without a word."""
+    return "\n".join(line for line in text.split("\n") if line.strip())
+
+
+STEPS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
+    {
+        "line breaks": unify_line_breaks,
+        "invisible characters": drop_invisible,
+        "reasoning": drop_reasoning,
+        "code fences": drop_fences,
+        "list marks": drop_list_marks,
+        "emphasis": drop_emphasis,
+        "widths": fold_widths,
+        "simplified characters": simplify,
+        "headers": write_headers,
+        "remarks": drop_remarks,
+        "pauses": write_pauses,
+        "repeat marks": drop_repeat_marks,
+        "blank lines": drop_blank_lines,
+    }
+)
+"""Name -> function of the whole text, in their order."""
+
+
+@functools.lru_cache(maxsize=1)
+def _opencc() -> Any:
+    try:
+        import opencc
+    except ImportError as error:
+        raise MissingBackendError("opencc", "lyrics", "turning traditional into simplified characters") from error
+    return opencc.OpenCC("t2s")
+
+
+def _is_invisible(char: str) -> bool:
+    """Control, format and surrogate characters, and variation selectors."""
+    return unicodedata.category(char) in {"Cc", "Cf", "Cs"} or "\ufe00" <= char <= "\ufe0f"
+
+
+def _without_list_mark(line: str) -> str:
+    line = _LIST_MARK.sub(r"\1", line)
+    rest = _HEADER_MARK.sub("", line)
+    return rest if rest != line and is_header(rest) else line
+
+
+def _with_pauses(line: str) -> str:
+    if is_released_header(line) or _RELEASED_LINE.fullmatch(line):
+        return line
+    kept = [char if _is_word(char) or _joins(line, i) else " " for i, char in enumerate(line)]
+    return " ".join("".join(kept).split())
+
+
+def _is_word(char: str) -> bool:
+    return unicodedata.category(char)[0] in "LNM"
+
+
+def _joins(line: str, index: int) -> bool:
+    """Tell whether a character is the apostrophe or hyphen of a Latin word."""
+    around = line[index - 1 : index] + line[index + 1 : index + 2]
+    return line[index] in "'\u2019-" and len(around) == 2 and all(map(_is_latin, around))
+
+
+def _is_latin(char: str) -> bool:
+    return char.isalpha() and char < "\u0250"
+
+
+def _foreign(text: str) -> tuple[str, ...]:
+    words = " ".join(line for line in text.split("\n") if not is_released_header(line))
+    return tuple(re.findall(f"[^{_HAN}\\s]+", words))
+
+
+def _told(name: str, before: str, after: str) -> str:
+    """Return a sentence on what a step changed."""
+    first, second = (collections.Counter(text.split("\n")) for text in (before, after))
+    gone, came = list((first - second).elements()), list((second - first).elements())
+    if not any(map(bare, gone)):
+        return f"{name}: {len(gone)} {'line' if len(gone) == 1 else 'lines'} without words removed"
+    shown = f"{_quoted(gone)} became {_quoted(came)}" if any(map(bare, came)) else f"{_quoted(gone)} removed"
+    return f"{name}: {shown}"
+
+
+def _quoted(lines: list[str]) -> str:
+    worded = [line for line in lines if bare(line)] or lines
+    first = worded[0] if len(worded[0]) <= 40 else f"{worded[0][:39]}…"
+    return repr(first) if len(worded) == 1 else f"{first!r} and {len(worded) - 1} more"

@@ -1,0 +1,141 @@
+"""Prompts that ask a language model for a lyric with a given theme and structure.
+
+The task is that of MuChin, section 3.2 (Wang et al., IJCAI 2024): theme and pattern in, a lyric in sections out, with
+one worked example. The wording is our own, in Chinese and in English; the example is written for this package.
+Templates stand in ``prompts.yaml``, with a version.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import string
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+from music_evals.annotations import sections_text
+from music_evals.errors import InvalidLyricsError, InvalidPatternError, UnknownNameError, located
+from music_evals.lyrics.patterns import read_pattern
+
+__all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt"]
+
+LANGUAGES: Final = ("zh", "en")
+"""Languages of the instructions; the lyric is Chinese with either of them."""
+
+
+class Example(NamedTuple):
+    """A worked example: what was asked, and a lyric that answers it."""
+
+    theme: str
+    structure: str
+    """A pattern, see `lyric_prompt`."""
+    lyrics: str
+    """With the headers of the pattern, one line for each of its lines."""
+
+
+def lyric_prompt(theme: str, structure: str, *, language: str = "zh", example: Example | None = None) -> str:
+    r"""Return the prompt for one lyric.
+
+    Parameters
+    ----------
+    theme
+        What the song is about, in any language; not empty.
+    structure
+        Pattern: headers in brackets, and lines of ``c``, final ``R`` and spaces. Numbers of headers are left out of
+        the prompt.
+    language
+        Of the instructions, one of `LANGUAGES`.
+    example
+        The worked example; None takes `default_example`.
+
+    Raises
+    ------
+    InvalidLyricsError
+        An empty theme, or an example with an empty theme or lyric.
+    InvalidPatternError
+        A structure, or that of the example, that is not in the grammar.
+    UnknownNameError
+        A language without a template.
+
+    Examples
+    --------
+    >>> print(lyric_prompt("Leaving home.", "(verse1)\nccc ccR", language="en")[-54:])
+    Theme: Leaving home.
+    Structure:
+    (verse)
+    ccc ccR
+    Lyric:
+
+    """
+    template = _template(language)
+    shown = _checked_example(example or default_example())
+    filled = string.Template(template).substitute(
+        theme=_checked_theme(theme),
+        structure=_unnumbered(structure),
+        example_theme=shown.theme,
+        example_structure=shown.structure,
+        example_lyrics=shown.lyrics,
+    )
+    return filled.strip()
+
+
+def default_example() -> Example:
+    """Return the worked example of the package."""
+    return Example(**{name: text.strip() for name, text in _content()["example"].items()})
+
+
+def prompt_receipt(language: str = "zh", example: Example | None = None) -> dict[str, Any]:
+    """Return what decides a prompt, besides the song: template version, language, and a hash of template and example.
+
+    Raises
+    ------
+    UnknownNameError
+        A language without a template.
+
+    """
+    shown = example or default_example()
+    content = json.dumps([_template(language), *shown], ensure_ascii=False)
+    return {
+        "version": _content()["version"],
+        "language": language,
+        "example": "built-in" if example is None else "given",
+        "content_hash": hashlib.sha256(content.encode()).hexdigest()[:16],
+    }
+
+
+@functools.cache
+def _content() -> dict[str, Any]:
+    import yaml
+
+    text = resources.files("music_evals.lyrics").joinpath("prompts.yaml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def _template(language: str) -> str:
+    if language not in LANGUAGES:
+        kind = "language of prompts"
+        raise UnknownNameError(kind, str(language), LANGUAGES)
+    template: str = _content()["prompts"][language]
+    return template
+
+
+def _checked_theme(theme: str) -> str:
+    if not isinstance(theme, str) or not theme.strip():
+        msg = f"the theme of a lyric must be a text that is not empty, got {theme!r}; say what the song is about"
+        raise InvalidLyricsError(msg)
+    return theme.strip()
+
+
+def _unnumbered(structure: str) -> str:
+    return sections_text(read_pattern(structure), numbered=False)
+
+
+def _checked_example(example: Example) -> Example:
+    if not example.lyrics.strip():
+        raise InvalidLyricsError("the lyrics of the example are empty; give the lyric that answers its structure")
+    try:
+        return Example(_checked_theme(example.theme), _unnumbered(example.structure), example.lyrics.strip())
+    except (InvalidLyricsError, InvalidPatternError) as error:
+        raise located(error, "example") from error

@@ -1,0 +1,475 @@
+"""How well a lyric keeps a given structure: the score of MuChin, on patterns.
+
+A structure is a list of sections with lines of ``c``, ``R`` and spaces (`Pattern`). A lyric is compared with it on five
+levels, and a reward stands on top (Wang et al., *MuChin*, IJCAI 2024, appendix G, equations 1-3 and algorithm 1):
+
+======== ======= =====================================================================================
+level    maximum compares
+======== ======= =====================================================================================
+song     10      the whole patterns as strings, in order
+section  32.5    the sequence of section codes
+phrase   17.5    numbers of lines in the sections that match
+word     20      numbers of characters in the lines that are compared, the first ones of matching sections
+rhyme    20      rhyming lines among them
+reward   10      for a good share of rhyming lines
+======== ======= =====================================================================================
+
+Higher is better; a level that nothing matches on is 0. The two variants:
+
+- ``"official"``: the authors' code (CarlWangChina/MuChin, ``gen_eval/glrc_obj_eval.py`` at be09ac6) bit for bit. It
+  made table 1 of the paper. Its habits: song and section level are the gestalt ratio of `difflib` with ``autojunk``;
+  the section and phrase ratio are carried into the levels below, the word ratio is not; the word ratio is the
+  *product* of the lines' ratios, so that one blank line makes it 0; the phrase ratio is divided by one hundredth of a
+  line too much, so that a perfect lyric does not reach 110; a share of rhyming lines of exactly 1 gets no reward by its
+  share, since 1.0 - 0.7 is more than 0.3 in binary arithmetic.
+- ``"paper"``: the text of appendix G, with our readings where it leaves room. p1 and p2 as above. p3 = 2 sum min / sum
+  over lines of matched sections; p4 the same over the characters (``c`` and ``R``) of compared lines; p5 = 2 K / (La +
+  Lb), K compared lines that rhyme on both sides, La and Lb *all* lines of the two songs. Each level carries all ratios
+  up to its own (equation 3). Reward: algorithm 1 with all five ratios carried, the share in exact arithmetic, and the
+  condition for 0.7 as printed: as many rhyming lines in the compared lines of both sides, and more than none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from music_evals.errors import InvalidInputError, InvalidLyricsError, UnknownNameError
+from music_evals.metrics._gestalt import gestalt_blocks, gestalt_ratio
+from music_evals.metrics._lyric_report import (
+    Level,
+    LineReport,
+    Pattern,
+    SectionReport,
+    line_counts,
+    report_sections,
+    told_sections,
+)
+
+__all__ = [
+    "MAXIMUM",
+    "SECTION_MATCHES",
+    "VARIANTS",
+    "Agreement",
+    "Level",
+    "LineReport",
+    "LyricStructure",
+    "Pattern",
+    "SectionReport",
+    "rhyme_agreement",
+    "structure_score",
+]
+
+VARIANTS: Final = ("official", "paper")
+SECTION_MATCHES: Final = ("initial", "type", "label")
+"""What makes sections the same: the first letter of their labels, the label without its number, or all of it."""
+
+MAXIMUM: Final = {"song": 10.0, "section": 32.5, "phrase": 17.5, "word": 20.0, "rhyme": 20.0, "reward": 10.0}
+"""Level -> points that can be reached."""
+
+
+class Agreement(NamedTuple):
+    """Marks against reference marks; 0..1 each, higher is better, NaN where undefined.
+
+    Attributes
+    ----------
+    precision, recall, f1
+        Of the marked lines.
+
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclasses.dataclass(frozen=True)
+class LyricStructure:
+    """Score of one lyric, with all that it was made of.
+
+    Parameters
+    ----------
+    song, section, phrase, word, rhyme, reward
+        Points, 0 to `MAXIMUM`, higher is better.
+    total
+        Their sum, 0..110.
+    song_ratio, section_ratio, phrase_ratio, word_ratio, rhyme_ratio
+        Of each level alone, 0..1: p1 to p5.
+    cumulative_ratio
+        What the reward is multiplied by.
+    rhyme_share
+        Rhyming lines of the lyric among the compared ones.
+    reward_factor
+        Share of the reward that `rhyme_share` earns, 0..1.
+    compared_lines
+        Lines that have a counterpart in a matched section.
+    matched_lines
+        Lines of matched sections, both sides together; official: 0.01 more.
+    expected_rhymes, found_rhymes, parallel_rhymes
+        ``R`` in the compared lines of the reference and of the lyric, and compared lines with both.
+    expected_codes, found_codes
+        Section codes that were compared.
+    pairs
+        Matched sections: place in the reference, place in the lyric, from 0.
+    reference, generated
+        The two patterns.
+    variant
+        The one that was asked for.
+    notes
+        What a reader should know, in words: what the authors' code could not score, and the like.
+
+    """
+
+    song: float
+    section: float
+    phrase: float
+    word: float
+    rhyme: float
+    reward: float
+    total: float
+    song_ratio: float
+    section_ratio: float
+    phrase_ratio: float
+    word_ratio: float
+    rhyme_ratio: float
+    cumulative_ratio: float
+    rhyme_share: float
+    reward_factor: float
+    compared_lines: int
+    matched_lines: float
+    expected_rhymes: int
+    found_rhymes: int
+    parallel_rhymes: int
+    expected_codes: tuple[str, ...]
+    found_codes: tuple[str, ...]
+    pairs: tuple[tuple[int, int], ...]
+    reference: Pattern = dataclasses.field(repr=False)
+    generated: Pattern = dataclasses.field(repr=False)
+    variant: str = "official"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The five levels and the reward, with their reasons."""
+        ratios = (self.song_ratio, self.section_ratio, self.phrase_ratio, self.word_ratio, self.rhyme_ratio)
+        named = zip(MAXIMUM.items(), (*ratios, self.reward_factor), _reasons(self), strict=True)
+        return tuple(Level(name, getattr(self, name), most, ratio, reason) for (name, most), ratio, reason in named)
+
+    @functools.cached_property
+    def sections(self) -> tuple[SectionReport, ...]:
+        """Sections of both texts in reading order, with their lines and what each of them lost."""
+        return report_sections(self.reference, self.generated, self.pairs, self.variant)
+
+    def explain(self) -> tuple[str, ...]:
+        """Return where points were lost, one statement a line: the levels, then sections and lines with a loss."""
+        levels = [
+            f"{level.name:8}{level.points:7.2f} of {level.maximum:<5g} ratio {level.ratio:.3f}: {level.reason}"
+            for level in self.levels
+        ]
+        total = f"{'total':8}{self.total:7.2f} of 110   ({self.variant})"
+        return (total, *levels, *told_sections(self.sections), *(f"note: {note}" for note in self.notes))
+
+
+class _Points(NamedTuple):
+    """Fields of `LyricStructure`."""
+
+    song: float
+    section: float
+    phrase: float
+    word: float
+    rhyme: float
+    reward: float
+    total: float
+    song_ratio: float
+    section_ratio: float
+    phrase_ratio: float
+    word_ratio: float
+    rhyme_ratio: float
+    cumulative_ratio: float
+    rhyme_share: float
+    reward_factor: float
+
+
+class _Counts(NamedTuple):
+    """Sums over the lines of matched sections."""
+
+    compared: int
+    matched: float
+    expected_rhymes: int
+    found_rhymes: int
+    parallel: int
+    product: float
+    common: int
+    characters: int
+    blanks: tuple[tuple[int, int], ...]
+
+
+def structure_score(
+    reference: Pattern,
+    generated: Pattern,
+    *,
+    variant: str = "official",
+    autojunk: bool = True,
+    accumulate_song: bool = False,
+    section_match: str = "initial",
+    strict: bool = True,
+) -> LyricStructure:
+    """Compare the pattern of a lyric with the pattern that it should have.
+
+    Parameters
+    ----------
+    reference
+        The structure that was asked for.
+    generated
+        Pattern of the lyric. The order of the two matters: the song level is not symmetric.
+    variant
+        ``"official"`` or ``"paper"``.
+    autojunk
+        `difflib`'s heuristic for sequences of 200 elements and more. Table 1 was made with it; without it the song
+        level is about three times as high for unrelated songs.
+    accumulate_song
+        Carry the song ratio into all other levels, as the authors' ``am_p1sr`` does. ``"paper"`` always does.
+    section_match
+        One of `SECTION_MATCHES`. ``"initial"`` is official: intro and interlude are the same. Case does not count.
+    strict
+        What the authors' code stops at (a blank line opposite a blank line; a label whose first letter has no single
+        capital) is an error. False scores such a pair of lines as 1, and says so in `LyricStructure.notes`.
+
+    Returns
+    -------
+    LyricStructure
+        Points, ratios, counts and explanations.
+
+    Raises
+    ------
+    InvalidLyricsError
+        What the authors' code stops at, with ``strict``.
+    UnknownNameError
+        A variant or a way to match that does not exist.
+    InvalidInputError
+        A pattern whose labels, lines and words differ in number.
+
+    """
+    _check(reference, generated, variant, section_match)
+    codes = tuple(_codes(each.labels, section_match) for each in (reference, generated))
+    notes = _check_codes(reference, generated, codes, strict=strict and variant == "official")
+    blocks = gestalt_blocks(*codes, autojunk=autojunk)
+    pairs = tuple((block.first + k, block.second + k) for block in blocks for k in range(block.size))
+    counts = _count(reference, generated, pairs, variant)
+    if variant == "official":  # the paper adds up before it divides
+        notes += _check_blanks(reference, counts.blanks, strict=strict)
+    p1 = gestalt_ratio(reference.text, generated.text, autojunk=autojunk)
+    n = len(codes[0]) + len(codes[1])
+    p2 = 2.0 * len(pairs) / n if n else 1.0
+    if variant == "official":
+        points = _official(p1, p2, counts, accumulate_song=accumulate_song)
+    else:
+        points = _paper(p1, p2, counts, sum(map(len, reference.lines)) + sum(map(len, generated.lines)))
+    return LyricStructure(
+        **points._asdict(),
+        compared_lines=counts.compared,
+        matched_lines=counts.matched,
+        expected_rhymes=counts.expected_rhymes,
+        found_rhymes=counts.found_rhymes,
+        parallel_rhymes=counts.parallel,
+        expected_codes=codes[0],
+        found_codes=codes[1],
+        pairs=pairs,
+        reference=reference,
+        generated=generated,
+        variant=variant,
+        notes=notes,
+    )
+
+
+def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> Agreement:
+    """Compare rhyme marks, such as those found by a program with those of people.
+
+    Parameters
+    ----------
+    reference_marks
+        One a line, n of them: whether it rhymes.
+    marks
+        n of them, of the same lines.
+
+    Returns
+    -------
+    Agreement
+        Precision is NaN where no line is marked, recall where no line should be, F1 where neither.
+
+    Raises
+    ------
+    InvalidInputError
+        Different numbers of marks.
+
+    Examples
+    --------
+    >>> rhyme_agreement([True, True, False, True], [True, True, True, False])
+    Agreement(precision=0.6666666666666666, recall=0.6666666666666666, f1=0.6666666666666666)
+
+    """
+    if len(reference_marks) != len(marks):
+        msg = f"{len(reference_marks)} reference marks and {len(marks)} marks; give one of each a line"
+        raise InvalidInputError(msg)
+    wanted, found = sum(map(bool, reference_marks)), sum(map(bool, marks))
+    both = sum(bool(first and second) for first, second in zip(reference_marks, marks, strict=True))
+    return Agreement(_share(both, found), _share(both, wanted), _share(2 * both, wanted + found))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+def _check(reference: Pattern, generated: Pattern, variant: str, section_match: str) -> None:
+    if variant not in VARIANTS:
+        raise UnknownNameError("variant", variant, VARIANTS)
+    if section_match not in SECTION_MATCHES:
+        raise UnknownNameError("way to match sections", section_match, SECTION_MATCHES)
+    for name, pattern in (("reference", reference), ("generated", generated)):
+        if len(pattern.labels) != len(pattern.lines) or (
+            pattern.words and [*map(len, pattern.words)] != [*map(len, pattern.lines)]
+        ):
+            msg = f"{name}: a pattern needs lines for each label, and words for each line or none at all"
+            raise InvalidInputError(msg)
+
+
+def _codes(labels: Sequence[str], section_match: str) -> tuple[str, ...]:
+    if section_match == "initial":
+        return tuple(label[0].upper() for label in labels)
+    if section_match == "label":
+        return tuple(label.casefold() for label in labels)
+    return tuple(label.rstrip("0123456789_-").casefold() or label.casefold() for label in labels)
+
+
+def _check_codes(
+    reference: Pattern, generated: Pattern, codes: Sequence[Sequence[str]], *, strict: bool
+) -> tuple[str, ...]:
+    """Return a note where the authors' code would lose count of the sections, or raise it."""
+    for pattern, found in zip((reference, generated), codes, strict=True):
+        for label, code in zip(pattern.labels, found, strict=True):
+            if len(label[0].upper()) == 1:
+                continue
+            about = f"the first letter of section label {label!r} becomes {code!r} as a capital"
+            if strict:
+                msg = f"{about}, where the official code loses count of the sections; rename it, or use strict=False"
+                raise InvalidLyricsError(msg)
+            return (f"{about}: the official code cannot score this",)
+    return ()
+
+
+def _check_blanks(reference: Pattern, blanks: Sequence[tuple[int, int]], *, strict: bool) -> tuple[str, ...]:
+    """Return a note where a blank line met a blank line, which stops the authors' code, or raise it."""
+    if not blanks:
+        return ()
+    section, line = blanks[0]
+    place = f"section {section + 1} ({reference.labels[section]}), line {line + 1}"
+    about = f"{place}: blank in the reference and in the lyrics"
+    if strict:
+        msg = f"{about}, where the official code divides by zero; remove the line, or use strict=False to score it as 1"
+        raise InvalidLyricsError(msg)
+    return (f"{about}; scored as 1, where the official code stops",)
+
+
+def _count(reference: Pattern, generated: Pattern, pairs: Sequence[tuple[int, int]], variant: str) -> _Counts:
+    compared = expected_rhymes = found_rhymes = parallel = common = characters = 0
+    # not a sum with 0.01 at its end: the order of additions is the authors'
+    matched, product = (0.0 if variant == "paper" else 0.01), 1.0
+    blanks = []
+    for first, second in pairs:
+        expected, found = reference.lines[first], generated.lines[second]
+        compared += min(len(expected), len(found))
+        matched += len(expected) + len(found)
+        for index in range(min(len(expected), len(found))):
+            wanted, line = expected[index].strip(), found[index].strip()
+            wanted_rhymes, line_rhymes = wanted.count("R"), line.count("R")
+            expected_rhymes += wanted_rhymes
+            found_rhymes += line_rhymes
+            parallel += bool(wanted_rhymes & line_rhymes)
+            least, wanted_count, line_count = line_counts(wanted, line, variant)
+            common += least
+            characters += wanted_count + line_count
+            if wanted or line:
+                product *= least * 2.0 / (len(wanted) + len(line))
+            else:
+                blanks.append((first, index))
+    return _Counts(
+        compared, matched, expected_rhymes, found_rhymes, parallel, product, common, characters, tuple(blanks)
+    )
+
+
+def _official(p1: float, p2: float, counts: _Counts, *, accumulate_song: bool) -> _Points:
+    """Return points and ratios; each product in the order of the authors' code, since its bits are kept."""
+    carried = (p1 if accumulate_song else 1.0) * p2
+    song, section = 10.0 * p1, 32.5 * carried
+    p3 = counts.compared * 2.0 / counts.matched
+    carried *= p3
+    phrase = 17.5 * carried
+    p4 = counts.product
+    word = 20.0 * p4 * carried
+    rhymes = counts.expected_rhymes + counts.found_rhymes
+    p5 = 2 * min(counts.expected_rhymes, counts.found_rhymes) / rhymes if rhymes else 0.0
+    rhyme = 20.0 * p5 * carried
+    share = counts.found_rhymes / counts.compared if counts.compared else 0.0
+    factor = _official_factor(share, counts)
+    reward = 10.0 * carried * factor
+    total = song + section + phrase + word + rhyme + reward
+    return _Points(song, section, phrase, word, rhyme, reward, total, p1, p2, p3, p4, p5, carried, share, factor)
+
+
+def _official_factor(share: float, counts: _Counts) -> float:
+    if 0.6 <= share <= 0.8:
+        return 1.0
+    if counts.parallel == counts.expected_rhymes == counts.found_rhymes and counts.parallel > 0:
+        return 0.7
+    distance = abs(share - 0.7)
+    return 0.4 * (1 - distance) if distance <= 0.3 else 0.0
+
+
+def _paper(p1: float, p2: float, counts: _Counts, all_lines: int) -> _Points:
+    p3 = 2.0 * counts.compared / counts.matched if counts.matched else 0.0
+    p4 = 2.0 * counts.common / counts.characters if counts.characters else 0.0
+    p5 = 2.0 * counts.parallel / all_lines if all_lines else 0.0
+    song, section = MAXIMUM["song"] * p1, MAXIMUM["section"] * p1 * p2
+    phrase, word = MAXIMUM["phrase"] * p1 * p2 * p3, MAXIMUM["word"] * p1 * p2 * p3 * p4
+    carried = p1 * p2 * p3 * p4 * p5
+    rhyme = MAXIMUM["rhyme"] * carried
+    share = counts.found_rhymes / counts.compared if counts.compared else 0.0
+    factor = _paper_factor(share, counts)
+    reward = MAXIMUM["reward"] * carried * factor
+    total = song + section + phrase + word + rhyme + reward
+    return _Points(song, section, phrase, word, rhyme, reward, total, p1, p2, p3, p4, p5, carried, share, factor)
+
+
+def _paper_factor(share: float, counts: _Counts) -> float:
+    tenths, lines = 10 * counts.found_rhymes, counts.compared  # whole numbers, so that the bounds belong to the range
+    if lines and 6 * lines <= tenths <= 8 * lines:
+        return 1.0
+    if counts.expected_rhymes == counts.found_rhymes > 0:
+        return 0.7
+    return 0.4 * (1.0 - abs(share - 0.7)) if lines and 4 * lines <= tenths <= 10 * lines else 0.0
+
+
+def _reasons(score: LyricStructure) -> tuple[str, ...]:
+    """Return a reason for each level and for the reward."""
+    expected, found = (" ".join(codes) or "none" for codes in (score.expected_codes, score.found_codes))
+    rhymes = f"{score.expected_rhymes} rhyming lines expected among the compared ones, {score.found_rhymes} found"
+    return (
+        "of the whole pattern is matched in order",
+        f"sections {expected}" if expected == found else f"sections {expected} expected, {found} found",
+        f"{score.compared_lines} lines compared, {round(score.matched_lines)} in the matched sections of both sides",
+        "product of the ratios of all compared lines" if score.variant == "official" else "of the characters match",
+        rhymes,
+        f"{score.rhyme_share:.3f} of the compared lines rhyme{_reward_reason(score)}",
+    )
+
+
+def _reward_reason(score: LyricStructure) -> str:
+    if score.reward_factor == 1.0:
+        return ", which is within 0.6 to 0.8"
+    if score.reward_factor == 0.7:
+        return ", as many as expected; 0.6 to 0.8 would earn all"
+    if score.variant == "official" and score.rhyme_share == 1.0:
+        return ", which earns nothing in the official code; 0.6 to 0.8 would earn all"
+    return "; 0.6 to 0.8 would earn all"

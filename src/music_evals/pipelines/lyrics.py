@@ -1,0 +1,295 @@
+"""Structured lyrics judged as text: lyrics in, the score of MuChin out, for one song or for many.
+
+Rhymes are found by `music_evals.lyrics.rhyme`, patterns by `music_evals.lyrics.patterns`; the score is
+`music_evals.metrics.lyric_structure`. What is loaded, and from where, is the affair of the callers: input are texts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import (
+    InvalidLyricsError,
+    InvalidPatternError,
+    NoDataError,
+    PairCountError,
+    UnsupportedTypeError,
+    located,
+)
+from music_evals.lyrics.patterns import MarkedText, SplitText, check_pattern, mark_lyrics, split_sections
+from music_evals.lyrics.rhyme import RhymeMethod
+from music_evals.metrics.lyric_structure import (
+    MAXIMUM,
+    Agreement,
+    LyricStructure,
+    Pattern,
+    rhyme_agreement,
+    structure_score,
+)
+from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
+from music_evals.stats import resampling
+
+__all__ = [
+    "SCORES",
+    "Agreement",
+    "LyricStructure",
+    "ScoreInfo",
+    "evaluate_lyrics",
+    "lyric_structure",
+    "rhyme_agreement",
+    "scores_of",
+]
+
+
+class ScoreInfo(NamedTuple):
+    """What a reader must know of a score before comparing it.
+
+    Attributes
+    ----------
+    low, high
+        Range.
+    direction
+        ``"higher"`` is better.
+    title
+        For tables and pictures.
+    field
+        Of `LyricStructure`.
+
+    """
+
+    low: float
+    high: float
+    direction: str
+    title: str
+    field: str
+
+
+SCORES: Final[Mapping[str, ScoreInfo]] = MappingProxyType(
+    {
+        "lyric_structure": ScoreInfo(0.0, sum(MAXIMUM.values()), "higher", "Lyric structure, total", "total"),
+        **{
+            f"lyric_{level}": ScoreInfo(0.0, most, "higher", title, level)
+            for (level, most), title in zip(
+                MAXIMUM.items(),
+                ("Song", "Section", "Phrase", "Word", "Rhyming fitting accuracy", "Proportion reasonableness"),
+                strict=True,
+            )
+        },
+    }
+)
+"""The scores of `evaluate_lyrics`, in the order of its result; titles of the levels as in table 1 of the paper."""
+
+
+def lyric_structure(
+    generated: str,
+    reference: str,
+    *,
+    variant: str = "official",
+    rhyme: RhymeMethod | None = None,
+    normalise: bool = False,
+    autojunk: bool = True,
+    accumulate_song: bool = False,
+    section_match: str = "initial",
+    strict: bool = True,
+) -> LyricStructure:
+    r"""Score how well lyrics keep the structure that was asked for.
+
+    Parameters
+    ----------
+    generated
+        Lyrics with section headers such as ``(verse)``, one phrase a line.
+    reference
+        The pattern: headers, lines of ``c``, ``R`` and spaces (`music_evals.lyrics.patterns`). Headers may stand inside
+        a line, and lines may be blank. A song's own: ``sections_text(sections_of_rows(row["structure"], "rhyme"))``.
+    variant
+        ``"official"``: the authors' code bit for bit, the maker of the paper's table 1. ``"paper"``: appendix G, as
+        `music_evals.metrics.lyric_structure` reads it.
+    rhyme
+        How rhymes are found: ``"official"`` (also None), ``"line"``, ``"char"`` or a function from a line to its class,
+        None for no class. See `music_evals.lyrics.rhyme`.
+    normalise
+        First read the lyrics as language models write them (`music_evals.lyrics.normalise.normalise_lyrics`): code
+        fences, remarks, other brackets, traditional characters. Off for parity. What it changed is in the notes.
+    autojunk, accumulate_song, section_match
+        As in `music_evals.metrics.lyric_structure.structure_score`.
+    strict
+        True: lyrics that cannot be judged are errors, and so is what the authors' code stops at. False: such a pair of
+        blank lines counts as right, and all else scores what the authors' code gives it: lyrics without a header 0.
+        The notes say so.
+
+    Returns
+    -------
+    LyricStructure
+        Points by level and in total (0..110, higher is better), all intermediate values, and where points were lost.
+
+    Raises
+    ------
+    InvalidLyricsError
+        With ``strict``: no header, no line under any header, or what the authors' code stops at.
+    InvalidPatternError
+        With ``strict``: a reference that is not in the grammar; tells line and column.
+    UnsupportedTypeError
+        Lyrics or a reference that are no text.
+    UnknownNameError
+        A variant, rhyme method or way to match that does not exist.
+    MissingBackendError
+        The rhyme method, or the normaliser, needs a package that is not installed.
+
+    Examples
+    --------
+    >>> lyrics = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡"
+    >>> score = lyric_structure(lyrics, "(verse)\nccccR\nccccR\nccccc\nccccR", rhyme="char")
+    >>> round(score.total, 2), round(score.song, 2), score.reward_factor
+    (109.91, 10.0, 1.0)
+
+    """
+    _check_texts(generated, reference)
+    notes: tuple[str, ...] = ()
+    if normalise:
+        from music_evals.lyrics.normalise import normalise_lyrics
+
+        read = normalise_lyrics(generated)
+        generated, notes = read.text, read.changes
+    marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
+    wanted = check_pattern(reference) if strict else split_sections(reference)
+    notes = (*notes, *_check_contents(generated, marked, wanted, strict=strict))
+    score = structure_score(
+        _reference_pattern(reference, wanted),
+        Pattern(*marked),
+        variant=variant,
+        autojunk=autojunk,
+        accumulate_song=accumulate_song,
+        section_match=section_match,
+        strict=strict,
+    )
+    return dataclasses.replace(score, notes=(*notes, *score.notes)) if notes else score
+
+
+def scores_of(score: LyricStructure) -> dict[str, float]:
+    """Return the points of one lyric by the names of `SCORES`."""
+    return {name: getattr(score, info.field) for name, info in SCORES.items()}
+
+
+def evaluate_lyrics(
+    generated: Iterable[str],
+    references: Iterable[str],
+    *,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    per_item: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Score many lyrics against the structures that were asked for.
+
+    Parameters
+    ----------
+    generated
+        Lyrics, n texts.
+    references
+        Patterns in the same order, n texts.
+    groups
+        Cluster of each lyric for the intervals, shape (n,), such as the song that several lyrics were written for; None
+        makes each its own.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    n_resamples, seed
+        Of the bootstrap; 0 resamples leave the intervals out (NaN).
+    per_item
+        True adds the scores of each lyric.
+    **options
+        Of `lyric_structure`.
+
+    Returns
+    -------
+    dict
+        For each name of `SCORES`: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered percentile interval,
+        ``<name>_n`` lyrics and ``<name>_n_defined`` of them that count: all. ``per_item``: a list of one dict a lyric:
+        its scores by name, and ``notes``.
+
+    Raises
+    ------
+    PairCountError, NoDataError
+        Lyrics, references and groups differ in number, or there are none.
+    InvalidLyricsError, InvalidPatternError, UnsupportedTypeError
+        As `lyric_structure`; tells the place.
+    UnknownNameError, MissingBackendError
+        As `lyric_structure`.
+    InvalidInputError
+        An option out of range.
+
+    """
+    resampling.check_options(confidence, n_resamples, seed, least=0)
+    pairs = _pair_up(generated, references)
+    clusters = check_groups(groups, len(pairs))
+    rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
+    scores = [scores_of(row) for row in rows]
+    columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
+    drawn = Options(clusters, confidence, n_resamples, seed)
+    result: dict[str, Any] = {}
+    for name, interval in zip(SCORES, intervals_of_means(columns, drawn), strict=True):
+        result |= report(name, interval)
+    if per_item:
+        result["per_item"] = [{**row, "notes": list(each.notes)} for row, each in zip(scores, rows, strict=True)]
+    return result
+
+
+def _score_at(index: int, generated: str, reference: str, options: Mapping[str, Any]) -> LyricStructure:
+    try:
+        return lyric_structure(generated, reference, **options)
+    except InvalidLyricsError as error:
+        raise located(error, f"generated[{index}]") from error
+    except InvalidPatternError as error:
+        raise located(error, f"references[{index}]") from error
+    except UnsupportedTypeError as error:
+        raise located(error, f"pair {index}") from error
+
+
+def _check_texts(generated: object, reference: object) -> None:
+    for name, text in (("generated lyrics", generated), ("a reference pattern", reference)):
+        if not isinstance(text, str):
+            msg = f"{name} must be a text with headers such as (verse), got {type(text).__name__}"
+            raise UnsupportedTypeError(msg)
+
+
+def _check_contents(generated: str, marked: MarkedText, wanted: SplitText, *, strict: bool) -> tuple[str, ...]:
+    """Return notes on what there is not to score, or raise the first."""
+    notes = []
+    if not generated.strip():
+        notes.append("the lyrics are empty")
+    elif not marked.labels:
+        notes.append("the lyrics have no section header, a word in round brackets as (verse)")
+    elif not any(line.strip() for section in marked.lines for line in section):
+        notes.append("the lyrics are headers only: not one line stands under them")
+    if strict and notes:
+        msg = f"{notes[0]}; give lyrics with headers, try normalise=True, or score them as they are with strict=False"
+        raise InvalidLyricsError(msg)
+    if not wanted.sections:
+        notes.append("the reference has no section header")
+    return tuple(notes)
+
+
+def _reference_pattern(text: str, split: SplitText) -> Pattern:
+    labels = tuple(section.label for section in split.sections)
+    return Pattern(text, labels, tuple(tuple(section.body.splitlines()) for section in split.sections))
+
+
+def _pair_up(generated: Iterable[str], references: Iterable[str]) -> list[tuple[str, str]]:
+    for name, side in {"generated": generated, "references": references}.items():
+        if isinstance(side, str | bytes | Mapping):
+            msg = f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
+            raise UnsupportedTypeError(msg)
+    first, second = list(generated), list(references)
+    if len(first) != len(second):
+        msg = f"{len(first)} lyrics and {len(second)} references do not pair up; give one of each a song"
+        raise PairCountError(msg)
+    if not first:
+        raise NoDataError("no lyrics to score; give at least one with its reference")
+    return list(zip(first, second, strict=True))

@@ -1,0 +1,255 @@
+"""Texts as language models write them, and the form that they are brought into. The poems are Tang, by Meng Haoran."""
+
+# ruff: noqa: RUF001  (full-width and typographic marks are what is tested)
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from music_evals.annotations import sections_of_rows, sections_text
+from music_evals.errors import MissingBackendError, UnsupportedTypeError
+from music_evals.lyrics import _normal_headers as headers
+from music_evals.lyrics import normalise
+from music_evals.lyrics.normalise import STEPS, normalise_lyrics
+
+MUCHIN = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
+PLAIN = "(verse)\n春眠不觉晓\n处处闻啼鸟\n(chorus)\n夜来风雨声\n花落知多少"
+
+# what models write, each of them the same song
+AS_WRITTEN = {
+    "preamble and closing": f"好的，以下是为您创作的歌词：\n\n{PLAIN}\n\n希望你喜欢",
+    "closing without a blank line": f"{PLAIN}\n希望这首歌词能让您满意！",
+    "a note on the song": f"{PLAIN}\n\n---\n\n**创作说明：**\n1. 押韵：鸟、少\n2. 结构：主歌与副歌",
+    "English remarks": f"Sure! Here is the song:\n\n{PLAIN}\n\nHope you enjoy these lyrics!",
+    "an offer": f"{PLAIN}\n\n如果您需要修改，请随时告诉我。",
+    "title": f"# 《春晓》\n\n作词：孟浩然\n\n{PLAIN}",
+    "the end": f"{PLAIN}\n\n（完）",
+    "fence": f"```\n{PLAIN}\n```",
+    "fence with a language, and words outside": f"这是歌词：\n\n```text\n{PLAIN}\n```\n\n押韵采用一韵到底。",
+    "fence that is never closed": f"```markdown\n{PLAIN}",
+    "fences below headers": ("## 主歌\n```\n春眠不觉晓\n处处闻啼鸟\n```\n## 副歌\n```\n夜来风雨声\n花落知多少\n```\n"),
+    "full-width brackets": PLAIN.replace("(", "（").replace(")", "）"),
+    "square brackets": PLAIN.replace("(", "[").replace(")", "]"),
+    "lenticular brackets": PLAIN.replace("(", "【").replace(")", "】"),
+    "Chinese names": PLAIN.replace("(verse)", "【主歌】").replace("(chorus)", "〔副歌〕"),
+    "Chinese names without brackets": PLAIN.replace("(verse)", "主歌：").replace("(chorus)", "副歌"),
+    "Markdown headings": PLAIN.replace("(verse)", "## Verse").replace("(chorus)", "### 副歌（Chorus）"),
+    "bold names": PLAIN.replace("(verse)", "**Verse**").replace("(chorus)", "__Chorus:__"),
+    "bold headers": PLAIN.replace("(verse)", "**(verse)**").replace("(chorus)", "***[Chorus]***"),
+    "lines after a colon": "Verse: 春眠不觉晓\n处处闻啼鸟\nChorus：夜来风雨声\n花落知多少",
+    "bold names with a colon": "**Verse:** 春眠不觉晓\n处处闻啼鸟\n**Chorus：**\n夜来风雨声\n花落知多少",
+    "lines behind the header": "(verse) 春眠不觉晓\n处处闻啼鸟\n【副歌】夜来风雨声\n花落知多少",
+    "headers in the line": "(verse)春眠不觉晓\n处处闻啼鸟 (chorus)夜来风雨声\n花落知多少",
+    "remarks in headers": PLAIN.replace("(verse)", "[Verse: 李白]").replace("(chorus)", "【副歌】（女声）"),
+    "titles of headings": PLAIN.replace("(verse)", "## Verse - 春晓").replace("(chorus)", "## Chorus：风雨"),
+    "counts in headers": PLAIN.replace("(verse)", "(Verse, 2 lines)").replace("(chorus)", "[Chorus | 副歌 | 2 lines]"),
+    "tags": "<verse>\n春眠不觉晓\n处处闻啼鸟\n</verse>\n[chorus]\n夜来风雨声\n花落知多少\n[/chorus]",
+    "JSON": '{"lyrics": "' + PLAIN.replace("\n", "\\n") + '"}',
+    "hook": PLAIN.replace("(chorus)", "[Hook]"),
+    "repeats": PLAIN.replace("(chorus)", "(副歌重复两遍)").replace("少", "少（×2）"),
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "line separators": PLAIN.replace("\n", "\u2028"),
+    "HTML": PLAIN.replace("\n", "<br/>").replace("春眠", "<b>春眠</b>"),
+    "escaped newlines": PLAIN.replace("\n", "\\n"),
+    "doubly escaped newlines in quotes": '"' + PLAIN.replace("\n", "\\\\n") + '"',
+    "numbered lines": "(verse)\n1. 春眠不觉晓\n2. 处处闻啼鸟\n(chorus)\n１．夜来风雨声\n② 花落知多少",
+    "numbered sections": PLAIN.replace("(verse)", "1. 主歌").replace("(chorus)", "2. 副歌"),
+    "Chinese numbers": PLAIN.replace("(verse)", "一、主歌").replace("(chorus)", "（二）副歌"),
+    "bullets": PLAIN.replace("春", "- 春").replace("处", "* 处", 1).replace("夜", "• 夜").replace("花", "> 花"),
+    "traditional": "（主歌）\n春眠不覺曉\n處處聞啼鳥\n【副歌】\n夜來風雨聲\n花落知多少",
+    "end punctuation": PLAIN.replace("晓", "晓，").replace("鸟", "鸟。").replace("声", "声……").replace("少", "少？！"),
+    "quotes": PLAIN.replace("夜", "“夜").replace("少", "少”"),
+    "full-width indentation": PLAIN.replace("春", "　　春").replace("处处", "　处处"),
+    "blank lines": PLAIN.replace("\n", "\n\n \n"),
+    "ends of lines": PLAIN.replace("\n", "  \n") + "\n",
+    "invisible": "\ufeff" + PLAIN.replace("眠", "\u200b眠").replace("来", "来\u200d\ufe0f").replace("\n", "\u00ad\n"),
+    "reasoning": f"<think>\n先想结构 (verse)\n(bridge)\n</think>\n\n{PLAIN}",
+    "reasoning opened by the prompt": f"先想结构 (verse)\n(bridge)\n</think>\n{PLAIN}",
+    "emphasis": PLAIN.replace("春眠", "**春眠**").replace("花落", "_花落_"),
+    "notes": PLAIN.replace("晓", "晓 ♪").replace("少", "少～"),
+}
+
+
+@pytest.mark.parametrize("kind", AS_WRITTEN)
+def test_a_song_as_it_is_written(kind: str) -> None:
+    found = normalise_lyrics(AS_WRITTEN[kind])
+    assert found.text == PLAIN
+    assert found.changes
+    assert found.foreign == ()
+
+
+def test_all_at_once() -> None:
+    text = (
+        "<think>用户要一首歌……</think>好的！以下是歌词：\r\n\r\n```text\r\n### 1. 主歌一（Verse 1）\r\n"
+        "1、春眠不覺曉，處處聞啼鳥。\r\n\r\n**預副歌：**\r\n夜來風雨聲 baby，\r\n"
+        "【橋段 - 慢】花落知多少？\r\n[Outro]\r\n（哦～）\r\n```\r\n希望您喜欢！"
+    )
+    found = normalise_lyrics(text)
+    assert found.text == (
+        "(verse1)\n春眠不觉晓 处处闻啼鸟\n(pre-chorus)\n夜来风雨声 baby\n(bridge)\n花落知多少\n(ending)\n哦"
+    )
+    assert found.foreign == ("baby",)
+    steps = [change.partition(": ")[0] for change in found.changes]
+    assert steps == [name for name in STEPS if name in steps]
+    assert steps == [
+        "line breaks", "reasoning", "code fences", "list marks", "emphasis", "widths", "simplified characters",
+        "headers", "pauses", "blank lines",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "label"),
+    [
+        ("Verse 2", "verse2"), ("VERSE II", "verse2"), ("verse_2", "verse2"), ("Verse Two", "verse2"),
+        ("Second Verse", "verse2"), ("2nd verse", "verse2"), ("主歌2", "verse2"), ("主歌二", "verse2"),
+        ("第二段主歌", "verse2"), ("主歌第二段", "verse2"), ("主歌B", "verse2"), ("主歌（Verse 2）", "verse2"),
+        ("Verse 12", "verse12"), ("第十二段主歌", "verse12"), ("Pre-Chorus", "pre-chorus"),
+        ("prechorus 1", "pre-chorus1"), ("(Pre Chorus)", "pre-chorus"), ("预副歌", "pre-chorus"),
+        ("導歌", "pre-chorus"), ("前奏", "intro"), ("Intro", "intro"), ("间奏", "interlude"),
+        ("[Guitar Solo]", "interlude"), ("桥段", "bridge"), ("Middle 8", "bridge"), ("尾奏", "ending"),
+        ("[Outro]", "ending"), ("【尾声】", "ending"), ("(ending)", "ending"), ("最后副歌", "chorus"),
+        ("Final Chorus x2", "chorus"), ("Post-Chorus", "post-chorus"), ("(rap)", "rap"), ("(others)", "others"),
+    ],
+)  # fmt: skip
+def test_names_of_sections(line: str, label: str) -> None:
+    assert normalise_lyrics(f"{line}\n春眠不觉晓").text == f"({label})\n春眠不觉晓"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "hook", "尾声", "桥", "averse", "introverse", "副歌声声", "the bridge is down", "我的主歌", "(啊啊)",
+        "(verse/chorus)", "(verse, chorus)", "1998",
+    ],
+)  # fmt: skip
+def test_words_of_a_song_are_no_header(line: str) -> None:
+    """A word that may be sung is a header only where it is marked as one; the rest of a line counts too."""
+    found = normalise_lyrics(f"(verse)\n{line}\n春眠不觉晓").text
+    assert found.count("(") == 1
+    assert len(found.split("\n")) == 3
+
+
+def test_what_is_no_header_in_brackets_is_words() -> None:
+    assert normalise_lyrics("(verse)\n（啊啊）春眠（哦）不觉晓").text == "(verse)\n啊啊 春眠 哦 不觉晓"
+
+
+def test_nothing_is_invented() -> None:
+    found = normalise_lyrics("春眠不觉晓，\n处处闻啼鸟。")
+    assert found.text == "春眠不觉晓\n处处闻啼鸟"
+    assert normalise_lyrics("好的，以下是歌词：\n春眠不觉晓\n处处闻啼鸟").text == found.text
+    assert normalise_lyrics("(chorus)\n（副歌 ×3）").text == "(chorus)\n(chorus)"
+    assert normalise_lyrics("抱歉，我无法完成这个请求。").text == "抱歉 我无法完成这个请求"
+
+
+def test_a_text_that_is_all_thinking_is_empty() -> None:
+    found = normalise_lyrics("<think>先写 (verse)\n春眠不觉晓")
+    assert found.text == ""
+    assert found.changes == ("reasoning: '<think>先写 (verse)' and 1 more removed",)
+    assert normalise_lyrics("").changes == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "希望你还在，希望有歌。",
+        "如果你爱我，请告诉我。",
+        "这首歌，送给你。",
+        "请告诉我，为什么？",
+        "感谢你，陪着我。",
+        "注定，要分离。",
+    ],
+)
+def test_words_of_the_last_section_are_no_closing_remark(line: str) -> None:
+    assert len(normalise_lyrics(f"{PLAIN}\n{line}").text.split("\n")) == 7
+
+
+def test_a_line_of_many_headers() -> None:
+    """No text makes the reading of it fail, or take long."""
+    assert normalise_lyrics("(verse)春" * 2500).text == "\n".join(["(verse)\n春"] * 2500)
+    assert normalise_lyrics("Verse:" * 300 + "春").text == "\n".join(["(verse)"] * 300 + ["春"])
+    assert normalise_lyrics("(" * 20_000).text == ""
+
+
+def test_foreign_words_stay_and_are_told() -> None:
+    found = normalise_lyrics("(verse)\nBaby, don’t say it's 3点，re-start さくら")
+    assert found.text == "(verse)\nBaby don’t say it's 3点 re-start さくら"
+    assert found.foreign == ("Baby", "don’t", "say", "it's", "3", "re-start", "さくら")
+
+
+def test_a_pause_at_the_end_of_a_released_line_stays() -> None:
+    """Some lines of the released songs have one."""
+    text = "(verse1)\n 春眠不觉晓 处处闻啼鸟 \n夜来风雨声"
+    assert normalise_lyrics(text) == normalise.Normalised(text, ())
+
+
+def test_opencc_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opencc", None)
+    normalise._opencc.cache_clear()
+    with pytest.raises(MissingBackendError, match=r"'opencc'.*music_evals\[lyrics\]"):
+        normalise_lyrics(PLAIN)
+    assert normalise_lyrics("[Verse]\nOh").text == "(verse)\nOh"
+
+
+@pytest.mark.parametrize("item", [None, 7, b"(verse)", ["(verse)"]])
+def test_other_types_are_refused(item: object) -> None:
+    with pytest.raises(UnsupportedTypeError, match="expected the text of a song"):
+        normalise_lyrics(item)  # type: ignore[arg-type]
+
+
+_MARKS = "，。、！？：:.-—*_#`~|()（）[]【】<>《》×x12１①一二 \t\n\r\\n　'’\"aRc\u200b\ufeff\u2028"
+_PIECES = st.sampled_from(
+    [
+        *"春眠不覺曉乾著後", *_MARKS, "é", "e\u0301", "ﬁ", "verse", "Verse 1", "主歌", "副歌", "pre-chorus", "hook",
+        "桥", "```", "**", "---", "\n\n", "<think>", "</think>", "<br>", "好的，", "希望您喜欢", "感谢", "注：", "x2",
+        "(verse1)", "1. ", "- ", "\n1、",
+    ]
+)  # fmt: skip
+_WRITTEN = st.lists(_PIECES, max_size=30).map("".join)
+
+
+@given(st.one_of(_WRITTEN, st.text(max_size=60)))
+def test_a_second_pass_changes_nothing(text: str) -> None:
+    once = normalise_lyrics(text)
+    again = normalise_lyrics(once.text)
+    assert (again.text, again.changes) == (once.text, ())
+
+
+@given(_WRITTEN)
+def test_no_word_is_added(text: str) -> None:
+    """Each Chinese character of the result stood in the text, in simplified form, and no section is added."""
+    folded = normalise.simplify(normalise.fold_widths(normalise.drop_invisible(text)))
+    found = [char for char in normalise_lyrics(text).text if "\u4e00" <= char <= "\u9fff"]
+    rest = iter(folded)
+    assert all(char in rest for char in found)
+
+
+_RELEASED = st.lists(
+    st.tuples(
+        st.sampled_from([name for name in headers.SECTION_NAMES if name != "post-chorus"]),
+        st.integers(1, 12),
+        st.lists(st.text("春眠晓鸟花落知少 ", min_size=1, max_size=12).filter(
+            lambda line: line.strip() and "  " not in line), min_size=1, max_size=5),
+    ),
+    min_size=1, max_size=6,
+)  # fmt: skip
+
+
+@given(_RELEASED)
+def test_the_released_form_stays(sections: list[tuple[str, int, list[str]]]) -> None:
+    text = "\n".join(line for name, number, lines in sections for line in (f"({name}{number})", *lines))
+    assert normalise_lyrics(text) == normalise.Normalised(text, ())
+
+
+@pytest.mark.skipif(not MUCHIN.is_file(), reason="the released songs are not beside the repository")
+@pytest.mark.parametrize("numbered", [True, False])
+def test_the_released_songs_stay(numbered: bool) -> None:
+    for line in MUCHIN.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        text = sections_text(sections_of_rows(row["structure"]), numbered=numbered)
+        assert normalise_lyrics(text) == normalise.Normalised(text, ()), row["id"]

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from music_evals.annotations import sections_of_rows, sections_text
+from music_evals.errors import (
+    InvalidInputError,
+    InvalidLyricsError,
+    InvalidPatternError,
+    NoDataError,
+    PairCountError,
+    UnknownNameError,
+    UnsupportedTypeError,
+)
+from music_evals.pipelines.lyrics import SCORES, LyricStructure, evaluate_lyrics, lyric_structure, scores_of
+
+ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = json.loads((ROOT / "tests" / "golden" / "lyric_official.json").read_text("utf-8"))
+EXAMPLES = ROOT / "../shared/data/muchin/lyric_score_examples.jsonl"
+DEV = ROOT / "../shared/data/muchin/dev.jsonl"
+CASES = {case["name"]: case for case in GOLDEN["cases"]}
+
+# our names of what the examples call otherwise
+FIELDS = {
+    "extra": "reward", "p1ws_sr": "song_ratio", "cumulative": "cumulative_ratio", "wcm_amr": "word_ratio",
+    "ttrc_sr": "rhyme_ratio", "r_ratio": "rhyme_share", "pll_rc": "parallel_rhymes", "rc_ino": "expected_rhymes",
+    "rc_ing": "found_rhymes", "max_equ_slc_sum": "compared_lines", "matched2s_lcsum": "matched_lines",
+    "o_snc_s": "expected_codes", "g_snc_s": "found_codes", "g_msstr": "pattern",
+}  # fmt: skip
+
+LYRICS = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡\n(chorus)\n春眠不觉晓\n花落知多少"
+PATTERN = "(verse)\nccccR\nccccR\nccccc\nccccR\n(chorus)\nccccR\nccccR"
+
+
+def hold_to(score: LyricStructure, expected: dict[str, Any], tolerance: float = 1e-12) -> None:
+    for name, value in expected.items():
+        field = FIELDS.get(name, name)
+        found: Any = score.generated.text if field == "pattern" else getattr(score, field)
+        if isinstance(value, str):
+            assert (found if field == "pattern" else "".join(found)) == value, name
+        else:
+            assert found == pytest.approx(value, abs=tolerance, rel=0), name
+
+
+# --------------------------------------------------------------------------------------------------------- parity
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if "scores" in case])
+def test_every_component_is_the_one_of_the_authors(name: str) -> None:
+    case = CASES[name]
+    score = lyric_structure(case["generated"], case["reference"], accumulate_song=case["accumulate_song"], strict=False)
+    hold_to(score, case["scores"], tolerance=0.0)  # to the last bit
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_strict_changes_no_number(name: str) -> None:
+    case = CASES[name]
+    options = {"accumulate_song": case["accumulate_song"]}
+    try:
+        score = lyric_structure(case["generated"], case["reference"], **options)
+    except (InvalidLyricsError, InvalidPatternError):
+        assert name in {
+            "no_header", "empty_lyrics", "headers_only", "empty_reference", "both_empty", "several_marks_in_a_line",
+            "blank_line_opposite_blank_line",
+        }  # fmt: skip
+    else:
+        hold_to(score, case["scores"], tolerance=0.0)
+
+
+@pytest.mark.skipif(not EXAMPLES.exists(), reason=f"needs the examples of MuChin, {EXAMPLES}")
+def test_the_examples_of_the_reference_data() -> None:
+    lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 37
+    for case in map(json.loads, lines):
+        arguments = case["generated"], case["structure"]
+        if "error" in case["scores"]:
+            with pytest.raises(InvalidLyricsError, match="official code divides by zero"):
+                lyric_structure(*arguments)
+            assert lyric_structure(*arguments, strict=False).word_ratio == 1.0
+            continue
+        score = lyric_structure(*arguments, accumulate_song=case["am_p1sr"], strict=False)
+        hold_to(score, case["scores"])
+    first = json.loads(lines[0])
+    assert lyric_structure(first["generated"], first["structure"]).total == 56.22101801738358
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not DEV.exists(), reason=f"needs the songs of MuChin, {DEV}")
+def test_true_and_foreign_lyrics_of_real_songs() -> None:
+    songs = [json.loads(line) for line in DEV.read_text(encoding="utf-8").splitlines()]
+    words, patterns = (
+        [sections_text(sections_of_rows(song["structure"], field)) for song in songs] for field in ("lines", "rhyme")
+    )
+    true = evaluate_lyrics(words, patterns, n_resamples=0)
+    # over all 1,000 songs the authors' code gives 107.46 and 43.72
+    assert true["lyric_structure"] == pytest.approx(107.46, abs=0.3)
+    assert true["lyric_section"] == 32.5
+    other = evaluate_lyrics(words, patterns[1:] + patterns[:1], n_resamples=0)
+    assert other["lyric_structure"] == pytest.approx(43.72, abs=1.5)
+
+
+# -------------------------------------------------------------------------------------------------------- options
+def test_every_way_to_find_rhymes() -> None:
+    polyphones = CASES["polyphones"]
+    totals = {
+        method: lyric_structure(polyphones["generated"], polyphones["reference"], rhyme=method).total
+        for method in ("official", "line", "char")
+    }
+    assert totals["official"] == polyphones["scores"]["total"]
+    assert totals["char"] != totals["official"]
+    assert lyric_structure(polyphones["generated"], polyphones["reference"]).total == totals["official"]
+    unrhymed = lyric_structure(LYRICS, PATTERN, rhyme=lambda _: None)
+    assert (unrhymed.found_rhymes, unrhymed.rhyme) == (0, 0.0)
+    same = lyric_structure(LYRICS, PATTERN, rhyme=lambda _: "all")
+    assert same.found_rhymes == same.compared_lines == 6
+
+
+def test_options_reach_the_score() -> None:
+    paper = lyric_structure(LYRICS, PATTERN, rhyme="char", variant="paper")
+    assert paper.variant == "paper"
+    assert paper.phrase_ratio == 1.0
+    other = LYRICS.replace("chorus", "coda")
+    assert lyric_structure(other, PATTERN, rhyme="char").section == 32.5
+    assert lyric_structure(other, PATTERN, rhyme="char", section_match="type").section == 16.25
+    case = CASES["another_structure"]
+    with_junk, without = (
+        lyric_structure(case["generated"], case["reference"], rhyme="char", autojunk=on).song for on in (True, False)
+    )
+    assert with_junk < without
+
+
+def test_normalising_is_off_unless_asked_for() -> None:
+    raw = f"好的，这是歌词：\n```\n{LYRICS.replace('(', '（').replace(')', '）')}\n```"
+    with pytest.raises(InvalidLyricsError, match="no section header"):
+        lyric_structure(raw, PATTERN, rhyme="char")
+    pytest.importorskip("opencc", reason="the normaliser turns traditional characters with opencc")
+    read = lyric_structure(raw, PATTERN, rhyme="char", normalise=True)
+    assert read.total == lyric_structure(LYRICS, PATTERN, rhyme="char").total
+    assert read.notes
+    assert lyric_structure(LYRICS, PATTERN, rhyme="char", normalise=True).notes == ()
+
+
+# ------------------------------------------------------------------------------------------------------ bad input
+@pytest.mark.parametrize(
+    ("generated", "complaint"),
+    [
+        ("", "the lyrics are empty"),
+        (" \n", "the lyrics are empty"),
+        ("床前明月光", "the lyrics have no section header"),
+        ("[verse]\n床前明月光", "the lyrics have no section header"),
+        ("(verse)\n(chorus)\n \n", "headers only"),
+    ],
+)
+def test_lyrics_that_cannot_be_judged(generated: str, complaint: str) -> None:
+    with pytest.raises(InvalidLyricsError, match=f"{complaint}.*strict=False"):
+        lyric_structure(generated, PATTERN, rhyme="char")
+    score = lyric_structure(generated, PATTERN, rhyme="char", strict=False)
+    assert any(complaint in note for note in score.notes)
+    assert f"note: {score.notes[0]}" in score.explain()
+
+
+def test_a_reference_that_is_not_in_the_grammar() -> None:
+    with pytest.raises(InvalidPatternError, match=r"line 2, column 5: .* got 'x'"):
+        lyric_structure(LYRICS, "(verse)\nccccx", rhyme="char")
+    with pytest.raises(InvalidPatternError, match="expected a header"):
+        lyric_structure(LYRICS, "", rhyme="char")
+    score = lyric_structure(LYRICS, "", rhyme="char", strict=False)
+    assert score.total == 0.0
+    assert score.notes == ("the reference has no section header",)
+
+
+def test_both_empty_is_the_authors_own_value() -> None:
+    assert lyric_structure("", "", strict=False).total == 42.5
+
+
+@pytest.mark.parametrize(("generated", "reference"), [(None, PATTERN), (LYRICS, None), (b"(verse)", PATTERN)])
+def test_other_types(generated: Any, reference: Any) -> None:
+    with pytest.raises(UnsupportedTypeError, match="must be a text"):
+        lyric_structure(generated, reference)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [({"variant": "corrected"}, "variant"), ({"rhyme": "jieba"}, "rhyme method"), ({"section_match": "x"}, "way to")],
+)
+def test_names_that_do_not_exist(options: dict[str, str], word: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown {word}"):
+        lyric_structure(LYRICS, PATTERN, **{"rhyme": "char", **options})  # type: ignore[arg-type]
+
+
+# ----------------------------------------------------------------------------------------------------- properties
+def of_patterns(text: str) -> str:
+    """Write lyrics that keep a pattern: characters that rhyme where they should, and nowhere else."""
+    lines = []
+    others = iter("月雪家花歌车书屋水飞高桥秋楼山天人心儿鱼" * 40)
+    for line in text.split("\n"):
+        if line.startswith("("):
+            lines.append(line)
+        else:
+            lines.append(line.replace("R", "光")[:-1].replace("c", "一") + (next(others) if line[-1] == "c" else "光"))
+    return "\n".join(lines)
+
+
+patterns = st.lists(
+    st.tuples(st.sampled_from(["verse1", "chorus1", "bridge"]), st.lists(st.from_regex(r"c{1,9}R", fullmatch=True),
+                                                                        min_size=2, max_size=5)),
+    min_size=1, max_size=5,
+).map(lambda parts: "\n".join(line for label, body in parts for line in (f"({label})", *body)))  # fmt: skip
+
+
+@given(patterns)
+def test_lyrics_that_keep_their_pattern_lose_only_the_authors_hundredth(pattern: str) -> None:
+    score = lyric_structure(of_patterns(pattern), pattern, rhyme="char")
+    assert score.generated.text == pattern
+    assert (score.song, score.section, score.word_ratio, score.rhyme_ratio) == (10.0, 32.5, 1.0, 1.0)
+    n = 2 * score.compared_lines
+    assert score.phrase == pytest.approx(17.5 * n / (n + 0.01), abs=1e-12)
+
+
+@given(patterns, patterns, st.sampled_from(["official", "paper"]))
+def test_scores_stay_in_their_published_ranges(reference: str, other: str, variant: str) -> None:
+    scores = scores_of(lyric_structure(of_patterns(other), reference, rhyme="char", variant=variant))
+    assert list(scores) == list(SCORES)
+    for name, value in scores.items():
+        assert SCORES[name].low <= value <= SCORES[name].high
+
+
+def test_what_a_score_is() -> None:
+    assert {name: (info.low, info.high) for name, info in SCORES.items()} == {
+        "lyric_structure": (0.0, 110.0), "lyric_song": (0.0, 10.0), "lyric_section": (0.0, 32.5),
+        "lyric_phrase": (0.0, 17.5), "lyric_word": (0.0, 20.0), "lyric_rhyme": (0.0, 20.0), "lyric_reward": (0.0, 10.0),
+    }  # fmt: skip
+    assert {info.direction for info in SCORES.values()} == {"higher"}
+
+
+# ------------------------------------------------------------------------------------------------- many at a time
+NAMES = ("poems_as_asked", "a_section_is_missing", "punctuation", "no_rhyme_at_all", "song_as_asked")
+
+
+def test_means_and_their_intervals() -> None:
+    chosen = [CASES[name] for name in NAMES]
+    result = evaluate_lyrics(
+        [case["generated"] for case in chosen], [case["reference"] for case in chosen],
+        groups=[0, 0, 1, 1, 2], per_item=True, n_resamples=200,
+    )  # fmt: skip
+    for name, info in SCORES.items():
+        expected = [case["scores"][info.field] for case in chosen]
+        assert result[name] == pytest.approx(np.mean(expected), abs=1e-12)
+        low, high = result[f"{name}_ci"]
+        assert low <= result[name] <= high
+        assert (result[f"{name}_n"], result[f"{name}_n_defined"]) == (5, 5)
+        assert [item[name] for item in result["per_item"]] == expected
+    assert [item["notes"] for item in result["per_item"]] == [[]] * 5
+    again = evaluate_lyrics(iter([LYRICS]), iter([PATTERN]), n_resamples=0, rhyme="char")
+    assert again["lyric_structure"] == lyric_structure(LYRICS, PATTERN, rhyme="char").total
+    assert all(map(math.isnan, again["lyric_structure_ci"]))
+    assert "per_item" not in again
+
+
+def test_options_are_those_of_one_song() -> None:
+    result = evaluate_lyrics(["", LYRICS], [PATTERN] * 2, n_resamples=0, rhyme="char", strict=False, per_item=True)
+    assert result["per_item"][0]["lyric_structure"] == 0.0
+    assert result["per_item"][0]["notes"] == ["the lyrics are empty"]
+
+
+def test_errors_tell_their_place() -> None:
+    with pytest.raises(InvalidLyricsError, match=r"generated\[1\]: the lyrics have no section header"):
+        evaluate_lyrics([LYRICS, "床前明月光"], [PATTERN, PATTERN], rhyme="char")
+    with pytest.raises(InvalidPatternError, match=r"references\[0\]: pattern, line 1, column 1"):
+        evaluate_lyrics([LYRICS], [""], rhyme="char")
+
+
+@pytest.mark.parametrize(
+    ("generated", "references", "options", "error"),
+    [
+        ([LYRICS], [], {}, PairCountError),
+        ([], [], {}, NoDataError),
+        (LYRICS, [PATTERN], {}, UnsupportedTypeError),
+        ([LYRICS], PATTERN, {}, UnsupportedTypeError),
+        ([LYRICS], [3], {}, UnsupportedTypeError),
+        ([LYRICS], [PATTERN], {"groups": [1, 2]}, PairCountError),
+        ([LYRICS], [PATTERN], {"confidence": 1.5}, InvalidInputError),
+        ([LYRICS], [PATTERN], {"variant": "corrected"}, UnknownNameError),
+    ],
+)
+def test_many_bad_inputs(generated: Any, references: Any, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        evaluate_lyrics(generated, references, **{"rhyme": "char", **options})
+
+
+def inputs() -> Iterator[str]:
+    yield LYRICS
+
+
+def test_any_iterable_will_do() -> None:
+    assert evaluate_lyrics(inputs(), (PATTERN,), n_resamples=0, rhyme="char")["lyric_section"] == 32.5
