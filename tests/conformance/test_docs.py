@@ -14,12 +14,21 @@ from pathlib import Path
 import pytest
 
 import music_evals
+from music_evals.pipelines import lyrics
+from music_evals.pipelines.descriptions import SCORES as DESCRIPTION_SCORES
+from music_evals.pipelines.descriptions import TOTAL
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
 from music_evals.pipelines.preservation import PRESERVATION_METRICS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-SCALES = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION_METRICS}
+SCALES = {
+    **INPAINTING_METRICS,
+    "inpainting_nll": NLL_INFO,
+    **PRESERVATION_METRICS,
+    **lyrics.SCORES,
+    TOTAL: DESCRIPTION_SCORES[TOTAL],
+}
 PAGES = sorted(
     path
     for pattern in ("*.md", "metrics/*/*.md", "datasets_scripts/*/*.md", "models/**/*.md", "spaces/*/*.md")
@@ -47,7 +56,7 @@ def test_readme_tells_range_and_direction_of_every_metric(name: str, readme: str
     assert name in rows, f"README.md needs a table row that begins with | `{name}` |"
     cells = " | ".join(rows[name])
     info = SCALES[name]
-    high = {1.0: "1", float("inf"): "∞"}.get(info.high, f"{info.high:.3f}")
+    high = "∞" if info.high == float("inf") else f"{info.high:.3f}".rstrip("0").rstrip(".")
     span = f"{info.low:g} to {high}"
     assert span in rows[name], f"README.md, row `{name}`: expected the range {span!r}, got {cells!r}"
     assert info.direction in cells, f"README.md, row `{name}`: expected {info.direction!r} is better, got {cells!r}"

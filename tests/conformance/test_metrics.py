@@ -19,8 +19,11 @@ import yaml
 
 from music_evals import hf
 from music_evals.annotations import Score
+from music_evals.pipelines import lyrics
+from music_evals.pipelines.descriptions import SCORES as DESCRIPTION_SCORES
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO, MetricInfo, evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS, evaluate_preservation
+from music_evals.pipelines.tag_lists import evaluate_tags
 from music_evals.symbolic.notes import make_notes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +35,7 @@ PUBLISHED = {
     "circle_of_fifths_distance", "major_minor_score", "chroma_dtw_similarity", "delta_bpm", "beat_f_measure",
     "information_gain", "segment_ari", "boundary_f_measure", "voicing_recall", "motif_jaccard", "motif_recall",
     "harmony_preservation", "rhythm_preservation", "structure_preservation", "melody_preservation",
-    "music_context_preservation",
+    "music_context_preservation", "lyric_structure", "tag_semantic_similarity",
 }  # fmt: skip
 
 FILES = {"{name}.py", "README.md", "app.py", "requirements.txt"}
@@ -48,15 +51,26 @@ CARD_KEYS = {
 PRESERVATION = {
     name: MetricInfo(scale.direction, scale.low, scale.high, "item") for name, scale in PRESERVATION_METRICS.items()
 }
-SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION}
+TEXTS = {
+    name: MetricInfo(scale.direction, scale.low, scale.high, "item")
+    for name, scale in {**lyrics.SCORES, **DESCRIPTION_SCORES}.items()
+}
+SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION, **TEXTS}
 # What each module returns; a module of several scores names them.
 SCORES = (
     {name: [name] for name in NAMES}
     | {"musical_inpainting": list(INPAINTING_METRICS), "music_context_preservation": list(PRESERVATION_METRICS)}
     | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
+    | {"lyric_structure": list(lyrics.SCORES)}
 )
+# What a result holds beside its scores.
+EXTRAS = {"tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"]}
+# What keeps a module from weights or from loading a dictionary.
+LIGHT = {"lyric_structure": {"rhyme": "char"}, "tag_semantic_similarity": {"encoder": "char-ngrams"}}
 # The modules that compare recordings, or scores, before and after an edit; the others judge tokens.
 EDITS = {name for name in NAMES if set(SCORES[name]) <= set(PRESERVATION_METRICS)}
+# The modules that judge texts.
+OF_TEXTS = {"lyric_structure", "tag_semantic_similarity"}
 
 
 @pytest.fixture(params=FOLDERS, ids=NAMES)
@@ -138,7 +152,32 @@ def edited(score: Score, rng: np.random.Generator) -> Score:
     return Score(make_notes(*(notes[name] for name in notes.dtype.names)), 480, voices=score.voices)
 
 
+def song(rng: np.random.Generator) -> tuple[str, str]:
+    """Lyrics of random characters in sections, and a pattern that is theirs but for some lines."""
+    words, pattern = [], []
+    for label in rng.choice(["verse", "chorus", "bridge"], size=3):
+        words.append(f"({label})")
+        pattern.append(f"({label})")
+        for _ in range(4):
+            length = int(rng.integers(4, 8))
+            words.append("".join(rng.choice(list("春眠不觉晓处闻啼鸟夜来风雨声花落知多少"), size=length)))
+            pattern.append("c" * (length - 1 + int(rng.integers(0, 2))) + str(rng.choice(["c", "R"])))
+    return "\n".join(words), "\n".join(pattern)
+
+
+def tags(rng: np.random.Generator) -> list[str]:
+    return [
+        str(tag)
+        for tag in rng.choice(["抒情", "慢速", "快速", "钢琴", "钢琴伴奏", "流行", "民谣"], size=3, replace=False)
+    ]
+
+
 def inputs_for(module: Any, rng: np.random.Generator) -> dict[str, Any]:
+    if module.name == "lyric_structure":
+        songs = [song(rng) for _ in range(12)]
+        return {"predictions": [words for words, _ in songs], "references": [pattern for _, pattern in songs]}
+    if module.name == "tag_semantic_similarity":
+        return {"predictions": [tags(rng) for _ in range(12)], "references": [tags(rng) for _ in range(12)]}
     if module.name in EDITS:
         references = [piece(rng) for _ in range(12)]
         return {"predictions": [edited(score, rng) for score in references], "references": references}
@@ -152,6 +191,9 @@ def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[
     """Return the same from the workshop, without evaluate."""
     if module.name == "inpainting_nll":
         return evaluate_nll(inputs["predictions"], **options)
+    if module.name in OF_TEXTS:
+        evaluate_texts = lyrics.evaluate_lyrics if module.name == "lyric_structure" else evaluate_tags
+        return evaluate_texts(inputs["predictions"], inputs["references"], **options)
     names = SCORES[module.name]
     if module.name in EDITS:
         return evaluate_preservation(inputs["references"], inputs["predictions"], metrics=names, **options)
@@ -264,7 +306,9 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
         keys += [f"{prefix}_null"] if SCALES[name].kind == "set" else []
         assert all(f"`{key}`" in output for key in keys)
     wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
-    wanted += ["variant"] if folder.name != "inpainting_nll" else []
+    wanted += ["variant"] if folder.name not in {"inpainting_nll", "tag_semantic_similarity"} else []
+    wanted += ["rhyme", "normalise", "strict"] if folder.name == "lyric_structure" else []
+    wanted += ["encoder", "aggregation", "empty"] if folder.name == "tag_semantic_similarity" else []
     wanted += ["companions", "backends", "store", "policy", "options", "failures"] if folder.name in EDITS else []
     assert all(f"| `{option}` |" in options for option in wanted)
 
@@ -292,12 +336,14 @@ def test_card_example_runs(folder: Path, card: tuple[dict[str, Any], str], in_ro
     blocks = re.findall(r"^```python\n(.*?)^```", section(card[1], "Example"), re.DOTALL | re.MULTILINE)
     assert blocks, "the card needs an example with its printed numbers"
     name = f"{folder.name}/README.md"
+    names: dict[str, object] = {}  # a later block goes on where an earlier one ended
     for block in blocks:
-        example = doctest.DocTestParser().get_doctest(block, {}, name, name, 0)
+        example = doctest.DocTestParser().get_doctest(block, names, name, name, 0)
         printed = [part for part in example.examples if part.want]
         assert printed, "the example must print a number"
         runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-        assert runner.run(example).failed == 0
+        assert runner.run(example, clear_globs=False).failed == 0
+        names = example.globs
 
 
 def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
@@ -307,12 +353,14 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
     assert module.citation.lstrip().startswith("@")
     assert module.info.license == "Apache-2.0"
     assert "predictions" in module.inputs_description
-    assert isinstance(module, hf.SymbolicMetric | hf.LikelihoodMetric | hf.AudioMetric)
+    assert isinstance(
+        module, hf.SymbolicMetric | hf.LikelihoodMetric | hf.AudioMetric | hf.LyricsMetric | hf.TagsMetric
+    )
 
 
 def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> None:
     inputs = inputs_for(module, rng)
-    result = module.compute(**inputs, n_resamples=50)
+    result = module.compute(**inputs, n_resamples=50, **LIGHT.get(module.name, {}))
     expected: list[str] = []
     for name in SCORES[module.name]:
         expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined"]
@@ -324,15 +372,15 @@ def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> N
         assert low <= high
         assert (type(result[f"{name}_n"]), result[f"{name}_n"]) == (int, 12)
         assert 0 < result[f"{name}_n_defined"] <= 12
-    assert list(result) == expected
+    assert list(result) == expected + EXTRAS.get(module.name, [])
     json.dumps(result, allow_nan=False)
 
 
 def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> None:
-    result = module.compute(**inputs_for(module, rng), n_resamples=0, per_item=True)
+    result = module.compute(**inputs_for(module, rng), n_resamples=0, per_item=True, **LIGHT.get(module.name, {}))
     rows = result["per_item"]
     assert len(rows) == 12
-    names = SCORES[module.name] if module.name in EDITS else list(rows[0])
+    names = SCORES[module.name] if module.name in EDITS | OF_TEXTS else list(rows[0])
     assert {type(row[name]) for row in rows for name in names} == {float}
     for name in SCORES[module.name]:
         if SCALES[name].kind == "item":
@@ -348,23 +396,34 @@ def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
         {},
         {"groups": [f"song {i // 3}" for i in range(12)], "seed": 7, "confidence": 0.8, "n_resamples": 60},
     ]
-    if "references" in module.features:
+    if module.name == "tag_semantic_similarity":
+        options += [{"aggregation": "f1"}, {"normalize_by_self": True, "n_resamples": 20}]
+    elif "references" in module.features:
         options += [{"variant": "official", "n_resamples": 20}, {"variant": "paper", "n_resamples": 20}]
-    for chosen in options:
+    for chosen in [{**LIGHT.get(module.name, {}), **given} for given in options]:
         assert same(module.compute(**inputs, **chosen), library_result(module, inputs, **chosen))
 
 
 def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> None:
-    inputs = inputs_for(module, rng)
-    whole = module.compute(**inputs, n_resamples=20)
+    inputs, options = inputs_for(module, rng), {"n_resamples": 20, **LIGHT.get(module.name, {})}
+    whole = module.compute(**inputs, **options)
     for i, prediction in enumerate(inputs["predictions"]):
         reference = {"reference": inputs["references"][i]} if "references" in inputs else {}
         module.add(prediction=prediction, **reference)
-    assert same(module.compute(n_resamples=20), whole)
+    assert same(module.compute(**options), whole)
 
 
 def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
     contexts, _ = contexts_and_middles(rng)
+    if module.name == "lyric_structure":
+        poem, pattern = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡", "(verse)\nccccR\nccccR\nccccc\nccccR"
+        result = module.compute(predictions=[poem] * 3, references=[pattern] * 3, rhyme="char")
+        assert result[module.name] == pytest.approx(110, abs=0.1)  # the official code divides by a little too much
+        return
+    if module.name == "tag_semantic_similarity":
+        result = module.compute(predictions=[["抒情"]] * 3, references=[["抒情"]] * 3, encoder="char-ngrams")
+        assert result[module.name] == pytest.approx(1.0, abs=1e-6)
+        return
     if module.name in EDITS:
         pieces = [piece(rng) for _ in range(3)]
         result = module.compute(predictions=pieces, references=pieces, n_resamples=20)
@@ -380,10 +439,14 @@ def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Ge
     inputs = inputs_for(module, rng)
     with pytest.raises(TypeError, match="no_such_option"):
         module.compute(**inputs, no_such_option=1)
-    if "references" in module.features:
-        with pytest.raises(LookupError, match="did you mean corrected"):
-            module.compute(**inputs, variant="correct")
-    assert module.compute(**inputs, n_resamples=20)
+    if module.name == "tag_semantic_similarity":
+        with pytest.raises(LookupError, match="did you mean best_match"):
+            module.compute(**inputs, aggregation="best match")
+    elif "references" in module.features:
+        wrong, right = ("oficial", "official") if module.name == "lyric_structure" else ("correct", "corrected")
+        with pytest.raises(LookupError, match=f"did you mean {right}"):
+            module.compute(**inputs, variant=wrong, **LIGHT.get(module.name, {}))
+    assert module.compute(**inputs, n_resamples=20, **LIGHT.get(module.name, {}))
 
 
 def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -391,7 +454,7 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     import evaluate
 
     contexts, middles = contexts_and_middles(rng)
-    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"} | EDITS]
+    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"} | EDITS | OF_TEXTS]
     options = {"n_resamples": 30, "groups": np.arange(12) // 4}
     combined = evaluate.combine([load(name, tmp_path) for name in names])
     result = combined.compute(predictions=middles, references=contexts, **options)
@@ -431,6 +494,23 @@ def test_likelihoods_combine(in_root: Path, tmp_path: Path) -> None:
     works = {"one": load("inpainting_nll", tmp_path), "two": load("inpainting_nll", tmp_path)}
     result = evaluate.combine(works, force_prefix=True).compute(predictions=[[-0.5, -1.5], [-1.0, -2.0]], n_resamples=0)
     assert result["one_inpainting_nll"] == result["two_inpainting_nll"] == 1.25
+
+
+def test_tags_by_dimension(in_root: Path, tmp_path: Path) -> None:
+    """Each dimension has its score, and the average is their plain mean."""
+    module = load("tag_semantic_similarity", tmp_path)
+    people = {"musical_genres": ["流行"], "tempo_rhythm": ["慢速"]}
+    other = {"musical_genres": ["流行"], "tempo_rhythm": []}
+    result = module.compute(predictions=[people, other], references=[people] * 2, encoder="char-ngrams", n_resamples=20)
+    names = [key.removesuffix("_n_defined") for key in result if key.endswith("_n_defined")]
+    assert names == [
+        "tag_semantic_similarity", "professional_average", "professional/musical_genres", "professional/tempo_rhythm"
+    ]  # fmt: skip
+    assert set(names) <= set(SCALES)
+    assert [result[f"{name}_n_defined"] for name in names] == [2, 2, 2, 1]
+    nested = [{"professional": item} for item in (people, other)]
+    whole = {"predictions": nested, "references": [{"professional": people}] * 2}
+    assert same(module.compute(**whole, encoder="char-ngrams", n_resamples=20), result)
 
 
 def workers(count: int, folder: Path) -> Iterator[subprocess.Popen[str]]:

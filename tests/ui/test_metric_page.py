@@ -15,6 +15,8 @@ from music_evals.annotations import Score
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
+    InvalidLyricsError,
+    InvalidTagsError,
     InvalidTokensError,
     NoDataError,
     ParserCrashError,
@@ -29,6 +31,7 @@ from music_evals.ui import metric_page
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
 EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
+TEXTS = {"lyric_structure": "lyrics", "tag_semantic_similarity": "tags"}
 SCALE = "| score | range | direction |"
 
 
@@ -62,7 +65,7 @@ def test_the_example_scores_what_a_reader_counts(note_f1: metric_page.PageMetric
     assert "higher is better" in text
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in EDITS])
+@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS}])
 def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
@@ -131,6 +134,54 @@ def test_two_recordings(tmp_path: Path) -> None:
     assert "| `chroma_dtw_similarity` | **1.000** |" in same
     other = metric_page.judge_edit(metric, str(tmp_path / "a.wav"), str(tmp_path / "b.wav"), "corrected")
     assert "| `chroma_dtw_similarity` | **1.000** |" not in other
+
+
+def test_the_example_lyrics() -> None:
+    """One line of 7 characters for 5, and one of three rhymes: 20 * 10 / 12 and 20 * 4 / 5, times 8 / 8.01."""
+    metric = page_metric("lyric_structure")
+    example = (metric_page.EXAMPLE_LYRICS, metric_page.EXAMPLE_PATTERN)
+    text = metric_page.judge_lyrics(metric, *example, "official", "char", True)
+    assert "| `lyric_word` | **16.646** |" in text
+    assert "| `lyric_rhyme` | **15.980** |" in text
+    assert SCALE in text
+    assert "line 1 '举起头来望明月': 5 characters expected, 7 found" in text
+    assert "note: headers:" in text
+    assert (
+        metric_page.judge_lyrics(
+            metric, example[0], example[1].replace("\n", "\r\n") + "\r\n", "official", "char", True
+        )
+        == text
+    )
+    assert "| `lyric_word` |" in metric_page.judge_lyrics(metric, *example, "paper", "char", True)
+    with pytest.raises(InvalidLyricsError, match="no section header"):
+        metric_page.judge_lyrics(metric, *example, "official", "char", False)
+
+
+def test_lyrics_do_not_leave_their_frame() -> None:
+    """What visitors type is shown in a block that it cannot close."""
+    lyrics = "(verse)\n```<b>床前明月光\n疑是地上霜"
+    text = metric_page.judge_lyrics(page_metric("lyric_structure"), lyrics, "(verse)\nccccR", "official", "char", False)
+    assert text.count("```") == 2
+
+
+def test_the_example_tags() -> None:
+    """Nine pairs, of which one is equal: at least a ninth."""
+    metric = page_metric("tag_semantic_similarity")
+    text = metric_page.judge_tags(metric, *metric_page.EXAMPLE_TAGS, "char-ngrams", "mean")
+    assert "| `tag_semantic_similarity` | **0.169** |" in text
+    assert SCALE in text
+    assert "*encoder: char-ngrams, revision 1*" in text
+    alone = metric_page.judge_tags(metric, "抒情", "抒情", "char-ngrams", "f1")
+    assert "**1.000**" in alone
+    assert "**undefined**" in metric_page.judge_tags(metric, " ,", "抒情", "char-ngrams", "mean")
+
+
+def test_tags_are_cut_at_commas_of_both_widths() -> None:
+    assert metric_page.parse_tags(" 抒情，慢速,Lo-Fi; 钢琴、\n现场 版 ") == ["抒情", "慢速", "Lo-Fi", "钢琴", "现场 版"]
+    assert metric_page.parse_tags(" ，; ") == []
+    assert len(metric_page.parse_tags(",".join(["a"] * 100))) == 100
+    with pytest.raises(InvalidTagsError, match="at most 100 tags, got 101"):
+        metric_page.parse_tags(",".join(["a"] * 101))
 
 
 def test_a_recording_that_is_too_long_is_refused_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,12 +307,20 @@ def test_every_app_builds() -> None:
     pages = json.loads(run.stdout.splitlines()[-1])
     assert set(pages) == {path.name for path in FOLDERS}
     for name, page in pages.items():
-        kind = "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts"
+        kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
         assert page["title"].lower().replace(" ", "_").replace("-", "_") == name
-        buttons = {"contexts": {"judge_files", "judge_tokens"}, "numbers": {"judge_numbers"}, "edits": {"judge_edit"}}
+        buttons = {
+            "contexts": {"judge_files", "judge_tokens"},
+            "numbers": {"judge_numbers"},
+            "edits": {"judge_edit"},
+            "lyrics": {"judge_lyrics"},
+            "tags": {"judge_tags"},
+        }
         assert set(page["api"]) == buttons[kind]
         assert ("Reference: 384 tokens" in page["labels"]) == (kind == "contexts")
         assert ({"Original", "Edited"} <= set(page["labels"])) == (kind == "edits")
+        assert ("Pattern that was asked for" in page["labels"]) == (kind == "lyrics")
+        assert ({"Generated tags", "Reference tags"} <= set(page["labels"])) == (kind == "tags")
         assert "## Limitations" in page["text"]
 
 

@@ -18,7 +18,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import FileTooLargeError, InvalidInputError, InvalidTokensError, MusicEvalsError, NoDataError
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    InvalidTagsError,
+    InvalidTokensError,
+    MusicEvalsError,
+    NoDataError,
+)
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.isolation import read_many
@@ -31,12 +38,15 @@ __all__ = [
     "build_metric_page",
     "judge_edit",
     "judge_files",
+    "judge_lyrics",
     "judge_numbers",
+    "judge_tags",
     "judge_tokens",
     "launch",
     "load_card",
     "load_metric",
     "parse_numbers",
+    "parse_tags",
     "parse_tokens",
     "show_result",
 ]
@@ -47,6 +57,7 @@ MAX_RECORDING_SEC = 360.0  # alignment takes time that grows with the square of 
 TIMEOUT_SEC = 15.0  # for each upload: all visitors wait in one queue
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
+MAX_TAGS = 100  # in a text field; annotators gave at most five
 FILE_TYPES = [".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc"]
 RECORDING_TYPES = [".wav", ".flac", ".ogg", ".mp3", ".aiff"]
 
@@ -54,6 +65,12 @@ _MEASURE = "60 128*11 64 128*5 67 128*5"
 EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
 EXAMPLE_PREDICTION = f"{_MEASURE}\n60 128*11 65 128*5 67 128*5\n60 128*23\n{_MEASURE}"
 EXAMPLE_NUMBERS = "-0.1 -0.2 -0.7\n-0.1 -1.3 -0.6"
+# a poem of Li Bai as a model may write it: the third line is too long, and the fourth does not rhyme
+EXAMPLE_LYRICS = (
+    "好的，以下是歌词：\n\n**主歌**\n床前明月光，\n疑是地上霜。\n\n**副歌**\n举起头来望明月，\n低头思故里。"
+)
+EXAMPLE_PATTERN = "(verse)\nccccR\nccccR\n(chorus)\nccccc\nccccR"
+EXAMPLE_TAGS = ("抒情，慢速，钢琴伴奏", "抒情, 舒缓, 钢琴")
 TOKENS_HELP = "0..127 is the onset of that pitch, 128 a hold, 129 a rest; 24 steps a measure; 128*23 repeats."
 
 
@@ -84,7 +101,7 @@ class PageMetric:
 
     @property
     def kind(self) -> str:
-        """What it judges: ``"edits"`` of recordings or scores, ``"contexts"`` of notes, or ``"numbers"``."""
+        """What it judges: ``"edits"`` of music, ``"contexts"`` of notes, ``"numbers"``, ``"lyrics"`` or ``"tags"``."""
         return str(self.module.kind)
 
 
@@ -180,6 +197,27 @@ def parse_numbers(text: str) -> list[list[float]]:
     return rows
 
 
+def parse_tags(text: str) -> list[str]:
+    """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
+
+    Raises
+    ------
+    InvalidTagsError
+        More than 100 tags.
+
+    Examples
+    --------
+    >>> parse_tags("抒情，慢速, 钢琴、")
+    ['抒情', '慢速', '钢琴']
+
+    """
+    tags = [tag for part in re.split(r"[,\uff0c、;\uff1b\n]", text) if (tag := part.strip())]
+    if len(tags) > MAX_TAGS:
+        msg = f"expected at most {MAX_TAGS} tags, got {len(tags)}"
+        raise InvalidTagsError(msg)
+    return tags
+
+
 def judge_files(metric: PageMetric, reference: str | None, prediction: str | None, variant: str) -> str:
     """Judge one uploaded prediction against one uploaded reference; return the result as Markdown.
 
@@ -266,6 +304,55 @@ def judge_numbers(metric: PageMetric, predictions: str) -> str:
 
     """
     return _judge(metric, predictions=parse_numbers(predictions))
+
+
+def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
+    metric: PageMetric,
+    lyrics: str,
+    pattern: str,
+    variant: str,
+    rhyme: str,
+    normalise: bool,  # noqa: FBT001
+) -> str:
+    """Judge typed lyrics against a typed pattern; return the result as Markdown, with where points were lost.
+
+    Parameters
+    ----------
+    metric
+        Whose page it is.
+    lyrics
+        Generated text.
+    pattern
+        Headers, and lines of ``c``, ``R`` and spaces.
+    variant, rhyme, normalise
+        Options of the metric.
+
+    Raises
+    ------
+    MusicEvalsError
+        As the metric.
+
+    """
+    from music_evals.pipelines.lyrics import lyric_structure
+
+    options: dict[str, Any] = {"variant": variant, "rhyme": rhyme, "normalise": normalise}
+    wanted = pattern.replace("\r\n", "\n").strip("\n")  # browsers send both kinds of line ends
+    shown = _judge(metric, predictions=[lyrics], references=[wanted], n_resamples=0, **options)
+    lost = "\n".join(lyric_structure(lyrics, wanted, **options).explain()).replace("`", "'")
+    return f"{shown}\n\n### Where points were lost\n\n```text\n{lost}\n```"
+
+
+def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> str:
+    """Judge typed tags against typed tags; return the result as Markdown.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `parse_tags` and the metric.
+
+    """
+    tags = {"predictions": [parse_tags(generated)], "references": [parse_tags(reference)]}
+    return _judge(metric, encoder=encoder, aggregation=aggregation, n_resamples=0, **tags)
 
 
 def show_result(result: dict[str, Any], scale: str, notes: Sequence[str] = ()) -> str:
@@ -381,10 +468,47 @@ def _add_numbers(metric: PageMetric) -> None:
     _add_button("judge_numbers", functools.partial(judge_numbers, metric), [rows])
 
 
+def _add_lyrics(metric: PageMetric) -> None:
+    import gradio as gr
+
+    gr.Markdown("A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line.")
+    with gr.Row():
+        lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=MAX_TEXT, elem_id="lyrics")
+        pattern = gr.Textbox(label="Pattern that was asked for", lines=12, max_length=MAX_TEXT, elem_id="pattern")
+    with gr.Row():
+        variant = gr.Dropdown(["official", "paper"], value="official", label="Variant")
+        rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
+        normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
+    gr.Examples([[EXAMPLE_LYRICS, EXAMPLE_PATTERN]], [lyrics, pattern], cache_examples=False)
+    inputs = [lyrics, pattern, variant, rhyme, normalise]
+    _add_button("judge_lyrics", functools.partial(judge_lyrics, metric), inputs)
+
+
+def _add_tags(metric: PageMetric) -> None:
+    import gradio as gr
+
+    from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER
+    from music_evals.metrics.semantics import AGGREGATIONS
+
+    gr.Markdown(
+        "Tags between commas. `char-ngrams` needs no weights and knows no meaning: it compares how tags are spelt."
+    )
+    with gr.Row():
+        generated = gr.Textbox(label="Generated tags", lines=3, max_length=MAX_TEXT, elem_id="generated_tags")
+        reference = gr.Textbox(label="Reference tags", lines=3, max_length=MAX_TEXT, elem_id="reference_tags")
+    with gr.Row():
+        encoder = gr.Dropdown([CHAR_NGRAMS, DEFAULT_ENCODER], value=CHAR_NGRAMS, label="Encoder")
+        aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
+    gr.Examples([list(EXAMPLE_TAGS)], [generated, reference], cache_examples=False)
+    _add_button("judge_tags", functools.partial(judge_tags, metric), [generated, reference, encoder, aggregation])
+
+
 _INPUTS: dict[str, tuple[Callable[[PageMetric], None], ...]] = {
     "edits": (_add_edit,),
     "contexts": (_add_files_tab, _add_tokens_tab),
     "numbers": (_add_numbers,),
+    "lyrics": (_add_lyrics,),
+    "tags": (_add_tags,),
 }
 
 
@@ -417,6 +541,8 @@ def _judge(metric: PageMetric, **inputs: Any) -> str:
         warnings.simplefilter("always")
         result = metric.module(keep_in_memory=True).compute(**inputs)
     notes = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
+    if "encoder" in result:
+        notes |= {f"encoder: {result['encoder']['name']}, revision {result['encoder']['revision']}": None}
     if metric.kind == "edits":  # why a score is undefined is told better by the item
         [item] = result.pop("per_item")
         notes = dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])

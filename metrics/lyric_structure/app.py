@@ -1,0 +1,7 @@
+"""The page of `lyric_structure`; a Space runs this file."""
+
+from music_evals.ui.metric_page import build_metric_page, launch
+
+demo = build_metric_page("lyric_structure", __file__)
+if __name__ == "__main__":
+    launch(demo)

@@ -1,0 +1,139 @@
+"""Modules that judge texts: lyrics against the pattern of a song, and tags against tags."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from music_evals.annotations import LyricSection, sections_of_rows, sections_text
+from music_evals.errors import InvalidPatternError, MusicEvalsError, UnsupportedTypeError, located
+from music_evals.hf.module import GROUPS, INTERVALS, PairModule
+from music_evals.pipelines.tag_lists import TagItem, check_item
+from music_evals.symbolic.items import describe
+
+__all__ = ["LyricsMetric", "TagsMetric", "read_lyrics", "read_tags"]
+
+CODEBASE = "https://github.com/CarlWangChina/MuChin"
+CITATION = """\
+@inproceedings{wang2024muchin,
+  title     = {{MuChin}: A {C}hinese Colloquial Description Benchmark for Evaluating Language Models in the Field of
+               Music},
+  author    = {Wang, Zihao and Li, Shuyu and Zhang, Tao and Wang, Qi and Yu, Pengfei and Luo, Jinyang and Liu, Yan and
+               Xi, Ming and Zhang, Kejun},
+  booktitle = {Proceedings of the Thirty-Third International Joint Conference on Artificial Intelligence},
+  pages     = {7771--7779},
+  year      = {2024}
+}
+"""
+PATTERNS_OFFERED = (
+    "the pattern of a song as a text, '(verse)\\nccccR\\nccc ccR'; or its sections, LyricSection values or rows of "
+    "label and rhyme as in the column `structure` of CaiMD"
+)
+LYRICS_INPUTS = f"""
+Args:
+    predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
+    references: in the same order, {PATTERNS_OFFERED}.
+{GROUPS}\
+    variant: "official" (default, the authors' code) or "paper" (their text).
+    rhyme: how rhymes are found: "official", "line", "char", or a function; default: the variant's.
+    normalise: True brings generated texts into the form of the released songs first. Default False.
+    strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
+    autojunk, accumulate_song, section_match: see the card.
+{INTERVALS}, for each of the seven scores.
+"""
+TAGS_OFFERED = (
+    "tags in a list, tuple or array of strings; a dict, dimension -> tags; or a dict, group of annotators -> dimension "
+    "-> tags"
+)
+TAGS_INPUTS = f"""
+Args:
+    predictions: {TAGS_OFFERED}.
+    references: in the same order and form.
+{GROUPS}\
+    encoder: "BAAI/bge-large-zh-v1.5" (default), another sentence-transformers model, "char-ngrams", or a function.
+    aggregation: "mean" (default) over all pairs, "best_match" or "f1".
+    normalize_by_self: True divides the mean by what the lists score against themselves. Default False.
+    empty: a list without tags is "nan" (default), "zero" or an error ("raise").
+    annotators: whose dimensions they are, "professional" or "amateur", where both groups have them.
+    dimensions: a dict, group -> dimensions to judge; default: those of the ten that any song names.
+{INTERVALS}; with dimensions, also of each dimension and average.
+"""
+
+
+class LyricsMetric(PairModule):
+    """Base of the modules that judge lyrics by the pattern of a song.
+
+    Predictions are texts, references patterns. Their types are checked when they are added, what they say when they are
+    scored: whether a text can be scored depends on the options.
+    """
+
+    kind = "lyrics"
+    paper, authors_code, arguments = CITATION, CODEBASE, LYRICS_INPUTS
+
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        """Return one text as JSON."""
+        if name == "predictions":
+            if not isinstance(item, str):
+                msg = f"predictions[{index}]: expected lyrics as one text, got {describe(item)}"
+                raise UnsupportedTypeError(msg)
+            return json.dumps(str(item))
+        try:
+            return json.dumps(_pattern(item))
+        except MusicEvalsError as error:
+            raise located(error, f"references[{index}]") from error
+
+
+class TagsMetric(PairModule):
+    """Base of the modules that compare tags: lists of them, alone, by dimension, or by group and dimension."""
+
+    kind = "tags"
+    paper, authors_code, arguments = CITATION, CODEBASE, TAGS_INPUTS
+
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        """Return the tags of one song as JSON."""
+        place = f"{name}[{index}]"
+        if not isinstance(item, list | tuple | np.ndarray | Mapping):
+            advice = "; cut the text at its commas" if isinstance(item, str) else ""
+            msg = f"{place}: expected {TAGS_OFFERED}; got {describe(item)}{advice}"
+            raise UnsupportedTypeError(msg)
+        return json.dumps(check_item(item, place))
+
+
+def read_lyrics(texts: Sequence[str]) -> list[str]:
+    """Return the lyrics, or the patterns, behind the strings that a `LyricsMetric` keeps."""
+    return [json.loads(text) for text in texts]
+
+
+def read_tags(texts: Sequence[str]) -> list[TagItem]:
+    """Return the tags behind the strings that a `TagsMetric` keeps: lists, or dicts of lists."""
+    return [json.loads(text) for text in texts]
+
+
+def _pattern(item: Any) -> str:
+    if isinstance(item, str):
+        return str(item)
+    if not isinstance(item, list | tuple) or not item:
+        msg = f"expected {PATTERNS_OFFERED}; got {describe(item)}"
+        raise UnsupportedTypeError(msg)
+    if all(isinstance(section, LyricSection) for section in item):
+        return sections_text(item)
+    for number, row in enumerate(item):
+        _check_row(number, row)
+    return sections_text(sections_of_rows(item, "rhyme"))
+
+
+def _check_row(number: int, row: Any) -> None:
+    if not isinstance(row, Mapping):
+        msg = f"expected {PATTERNS_OFFERED}; got {describe(row)} for section {number}"
+        raise UnsupportedTypeError(msg)
+    lines = row.get("rhyme")
+    if not isinstance(row.get("label"), str) or not isinstance(lines, list | tuple | np.ndarray):
+        msg = f"section {number}: a row has a label and its rhyme, a list of lines; got {', '.join(map(str, row))}"
+        raise UnsupportedTypeError(msg)
+    for line in lines:
+        if not isinstance(line, str):
+            msg = f"section {number}: a line of a pattern must be a text such as 'ccccR', got {describe(line)}"
+            raise InvalidPatternError(msg)

@@ -1,0 +1,254 @@
+"""Tags against tags, in whatever form a song's tags come: one list, lists by dimension, or by group and dimension."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
+from music_evals.errors import InvalidTagsError, NoDataError, PairCountError, UndefinedMetricWarning, located
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed
+from music_evals.metrics.semantics import SemanticSimilarity, check_options, semantic_similarity
+from music_evals.pipelines.descriptions import (
+    TOTAL,
+    Description,
+    EncoderLike,
+    check_description,
+    check_tags,
+    evaluate_descriptions,
+    resolve_encoder,
+)
+from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
+from music_evals.stats import resampling
+
+__all__ = ["TAG_FORMS", "TagItem", "check_item", "evaluate_tags", "form_of"]
+
+TagItem = Sequence[str] | Mapping[str, Sequence[str]] | Mapping[str, Mapping[str, Sequence[str]]]
+"""The tags of one song."""
+
+TAG_FORMS: Final = ("list", "dimensions", "groups")
+"""Tags alone; dimension -> tags; group of annotators -> dimension -> tags."""
+
+
+def form_of(item: TagItem) -> str:
+    """Return the form of a song's tags, out of `TAG_FORMS`; a description that says nothing is ``"groups"``."""
+    if not isinstance(item, Mapping):
+        return "list"
+    return "groups" if all(isinstance(value, Mapping) for value in item.values()) else "dimensions"
+
+
+def check_item(item: Any, where: str) -> TagItem:
+    """Return the tags of one song, its lists as tuples.
+
+    Parameters
+    ----------
+    item
+        A `TagItem`, in one of the `TAG_FORMS`.
+    where
+        For the message of an error.
+
+    Raises
+    ------
+    InvalidTagsError
+        Tags that are not lists of strings, or lists by dimension beside lists by group.
+    UnknownNameError
+        A group or dimension that does not exist.
+
+    """
+    if not isinstance(item, Mapping):
+        return check_tags(item, where)
+    if form_of(item) == "groups":
+        return check_description(item, where)
+    mixed = [name for name, value in item.items() if isinstance(value, Mapping)]
+    if mixed:
+        msg = f"{where}: give tags by dimension or by group and dimension; {mixed[0]!r} holds dimensions, others do not"
+        raise InvalidTagsError(msg)
+    groups = [group for group in GROUPS if set(item) <= set(DIMENSIONS[group])]
+    # where no group has all the dimensions, the nearest group names what it does not have
+    nearest = groups[0] if groups else max(GROUPS, key=lambda group: len(set(item) & set(DIMENSIONS[group])))
+    checked: Mapping[str, Sequence[str]] = check_description({nearest: item}, where)[nearest]
+    return checked
+
+
+def evaluate_tags(
+    generated: Sequence[TagItem],
+    references: Sequence[TagItem],
+    *,
+    encoder: EncoderLike = DEFAULT_ENCODER,
+    aggregation: str = "mean",
+    normalize_by_self: bool = False,
+    empty: str = "nan",
+    annotators: str | None = None,
+    dimensions: Mapping[str, Sequence[str]] | None = None,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+    per_item: bool = False,
+) -> dict[str, Any]:
+    """Compare the tags of songs with those of people.
+
+    Parameters
+    ----------
+    generated, references
+        Tags of each song in the same order, all in one form of `TAG_FORMS`.
+    encoder, aggregation, normalize_by_self, empty
+        As in `pipelines.descriptions.tag_semantic_similarity`. Each distinct tag is encoded once.
+    annotators
+        Whose dimensions they are, for tags by dimension: one of `annotations.GROUPS`. None takes the one group that
+        has them all.
+    dimensions
+        Group -> dimensions to judge. None takes those of table 2 (`annotations.SCORED`) that any song names on either
+        side.
+    groups
+        Cluster of each song for the intervals, shape (n,); None makes each song its own.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    n_resamples, seed
+        Of the bootstrap; 0 resamples leave the intervals out (NaN).
+    per_item
+        True adds the scores of each song.
+
+    Returns
+    -------
+    dict
+        For lists: ``tag_semantic_similarity``, the mean over the songs that define it, ``tag_semantic_similarity_ci``
+        (low, high), ``..._n`` songs, ``..._n_defined`` of them that count, ``..._std``, the mean over songs of the
+        deviation over pairs; ``encoder``, its name and revision; ``per_item``, one dict a song with its score and
+        ``reasons`` (score -> why it is NaN). For tags by dimension: as `evaluate_descriptions`.
+
+    Raises
+    ------
+    PairCountError, NoDataError
+        References, predictions and groups differ in number, or there are none.
+    InvalidTagsError
+        Tags that are not lists of strings, songs in different forms, dimensions that both groups have without
+        `annotators`, or an empty list with ``empty="raise"``. The message names the song.
+    UnknownNameError
+        An option, group or dimension that does not exist.
+    InvalidInputError, ModelUnavailableError, MissingBackendError, BackendError
+        As `pipelines.descriptions.evaluate_descriptions`.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        The score is NaN because no song defines it.
+
+    """
+    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_options(aggregation, empty, normalize_by_self=normalize_by_self)
+    options: dict[str, Any] = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
+    drawn: dict[str, Any] = {"groups": groups, "confidence": confidence, "n_resamples": n_resamples, "seed": seed}
+    first, second = _checked(generated, references)
+    form = _common_form(first, second)
+    if form == "list":
+        if annotators is not None or dimensions is not None:
+            raise InvalidTagsError("annotators and dimensions go with tags by dimension; these are lists")
+        return _evaluate_lists(first, second, encoder, options, Options(**drawn), per_item=per_item)
+    if form == "dimensions":
+        annotators = annotators or _only_group([*first, *second])
+        first, second = ([{annotators: item} for item in side] for side in (first, second))
+    return evaluate_descriptions(
+        first,
+        second,
+        encoder=encoder,
+        annotators=None if annotators is None else [annotators],
+        dimensions=_named([*first, *second]) if dimensions is None else dimensions,
+        per_item=per_item,
+        **options,
+        **drawn,
+    )
+
+
+def _checked(generated: Sequence[Any], references: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    if len(generated) != len(references):
+        msg = f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
+        raise PairCountError(msg)
+    if not len(references):
+        raise NoDataError("no songs to judge; give at least one list of tags and its reference")
+    return (
+        [check_item(item, f"predictions[{i}]") for i, item in enumerate(generated)],
+        [check_item(item, f"references[{i}]") for i, item in enumerate(references)],
+    )
+
+
+def _common_form(generated: Sequence[TagItem], references: Sequence[TagItem]) -> str:
+    """Return the form of all songs; a description that says nothing goes with any but lists."""
+    places = [f"predictions[{i}]" for i in range(len(generated))] + [f"references[{i}]" for i in range(len(references))]
+    items = zip(places, [*generated, *references], strict=True)
+    forms = [(place, form_of(item)) for place, item in items if not isinstance(item, Mapping) or item]
+    for place, form in forms:
+        if form != forms[0][1]:
+            msg = f"{place} holds tags in the form {form!r}, {forms[0][0]} in the form {forms[0][1]!r}; give all in one"
+            raise InvalidTagsError(msg)
+    return forms[0][1] if forms else "groups"
+
+
+def _only_group(items: Sequence[Any]) -> str:
+    """Return the group of annotators that has all dimensions of the songs."""
+    names = {name for item in items for name in item}
+    fitting = [group for group in GROUPS if names <= set(DIMENSIONS[group])]
+    if len(fitting) == 1:
+        return fitting[0]
+    have = "both groups of annotators have" if fitting else "no group of annotators has"
+    msg = f"{have} the dimensions {', '.join(sorted(names))}; say annotators='professional' or annotators='amateur'"
+    raise InvalidTagsError(msg)
+
+
+def _named(descriptions: Sequence[Description]) -> dict[str, list[str]]:
+    """Return the dimensions of table 2 that any description names, by group."""
+    named = {group: {name for item in descriptions for name in item.get(group, {})} for group in GROUPS}
+    found = {group: [name for name in SCORED[group] if name in names] for group, names in named.items() if names}
+    missing = [group for group, names in found.items() if not names]
+    if missing:
+        names = ", ".join(sorted(named[missing[0]]))
+        msg = f"{missing[0]}: of {names} none is in table 2; to judge them, say dimensions={{{missing[0]!r}: [...]}}"
+        raise InvalidTagsError(msg)
+    return found
+
+
+def _evaluate_lists(
+    generated: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    encoder: EncoderLike,
+    options: Mapping[str, Any],
+    drawn: Options,
+    *,
+    per_item: bool,
+) -> dict[str, Any]:
+    drawn = drawn._replace(groups=check_groups(drawn.groups, len(references)))
+    loaded = resolve_encoder(encoder)
+    vectors = embed(loaded, (tag for side in (generated, references) for tags in side for tag in tags))
+    songs = [
+        _compared(f"song {i}", vectors, first, second, options)
+        for i, (first, second) in enumerate(zip(generated, references, strict=True))
+    ]
+    values = np.array([[found.value] for found, _ in songs])
+    deviations = np.array([[found.std] for found, _ in songs])
+    [interval] = intervals_of_means(values, drawn)
+    [deviation] = intervals_of_means(deviations, drawn._replace(n_resamples=0))
+    result = report(TOTAL, interval)
+    result[f"{TOTAL}_std"] = deviation.estimate
+    result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
+    if per_item:
+        result["per_item"] = [
+            {TOTAL: found.value, "reasons": {TOTAL: reason} if reason else {}} for found, reason in songs
+        ]
+    return result
+
+
+def _compared(
+    place: str, vectors: Embeddings, first: Sequence[str], second: Sequence[str], options: Mapping[str, Any]
+) -> tuple[SemanticSimilarity, str]:
+    """Return the similarity of two lists, and why it is undefined where it is."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UndefinedMetricWarning)
+        try:
+            found = semantic_similarity(vectors.of(first), vectors.of(second), **options)
+        except InvalidTagsError as error:
+            raise located(error, place) from error
+    return found, "; ".join(str(told.message).rpartition("undefined: ")[2] for told in caught)
