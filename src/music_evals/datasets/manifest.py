@@ -15,7 +15,7 @@ from typing import Any
 from music_evals.errors import OutputError
 from music_evals.symbolic.output import write_atomically
 
-__all__ = ["rows_sha256", "write_dataset"]
+__all__ = ["parquet_bytes", "rows_sha256", "write_dataset"]
 
 
 def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -68,7 +68,7 @@ def write_dataset(
     for config, splits in configs.items():
         for split, rows in splits.items():
             name = f"data/{config}/{split}-00000-of-00001.parquet"
-            contents[name] = _parquet_bytes(rows, features)
+            contents[name] = parquet_bytes(rows, features)
             files[name] = {
                 "rows": len(rows),
                 "sha256": hashlib.sha256(contents[name]).hexdigest(),
@@ -91,7 +91,8 @@ def _make_folder(folder: Path) -> None:
         raise OutputError(msg) from error
 
 
-def _parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
+def parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
+    """Return rows as a Parquet file whose schema carries the features; for a data set of several files a split."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

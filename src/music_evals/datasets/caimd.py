@@ -1,0 +1,161 @@
+"""CaiMD, the data of MuChin: Chinese songs with what two groups of people say of them, sections, rhymes and times.
+
+A row is one song. Its `professional` and `amateur` descriptions hold a free text and the dimensions of
+`music_evals.annotations.DIMENSIONS`; its `structure` holds sections with their lines and the pattern of each line
+(``c`` a character, ``R`` the last character of a line that rhymes, a space a pause). The songs of the release are not
+here: their lyrics belong to others. `caimd_release` reads a copy of yours, `caimd_build` writes it as Parquet, and
+`caimd_demo` holds songs of our own in the same form.
+
+Source: Wang et al., "MuChin: A Chinese Colloquial Description Benchmark for Evaluating Language Models in the Field of
+Music", IJCAI 2024, pp. 7771-7779.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_rows, sections_text
+from music_evals.errors import NoDataError, UnknownNameError
+
+__all__ = ["SECTION_TYPES", "effect_tags", "features", "load_rows", "section_row", "song_texts"]
+
+WINDOW: Final = Path("datasets_scripts") / "caimd"
+"""Where the demo songs lie, below the root of a clone."""
+
+SECTION_TYPES: Final = ("intro", "verse", "pre-chorus", "chorus", "bridge", "interlude", "ending")
+"""Kinds of section in the released data; a label is one of them and a number."""
+
+CLEAR, UNCLEAR = "清晰", "不清晰"
+LIVE, LO_FI = "现场版", "Lo-Fi"
+
+
+def features() -> Any:
+    """Return the `datasets.Features` of the rows."""
+    from datasets import Features, List, Value
+
+    text, seconds = Value("string"), Value("float64")
+    described = {
+        group: {
+            "overall_text": text,
+            "dimensions": {name: _dimension_features(name) for name in dimensions},
+        }
+        for group, dimensions in DIMENSIONS.items()
+    }
+    return Features(
+        {
+            "id": text,
+            "title": text,
+            "artist": List(text),
+            "genre": text,
+            "album": text,
+            **described,
+            "structure": List({"label": text, "type": text, "lines": List(text), "rhyme": List(text)}),
+            "timed_lyrics": List({"start": seconds, "text": text}),
+            "timed_sections": List({"start": seconds, "section": text, "text": text}),
+        }
+    )
+
+
+def _dimension_features(name: str) -> dict[str, Any]:
+    from datasets import List, Value
+
+    text, flag = Value("string"), Value("bool")
+    columns: dict[str, Any] = {"tags": List(text), "text": text}
+    if name == AUDIO_EFFECTS:
+        columns |= {"sound_quality": text, "live": flag, "lo_fi": flag, "option_texts": {"live": text, "lo_fi": text}}
+    return columns
+
+
+def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] | None = None) -> Any:
+    """Load songs.
+
+    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
+    out after a rebuild.
+
+    Parameters
+    ----------
+    config, split
+        ``"demo"`` with ``"test"`` in a clone; in a folder that `caimd_build` wrote, ``"v1"`` with ``"test"``, or
+        ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``.
+    dataset
+        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+
+    Returns
+    -------
+    datasets.Dataset
+        With the columns of `features`.
+
+    Raises
+    ------
+    NoDataError
+        None was given, and the working folder is not that of a clone.
+    UnknownNameError
+        The folder has no such config and split.
+
+    """
+    import datasets
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = WINDOW if dataset is None else Path(dataset)
+    if dataset is not None and not folder.is_dir():
+        return datasets.load_dataset(os.fspath(dataset), config, split=split)
+    if not folder.is_dir():
+        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
+        raise NoDataError(msg)
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("data/*/*.parquet")):
+        files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
+    if f"{config}/{split}" not in files:
+        raise UnknownNameError("config and split of caimd", f"{config}/{split}", files)
+    return datasets.Dataset(pa.concat_tables([pq.read_table(path) for path in files[f"{config}/{split}"]]))
+
+
+def effect_tags(quality: str | None, *, live: bool | None, lo_fi: bool | None) -> list[str]:
+    """Return the tags of the closed question on sound, in the words of the release.
+
+    Parameters
+    ----------
+    quality
+        ``"clear"``, ``"unclear"``, or None where it was not answered.
+    live, lo_fi
+        Whether it is a live recording, and a Lo-Fi one; None counts as no.
+
+    """
+    words = {"clear": CLEAR, "unclear": UNCLEAR}
+    return [*([words[quality]] if quality else []), *([LIVE] if live else []), *([LO_FI] if lo_fi else [])]
+
+
+def section_row(label: str, lines: Sequence[str], rhyme: Sequence[str]) -> dict[str, Any]:
+    """Return one entry of `structure`.
+
+    Parameters
+    ----------
+    label
+        As ``"verse1"``; its kind is the label without the number.
+    lines, rhyme
+        Phrases and their patterns, as many of the one as of the other.
+
+    """
+    kind = LyricSection(label, tuple(lines)).kind
+    return {"label": label, "type": kind, "lines": list(lines), "rhyme": list(rhyme)}
+
+
+def song_texts(row: Mapping[str, Any], *, numbered: bool = True) -> tuple[str, str]:
+    """Return the words and the pattern of a song as texts with section headers, as the scores of lyrics take them.
+
+    Parameters
+    ----------
+    row
+        Of the data set.
+    numbered
+        Write ``(verse1)``; False writes ``(verse)``.
+
+    """
+    words, pattern = (
+        sections_text(sections_of_rows(row["structure"], field), numbered=numbered) for field in ("lines", "rhyme")
+    )
+    return words, pattern
