@@ -202,3 +202,58 @@ def write_files(tmp_path: Path) -> Any:
         return tmp_path / folder
 
     return write
+
+
+POEMS = {
+    "静夜思": (("床前明月光", "疑是地上霜", "举头望明月", "低头思故乡"), ("ccccR", "ccccR", "ccccc", "ccccR")),
+    "登鹳雀楼": (("白日依山尽", "黄河入海流", "欲穷千里目", "更上一层楼"), ("ccccc", "ccccR", "ccccc", "ccccR")),
+    "春晓": (("春眠不觉晓", "处处闻啼鸟", "夜来风雨声", "花落知多少"), ("ccccR", "ccccR", "ccccc", "ccccR")),
+    "相思": (("红豆生南国", "春来发几枝", "愿君多采撷", "此物最相思"), ("ccccc", "ccccR", "ccccc", "ccccR")),
+}
+"""Poems of the Tang, with their patterns by hand."""
+
+SONGS = {
+    "s1": ("静夜", "甲", {"verse1": "静夜思", "chorus1": "登鹳雀楼"}),
+    "s2": ("登楼", "乙", {"verse1": "登鹳雀楼", "chorus1": "春晓", "ending1": "相思"}),
+    "s3": ("春", "丙", {"intro1": "春晓", "verse1": "静夜思", "chorus1": "相思"}),
+    "s4": ("春", "丙", {"verse1": "相思", "chorus1": "静夜思"}),
+}
+"""Songs of these poems; the last two have one title and one performer."""
+
+WORDS = ("抒情", "思乡", "安静", "明亮", "缓慢")
+
+
+@pytest.fixture
+def song_rows() -> list[dict[str, Any]]:
+    """Four rows in the schema of CaiMD."""
+    from music_evals.annotations import DIMENSIONS
+
+    rows = []
+    for number, (item, (title, artist, sections)) in enumerate(SONGS.items()):
+        structure = [
+            {"label": label, "type": label[:-1], "lines": list(POEMS[poem][0]), "rhyme": list(POEMS[poem][1])}
+            for label, poem in sections.items()
+        ]
+        described = {
+            group: {
+                "overall_text": "",
+                "dimensions": {
+                    name: {"tags": [WORDS[(number + place) % 5], WORDS[(number + 2 * place) % 5]], "text": None}
+                    for place, name in enumerate(names)
+                },
+            }
+            for group, names in DIMENSIONS.items()
+        }
+        described["professional"]["dimensions"]["lyric_themes"]["text"] = f"歌词写{title}。"
+        rows.append({"id": item, "title": title, "artist": [artist], "structure": structure, **described})
+    return rows
+
+
+@pytest.fixture
+def songs_file(tmp_path: Path, song_rows: list[dict[str, Any]]) -> Path:
+    """A file of `song_rows`."""
+    import json
+
+    path = tmp_path / "songs.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in song_rows), encoding="utf-8")
+    return path

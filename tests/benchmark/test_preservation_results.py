@@ -19,8 +19,8 @@ from music_evals.benchmark.preservation_plots import (
 )
 from music_evals.benchmark.preservation_report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.preservation_results import build_results, collect
-from music_evals.benchmark.preservation_tables import cautions, markdown_report, significant, text_report
 from music_evals.benchmark.published import PRESERVATION_TABLE
+from music_evals.benchmark.score_tables import cautions, markdown_report, significant, text_report
 from music_evals.benchmark.tables import plain
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.scales import PRESERVATION_METRICS

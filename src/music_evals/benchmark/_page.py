@@ -117,10 +117,11 @@ def facts_table(facts: Mapping[str, object]) -> str:
 def published_table(published: Mapping[str, Any], headings: Mapping[str, str], note: str) -> str:
     """Return a published table, metric -> heading for those columns that any row has, and why ours differ from it."""
     names = [name for name in headings if any(name in row for row in published["table"].values())]
+    spread = published.get("spread", {})
     head = "".join(f'<th scope="col">{escape(headings[name])}</th>' for name in names)
     rows = "\n".join(
         f'<tr class="outside"><th scope="row">{escape(system)} (published)</th>'
-        + "".join(f"<td>{format_value(row.get(name))}</td>" for name in names)
+        + "".join(_printed(row.get(name), spread.get(system, {}).get(name)) for name in names)
         + "</tr>"
         for system, row in published["table"].items()
     )
@@ -132,3 +133,9 @@ def published_table(published: Mapping[str, Any], headings: Mapping[str, str], n
         f'<thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
         f"<p>{escape(note)}</p>\n<ul>{reasons}</ul>"
     )
+
+
+def _printed(value: float | None, spread: float | None) -> str:
+    """Return a cell: what is printed, with its standard deviation where that is."""
+    small = "" if spread is None else f"<small>sd {format_value(spread)}</small>"
+    return f"<td>{format_value(value)}{small}</td>"

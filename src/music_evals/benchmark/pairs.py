@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,9 @@ __all__ = [
     "Pair",
     "PairSet",
     "candidate_of",
+    "check_systems",
+    "files_of",
+    "hash_file",
     "make_pairs",
     "pairs_in_folders",
     "pairs_in_manifest",
@@ -47,6 +50,8 @@ AUDIO_SUFFIXES = frozenset(
     }
 )
 """What is taken for a recording in a folder. Some cannot be decoded: they fail by name, and are not passed over."""
+
+MUSIC_SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 
 GROUPINGS = ("file", "folder")
 
@@ -176,8 +181,15 @@ class PairSet:
     failures: tuple[Failure, ...] = ()
 
 
-def split_estimate(text: str) -> tuple[str, Path]:
+def split_estimate(text: str, option: str = "--estimate") -> tuple[str, Path]:
     """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign.
+
+    Parameters
+    ----------
+    text
+        What was given.
+    option
+        Where, for the message.
 
     Raises
     ------
@@ -190,7 +202,7 @@ def split_estimate(text: str) -> tuple[str, Path]:
         whole = Path(text).resolve()
         name, path = whole.stem if whole.is_file() else whole.name, text
     if not name.strip() or not path:
-        msg = f"--estimate takes PATH or NAME=PATH, got {text!r}"
+        msg = f"{option} takes PATH or NAME=PATH, got {text!r}"
         raise InvalidInputError(msg)
     return name, Path(path)
 
@@ -236,11 +248,11 @@ def pairs_in_folders(
         msg = f"folders are grouped by {' or '.join(GROUPINGS)}, got --group-by {group_by}; columns need a manifest"
         raise InvalidInputError(msg)
     root = Path(reference)
-    originals = _files_of(root)
+    originals = files_of(root)
     kept = dict(list(originals.items())[:limit])
     candidates: list[Candidate] = []
     for system, path in map(split_estimate, estimates):
-        edits = _files_of(path)
+        edits = files_of(path)
         if path.is_dir() != root.is_dir():
             msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
             raise PairCountError(msg)
@@ -250,12 +262,34 @@ def pairs_in_folders(
         for name in (*kept, *extra):
             group = str(Path(name).parent) if group_by == "folder" else ""
             candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
-    _check_systems([split_estimate(text)[0] for text in estimates])
+    check_systems([split_estimate(text)[0] for text in estimates])
     return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
 
 
-def _files_of(path: Path) -> dict[str, tuple[Path, str]]:
-    """Return item -> (path, name) of one file, or of all music in a folder."""
+def files_of(
+    path: Path,
+    suffixes: Collection[str] = MUSIC_SUFFIXES,
+    lack: str = "no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid",
+) -> dict[str, tuple[Path, str]]:
+    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart.
+
+    Parameters
+    ----------
+    path
+        A file, taken whatever its suffix, or a folder that is searched with its sub-folders.
+    suffixes
+        In lower case.
+    lack
+        What a folder without such files holds, for the message.
+
+    Raises
+    ------
+    NoDataError
+        No such path, or no such file in it.
+    PairCountError
+        Two files that differ in their suffix alone.
+
+    """
     if path.is_file():
         return {path.stem: (path, path.name)}
     if not path.is_dir():
@@ -264,7 +298,7 @@ def _files_of(path: Path) -> dict[str, tuple[Path, str]]:
     found: dict[str, tuple[Path, str]] = {}
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path)
-        if not file.is_file() or file.suffix.lower() not in AUDIO_SUFFIXES | READERS.keys() or name.name[0] == ".":
+        if not file.is_file() or file.suffix.lower() not in suffixes or name.name[0] == ".":
             continue
         item = str(name.with_suffix(""))
         if item in found:
@@ -272,7 +306,7 @@ def _files_of(path: Path) -> dict[str, tuple[Path, str]]:
             raise PairCountError(msg)
         found[item] = file, str(name)
     if not found:
-        msg = f"{path} holds no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid"
+        msg = f"{path} holds {lack}"
         raise NoDataError(msg)
     return found
 
@@ -411,7 +445,7 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
         msg = f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
         raise PairCountError(msg)
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
-    _check_systems(systems)
+    check_systems(systems)
     read = _Reader()
     pairs: list[Pair] = []
     failures: list[Failure] = []
@@ -423,12 +457,30 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
     return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
 
 
-def _check_systems(names: Sequence[str]) -> None:
-    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in CONTROLS]
+def check_systems(names: Sequence[str], controls: Sequence[str] = CONTROLS, option: str = "--estimate") -> None:
+    """Check the names of systems.
+
+    Parameters
+    ----------
+    names
+        One a system.
+    controls
+        Names that are taken.
+    option
+        Where systems are named, for the message.
+
+    Raises
+    ------
+    InvalidInputError
+        Two of one name, an empty one, or that of a control.
+
+    """
+    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
     if wrong:
+        taken = f", none of them {' or '.join(controls)}" if controls else ""
         msg = (
-            f"systems need different names, none of them {' or '.join(CONTROLS)}; got {', '.join(map(repr, wrong))}. "
-            "Name each, as in --estimate NAME=PATH"
+            f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in {option} "
+            "NAME=PATH"
         )
         raise InvalidInputError(msg)
 
@@ -459,11 +511,19 @@ class _Reader:
 
     def __call__(self, path: Path, name: str) -> MusicFile:
         if path not in self._contents:
-            self._contents[path] = _hash(path)
+            self._contents[path] = hash_file(path)
         return MusicFile(str(path), name, self._contents[path])
 
 
-def _hash(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the hash of the bytes of a file.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        There is no such file, or it cannot be read.
+
+    """
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

@@ -7,6 +7,7 @@ runs, so that a wrong name costs no time.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +18,13 @@ from music_evals.annotations import FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.benchmark import plots
 from music_evals.benchmark.controls import make_controls
-from music_evals.benchmark.outputs import RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
+from music_evals.benchmark.outputs import RECORDS, check_options
 from music_evals.benchmark.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.pairs import Columns, PairSet, pairs_in_folders, pairs_in_manifest
 from music_evals.benchmark.preservation_report import SHOWN_PAIRS, render_report
-from music_evals.benchmark.preservation_results import Found, build_results, collect
+from music_evals.benchmark.preservation_results import build_results, collect
 from music_evals.benchmark.preservation_runner import Judging, Progress, run_pairs
-from music_evals.benchmark.preservation_tables import cautions, markdown_report
-from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.score_outputs import Outcome, remove_results, write_outcome
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.pipelines import preservation as pipeline
@@ -154,29 +154,6 @@ def _names(text: str | None) -> list[str] | None:
     return None if names in ([], ["all"]) else names
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a benchmark found.
-
-    Attributes
-    ----------
-    results
-        The content of results.json.
-    found
-        The records.
-    files
-        What was written, by kind: ``records``, ``results``, ``table``, ``report``.
-    notes
-        What a reader of the results should know.
-
-    """
-
-    results: dict[str, Any]
-    found: Found
-    files: dict[str, Path]
-    notes: list[str]
-
-
 def run_preservation(
     settings: Settings,
     *,
@@ -222,9 +199,7 @@ def run_preservation(
     with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
         pairs = _pairs(settings, Path(scratch) / "music", progress)
         if settings.overwrite:
-            # a reader must not find the other run's numbers, should this run end before its own are written
-            for name in (RESULTS, TABLE, REPORT):
-                remove_file(out / name)
+            remove_results(out)
         controls = make_controls(pairs.pairs, seed=settings.seed) if settings.controls else []
         judging = _judging(settings, settings.features or Path(scratch) / "features", worker)
         rows = run_pairs(
@@ -239,13 +214,8 @@ def run_preservation(
         )
     found = collect(rows)
     results = build_results(found, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed)
-    contents = {
-        "results": (RESULTS, dump_json(results, indent=2) + "\n"),
-        "table": (TABLE, markdown_report(results) + "\n"),
-    }
-    if settings.report:
-        contents["report"] = (REPORT, render_report(results, found, timelines=settings.timelines))
-    return Outcome(results, found, write_files(out, contents), cautions(results))
+    page = functools.partial(render_report, results, found, timelines=settings.timelines)
+    return write_outcome(out, results, found, page if settings.report else None)
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:

@@ -23,6 +23,7 @@ from music_evals.benchmark import preservation_worker
 from music_evals.benchmark.compiled import cache_home, keep_cache, worker_environment
 from music_evals.benchmark.pairs import CONTROLS, Pair, PairSet
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
+from music_evals.benchmark.score_records import Answer, Progress, Row, new_selection, score_rows, unfinished
 from music_evals.errors import MusicEvalsError
 from music_evals.symbolic.isolation import ReaderProcess
 
@@ -32,11 +33,6 @@ PAIR_TIMEOUT_SEC = 1800.0
 """For one pair: half an hour of music on a slow machine takes a fraction of it."""
 
 COMPILING = "compiling the extractors, once on this machine"
-
-Row = dict[str, Any]
-Progress = Callable[[int, int, str], None]
-"""Called with pairs done, pairs in all, and the item."""
-Answer = dict[str, Any] | MusicEvalsError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,11 +131,10 @@ def run_pairs(
     chosen = [*pairs.pairs, *controls]
     with RecordFile(path, {"task": "preservation", **receipt}, overwrite=overwrite) as records:
         with reading_rows():
-            todo = _unfinished(chosen, judging, records.rows)
+            todo = unfinished(chosen, judging.scores, records.rows)
             outlined = {row["content"] for row in records.rows if row["kind"] == "outline"}
-            selection = _selection(pairs, controls)
-            known = _last_selection(records.rows)
-        if selection != known:
+            selection = new_selection(pairs, controls, records.rows)
+        if selection:
             records.append(selection)
         done = len(chosen) - len(todo)
         with contextlib.closing(_answers(todo, judging, min(workers, len(todo)), progress)) as answers:
@@ -153,55 +148,14 @@ def run_pairs(
     return read_records(path)
 
 
-def _selection(pairs: PairSet, controls: Sequence[Pair]) -> list[Row]:
-    """Return the rows that say what is judged in this sitting."""
-    rows: list[Row] = [{"kind": "selection", "systems": list(pairs.systems)}]
-    for pair in (*pairs.pairs, *controls):
-        about = {"item": pair.item, "system": pair.system, "group": pair.group, "entrance": pair.entrance}
-        sides = {
-            side: {"name": file.name, "content": file.content}
-            for side, file in (("reference", pair.reference), ("estimate", pair.estimate))
-        }
-        rows.append({"kind": "pair", **about, **sides, "treatment": pair.treatment})
-    return rows + [{"kind": "pair", **dataclasses.asdict(failure)} for failure in pairs.failures]
-
-
-def _last_selection(rows: Sequence[Row]) -> list[Row]:
-    found: list[Row] = []
-    for row in rows:
-        if row["kind"] == "selection":
-            found = [row]
-        elif row["kind"] == "pair":
-            found.append(row)
-    return found
-
-
-def _unfinished(chosen: Sequence[Pair], judging: Judging, rows: Sequence[Row]) -> list[Pair]:
-    """Leave out the pairs of which every score is there; a failed one brings its pair back."""
-    good: dict[tuple[Any, ...], bool] = {}
-    for row in rows:
-        if row["kind"] == "score":
-            good[row["item"], row["system"], *row["content"], row["metric"]] = "error" not in row
-    return [pair for pair in chosen if not all(good.get((*pair.key, name), False) for name in judging.scores)]
-
-
 def _rows(pair: Pair, judging: Judging, answer: Answer, outlined: set[str]) -> list[Row]:
     """Return the rows of one compared pair; adds to `outlined` what is now in the records."""
-    about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
-    if isinstance(answer, MusicEvalsError):
-        failed = {"error": f"{type(answer).__name__}: {answer}"}
-        answer = {"scores": dict.fromkeys(judging.scores, failed), "notes": [], "outlines": {}}
-    rows: list[Row] = []
-    for name in judging.scores:
-        score = answer["scores"][name]
-        what = {**about, "metric": name, "variant": judging.variant}
-        rows.append({"kind": "score", **what, **score, "n": int("error" not in score)})
-    if answer["notes"]:
-        rows.append({"kind": "remarks", **about, "notes": answer["notes"]})
-    for content, drawn in answer["outlines"].items():
+    rows = score_rows(pair, judging.scores, judging.variant, answer)
+    drawn = {} if isinstance(answer, MusicEvalsError) else answer["outlines"]
+    for content, outline in drawn.items():
         if content not in outlined:
             outlined.add(content)
-            rows.append({"kind": "outline", "content": content, **drawn})
+            rows.append({"kind": "outline", "content": content, **outline})
     return rows
 
 

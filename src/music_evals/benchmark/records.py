@@ -23,6 +23,8 @@ selection, pair
     seed.
 remarks
     What a reader should know of one pair.
+explanation
+    Where a pair lost points.
 outline
     What can be drawn of one file: beats, chords, sections and melody; and a hash of its music, which other tags or
     another container leave as it is.

@@ -18,7 +18,7 @@ from music_evals.benchmark.tasks import find_window
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
 
-__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
+__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "model_type_of", "stored_system"]
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
@@ -191,7 +191,7 @@ def load_model(name: str, *, decoding: str | None = None, temperature: float | N
     """
     place, local = find_window(name, MODELS, "model", INPAINTERS)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
-    plugin = load_plugin(INPAINTERS, _model_type(folder), "model type")
+    plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
     }
@@ -231,7 +231,15 @@ def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str
     return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
 
 
-def _model_type(folder: Path) -> str:
+def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
+    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No config.json, or one that is damaged or names no type.
+
+    """
     config = folder / "config.json"
     if not config.is_file():
         msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"
@@ -243,7 +251,7 @@ def _model_type(folder: Path) -> str:
         raise UnreadableFileError(msg) from error
     model_type = values.get("model_type") if isinstance(values, dict) else None
     if not isinstance(model_type, str):
-        msg = f"{config} names no model_type; expected one of {', '.join(sorted(INPAINTERS))}"
+        msg = f"{config} names no model_type; expected one of {', '.join(sorted(known))}"
         raise UnreadableFileError(msg)
     return model_type
 

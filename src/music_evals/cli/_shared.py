@@ -21,6 +21,7 @@ __all__ = [
     "add_verb",
     "chosen",
     "drop_stdout",
+    "finish_scores",
     "list_failures",
     "print_results",
     "quieten",
@@ -73,6 +74,20 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
     else:
         with to_stdout():
             print("\n".join([text, "", *where]))
+
+
+def finish_scores(outcome: Any, *, as_json: bool) -> int:
+    """Print what a benchmark of scores found (`score_outputs.Outcome`), list what failed, and return the exit code."""
+    from music_evals.benchmark.score_tables import text_report
+
+    for note in outcome.notes if as_json else ():  # the tables have them
+        say(f"note: {note}")
+    print_results(text_report(outcome.results), outcome.files, as_json=as_json)
+    failures = [
+        (f"{row['item']} ({row['system']}{', ' + row['metric'] if row['metric'] else ''})", row["error"])
+        for row in outcome.results["failures"]
+    ]
+    return list_failures(failures, "see the records")
 
 
 def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from music_evals.cli._shared import (
@@ -12,10 +12,8 @@ from music_evals.cli._shared import (
     add_output_options,
     add_verb,
     chosen,
-    list_failures,
-    print_results,
+    finish_scores,
     quieten,
-    say,
 )
 from music_evals.errors import InvalidInputError
 
@@ -119,7 +117,6 @@ def _add_measures(how: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.preservation import Settings, run_preservation
-    from music_evals.benchmark.preservation_tables import text_report
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
@@ -127,10 +124,7 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     with Bar("pair") as bar:
         outcome = run_preservation(settings, progress=bar)
-    for note in outcome.notes if options.json else ():  # the tables have them
-        say(f"note: {note}")
-    print_results(text_report(outcome.results), outcome.files, as_json=options.json)
-    return list_failures([(_failed(row), row["error"]) for row in outcome.results["failures"]], "see the records")
+    return finish_scores(outcome, as_json=options.json)
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:
@@ -148,8 +142,3 @@ def _split_backend(text: str) -> tuple[str, str]:
         msg = f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}"
         raise InvalidInputError(msg)
     return feature, name
-
-
-def _failed(row: Mapping[str, Any]) -> str:
-    metric = f", {row['metric']}" if row["metric"] else ""
-    return f"{row['item']} ({row['system']}{metric})"

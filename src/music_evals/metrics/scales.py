@@ -1,4 +1,4 @@
-"""What a reader must know of each preservation score before comparing it."""
+"""What a reader must know of each score before comparing it: range, direction, title."""
 
 from __future__ import annotations
 
@@ -6,29 +6,38 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from music_evals.annotations import DIMENSIONS, SCORED
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.arrays import check_variant
 
-__all__ = ["COMPANIONS", "PRESERVATION_METRICS", "Scale", "features_of", "scale_of"]
+__all__ = [
+    "COMPANIONS",
+    "DESCRIPTION_SCORES",
+    "PRESERVATION_METRICS",
+    "Scale",
+    "features_of",
+    "scale_of",
+]
 
 _INF = float("inf")
 
 
 class Scale(NamedTuple):
-    """Meaning of a score of music context preservation.
+    """Meaning of a score.
 
     Attributes
     ----------
     facet
-        ``"harmony"``, ``"rhythm"``, ``"structure"`` or ``"melody"``.
+        Scores of one facet share a table: ``"harmony"``, ``"rhythm"``, ``"structure"`` or ``"melody"`` of music;
+        ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
     low, high
         Range.
     direction
         ``"higher"`` or ``"lower"`` is better; ``"zero"``: nearer to 0 is better, the sign tells which way it went.
     best
-        Value of a recording compared with itself.
+        The best that can be had: of preservation, the value of a recording compared with itself.
     features
-        Fields of `music_evals.annotations.Features` that it compares; `features_of` knows the variants.
+        Fields of `music_evals.annotations.Features` that it compares; `features_of` knows the variants. None for texts.
     title
         For tables and pictures.
     chance
@@ -88,6 +97,25 @@ COMPANIONS: Final[Mapping[str, Scale]] = MappingProxyType(
     }
 )
 """What is reported beside the eleven, never mixed into them."""
+
+
+def _similarity(facet: str, title: str) -> Scale:
+    return Scale(facet, -1.0, 1.0, "higher", 1.0, (), title)
+
+
+DESCRIPTION_SCORES: Final[Mapping[str, Scale]] = MappingProxyType(
+    {
+        "tag_semantic_similarity": _similarity("average", "Both groups"),
+        "professional_average": _similarity("average", "Professional"),
+        "amateur_average": _similarity("average", "Amateur"),
+        **{
+            f"{group}/{name}": _similarity(group, DIMENSIONS[group][name].table_row)
+            for group, names in SCORED.items()
+            for name in names
+        },
+    }
+)
+"""Similarities of tags: averages, then each dimension of each group (MuChin, Wang et al., IJCAI 2024, section 3.3)."""
 
 
 def scale_of(name: str) -> Scale:

@@ -1,4 +1,4 @@
-"""Results of the preservation benchmark as text: the same content for a terminal and in Markdown.
+"""Scores of systems as text: the same content for a terminal and in Markdown, for any benchmark of `score_results`.
 
 What is told is put together once, as blocks; a style says how names, marks and controls look.
 """
@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.manifests import some
-from music_evals.benchmark.pairs import CEILING, UNRELATED
-from music_evals.benchmark.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.tables import (
     ARROWS,
     SIGNIFICANCE,
@@ -23,7 +21,6 @@ from music_evals.benchmark.tables import (
 )
 
 __all__ = [
-    "CONTROLS_EXPLAINED",
     "FEW_GROUPS",
     "cautions",
     "cell_note",
@@ -42,10 +39,8 @@ FEW_GROUPS = 10
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds all."""
 
-CONTROLS_EXPLAINED = (
-    f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is as "
-    f"near as extractors find the same music. {UNRELATED}: originals of different groups, which is what chance gives."
-)
+MOST_COLUMNS = 7
+"""Scores of one facet that are more than this are told in several tables of nearly equal widths."""
 
 
 class _Cell(NamedTuple):
@@ -87,7 +82,16 @@ def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
         title = scale["facet"].capitalize() + (", companions" if scale["companion"] else "")
         found.setdefault(title, []).append(name)
     order = list(dict.fromkeys(title.partition(",")[0] for title in found))
-    return dict(sorted(found.items(), key=lambda row: order.index(row[0].partition(",")[0])))
+    by_facet = sorted(found.items(), key=lambda row: order.index(row[0].partition(",")[0]))
+    return {part: columns for title, names in by_facet for part, columns in _parts(title, names)}
+
+
+def _parts(title: str, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    n_parts = -(-len(names) // MOST_COLUMNS)
+    width = -(-len(names) // n_parts)
+    for part in range(n_parts):
+        shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
+        yield shown, list(names[part * width : (part + 1) * width])
 
 
 def heading(results: Mapping[str, Any], name: str) -> str:
@@ -107,11 +111,11 @@ def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str
     dataset = results["dataset"]
     place = " ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key])
     systems = [
-        f"{name(system)}: {about['n_pairs']} pairs, {about['n_groups']} groups"
+        f"{name(system)}: {about['n_pairs']} {results['wording']['items']}, {about['n_groups']} groups"
         for system, about in results["systems"].items()
         if about["role"] == "system"
     ]
-    return "\n".join([f"{place}, variant {results['variant']}", *systems])
+    return "\n".join([f"{place}, {results['wording']['how']}", *systems])
 
 
 def legend(results: Mapping[str, Any], *, best: str = "*", control: str = "in brackets") -> str:
@@ -126,13 +130,18 @@ def legend(results: Mapping[str, Any], *, best: str = "*", control: str = "in br
             "on the items that both define."
         )
     if any(about["role"] == "control" for about in results["systems"].values()):
-        text += f" Rows {control} are controls. {CONTROLS_EXPLAINED}"
+        text += f" Rows {control} are controls. {results['wording']['controls']}"
     return text
 
 
 def cautions(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
-    return [*_on_systems(results), *_on_groups(results), *_on_controls(results), *_on_remarks(results)]
+    return [
+        *_on_systems(results),
+        *_on_groups(results),
+        *results["wording"]["on_controls"],
+        *_on_remarks(results),
+    ]
 
 
 def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
@@ -150,7 +159,7 @@ def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
     ]
     if differing:
         yield (
-            "the systems define different numbers of items, so that their means are over different music: "
+            "the systems define different numbers of items, so that their means are over different items: "
             + ("all scores" if len(differing) == len(results["scales"]) else "; ".join(differing))
         )
 
@@ -172,17 +181,10 @@ def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
         yield f"one group says nothing of a second, so a score that only one defines has no interval: {some(alone)}"
 
 
-def _on_controls(results: Mapping[str, Any]) -> Iterator[str]:
-    systems = results["systems"]
-    if CEILING in systems and UNRELATED not in systems:
-        yield "all originals are of one group: there is no row of unrelated music to compare with"
-    if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
-        yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
-
-
 def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
     if results["notes"]:
-        yield f"pairs with remarks, such as lengths that differ: {len(results['notes'])}; results.json has them all"
+        what = "{items} with remarks, such as {remarks}".format(**results["wording"])
+        yield f"{what}: {len(results['notes'])}; results.json has them all"
 
 
 def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -230,14 +232,14 @@ def _differences(results: Mapping[str, Any], style: _Style) -> _Block:
 
 def _published(results: Mapping[str, Any]) -> Iterator[_Block]:
     """Yield the published table as the other tables are: the metrics of a facet in columns, systems in rows."""
-    table = results["published"]["table"]
+    table, spread = results["published"]["table"], results["published"].get("spread", {})
     shown = False
     for title, names in tables(results).items():
         printed = [name for name in names if any(name in row for row in table.values())]
         if printed:
             shown = True
             rows = tuple(
-                _Row(system, "published", tuple(_Cell(format_value(row.get(name))) for name in printed))
+                _Row(system, "published", tuple(_printed(row, spread.get(system, {}), name) for name in printed))
                 for system, row in table.items()
             )
             yield _Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
@@ -245,9 +247,17 @@ def _published(results: Mapping[str, Any]) -> Iterator[_Block]:
         yield _Block(results["published"]["source"], points=tuple(results["published"]["differences"].values()))
 
 
+def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -> _Cell:
+    notes = (f"sd {format_value(spread[name])}",) if name in spread else ()
+    return _Cell(format_value(row.get(name)), notes=notes)
+
+
 def _remarks(results: Mapping[str, Any]) -> _Block:
     counts = Counter(note for row in results["notes"] for note in row["notes"])
-    points = [f"{note} (pairs: {count})" for note, count in sorted(counts.items(), key=lambda found: -found[1])]
+    points = [
+        f"{note} ({results['wording']['items']}: {count})"
+        for note, count in sorted(counts.items(), key=lambda found: -found[1])
+    ]
     return _Block("Remarks", points=_first(points))
 
 

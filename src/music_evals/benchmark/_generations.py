@@ -1,0 +1,235 @@
+"""Texts asked of language models, recorded as they come: what was answered once is not asked, or paid for, again.
+
+A record file as in `records`, with these rows after the header:
+
+writer
+    What decides the answers of one system, and its hash.
+generation
+    One answer, or the error in its place: system, hash of the writer, seed, item, prompt, text, tokens and seconds.
+sitting
+    Wall time and package versions of one sitting.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any, NamedTuple
+
+from music_evals.benchmark.records import RecordFile, dump_json
+from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError
+from music_evals.protocols import LyricWriter, Written
+
+__all__ = ["Asked", "Key", "WritingSystem", "ask", "key_of", "latest_rows"]
+
+Row = dict[str, Any]
+
+Key = tuple[str, int, str, str]
+"""Hash of the writer, seed, item and prompt: equal keys have one answer."""
+
+Progress = Callable[[int, int, str], None]
+"""Called with answers there, answers in all, and the system."""
+
+
+class WritingSystem(NamedTuple):
+    """A language model under the name that it has in the tables."""
+
+    name: str
+    writer: LyricWriter
+    seeds: tuple[int, ...]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What decides its answers; the name is part of it, since not every writer says what it is."""
+        return {"system": self.name, **self.writer.describe()}
+
+    @property
+    def content(self) -> str:
+        """Hash of `about`."""
+        return hashlib.sha256(dump_json(self.about).encode()).hexdigest()[:16]
+
+
+class Asked(NamedTuple):
+    """One thing that is asked."""
+
+    seed: int
+    item: str
+    prompt: str
+
+
+class _Answer(NamedTuple):
+    asked: Asked
+    written: Written | MusicEvalsError
+    seconds: float
+
+
+def ask(
+    systems: Sequence[WritingSystem],
+    prompts: Mapping[str, str],
+    records: RecordFile,
+    *,
+    versions: Mapping[str, str],
+    progress: Progress | None = None,
+) -> list[Row]:
+    """Ask every system for every prompt and seed that has no answer yet.
+
+    Parameters
+    ----------
+    systems
+        Asked one after the other; the weights of one are let go before the next.
+    prompts
+        Item -> prompt.
+    records
+        Open; every answer is appended and synchronised as it comes.
+    versions
+        Of packages, for the row of this sitting.
+    progress
+        Called after each answer.
+
+    Returns
+    -------
+    list of dict
+        All rows of the file, those of earlier sittings first.
+
+    Raises
+    ------
+    ModelUnavailableError
+        A model that is not there any more. What was answered before is recorded.
+    OutputError
+        The records cannot be written.
+
+    """
+    rows = list(records.rows)
+    start = time.perf_counter()
+    tell = _teller(systems, len(prompts), progress)
+    for system in systems:
+        content = system.content
+        answered = {key for key, row in latest_rows(rows).items() if "error" not in row}
+        wanted = [Asked(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
+        left = [asked for asked in wanted if (content, *asked) not in answered]
+        tell(system.name, len(wanted) - len(left))
+        if left:
+            _append(records, rows, _new_writer(rows, system, content))
+        for answers in _answers(system.writer, left):
+            _append(records, rows, [_generation(system.name, content, answer) for answer in answers])
+            tell(system.name, len(answers))
+        _close(system.writer)
+    sitting = {"kind": "sitting", "wall_time_sec": time.perf_counter() - start, "versions": dict(versions)}
+    _append(records, rows, [sitting])
+    return rows
+
+
+def key_of(row: Row) -> Key:
+    """Return the key of a generation."""
+    return row["writer"], row["seed"], row["item"], row["prompt"]
+
+
+def latest_rows(rows: Iterable[Row]) -> dict[Key, Row]:
+    """Return the last generation of each key."""
+    return {key_of(row): row for row in rows if row["kind"] == "generation"}
+
+
+def _teller(systems: Sequence[WritingSystem], n_prompts: int, progress: Progress | None) -> Callable[[str, int], None]:
+    """Return a function that adds to what is done and reports it."""
+    total = n_prompts * sum(len(system.seeds) for system in systems)
+    done = 0
+
+    def tell(label: str, more: int) -> None:
+        nonlocal done
+        done += more
+        if progress is not None:
+            progress(done, total, label)
+
+    return tell
+
+
+def _append(records: RecordFile, rows: list[Row], new: Sequence[Row]) -> None:
+    if new:
+        records.append(new)
+        rows += new
+
+
+def _new_writer(rows: Iterable[Row], system: WritingSystem, content: str) -> list[Row]:
+    known = any(row["kind"] == "writer" and row["content_hash"] == content for row in rows)
+    return [] if known else [{"kind": "writer", "content_hash": content, "about": system.about}]
+
+
+def _close(writer: LyricWriter) -> None:
+    """Let go what a writer holds, where it holds anything."""
+    close = getattr(writer, "close", None)
+    if close is not None:
+        close()
+
+
+def _generation(system: str, content: str, answer: _Answer) -> Row:
+    about = {"kind": "generation", "system": system, "writer": content, **answer.asked._asdict()}
+    if isinstance(answer.written, MusicEvalsError):
+        return {**about, "error": f"{type(answer.written).__name__}: {answer.written}", "seconds": answer.seconds}
+    return {**about, **answer.written._asdict(), "seconds": answer.seconds}
+
+
+def _answers(writer: LyricWriter, left: Sequence[Asked]) -> Iterator[list[_Answer]]:
+    """Yield answers in the portions that the writer likes, as they come."""
+    size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
+    portions = [
+        portion
+        for _, same_seed in itertools.groupby(left, lambda asked: asked.seed)
+        for portion in _portions(list(same_seed), size)
+    ]
+    if at_once == 1:
+        yield from (_ask_portion(writer, portion) for portion in portions)
+    else:
+        yield from _at_once(writer, portions, at_once)
+
+
+def _portions(wanted: list[Asked], size: int) -> list[list[Asked]]:
+    return [wanted[start : start + size] for start in range(0, len(wanted), size)]
+
+
+def _at_once(writer: LyricWriter, portions: Sequence[list[Asked]], at_once: int) -> Iterator[list[_Answer]]:
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        futures = [pool.submit(_ask_portion, writer, portion) for portion in portions]
+        stopped: BaseException | None = None
+        for future in as_completed(futures):
+            error = None if future.cancelled() else future.exception()
+            if error is not None and stopped is None:
+                stopped = error
+                for waiting in futures:  # what is under way may still be answered, and is then recorded
+                    waiting.cancel()
+            elif error is None and not future.cancelled():
+                yield future.result()
+        if stopped is not None:
+            raise stopped
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _ask_portion(writer: LyricWriter, portion: list[Asked]) -> list[_Answer]:
+    start = time.perf_counter()
+    try:
+        written = _checked(writer.write([asked.prompt for asked in portion], seed=portion[0].seed), len(portion))
+    except ModelUnavailableError:
+        raise
+    except MusicEvalsError as error:
+        if len(portion) > 1:  # one of them is at fault, or all together are too many: none is failed for another
+            return [answer for asked in portion for answer in _ask_portion(writer, [asked])]
+        return [_Answer(portion[0], error, time.perf_counter() - start)]
+    seconds = (time.perf_counter() - start) / len(portion)
+    return [_Answer(asked, answer, seconds) for asked, answer in zip(portion, written, strict=True)]
+
+
+def _checked(written: Sequence[Written], n: int) -> Sequence[Written]:
+    if len(written) != n:
+        msg = f"{n} prompts were answered by {len(written)} texts; a writer returns one for each"
+        raise BackendError(msg)
+    for answer in written:
+        try:
+            answer.text.encode()
+        except UnicodeEncodeError as error:
+            msg = f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
+            raise BackendError(msg) from error
+    return written

@@ -1,0 +1,356 @@
+"""The benchmark of music description from end to end: settings in, result files out.
+
+songs -> predicted tags -> controls -> runner -> records -> results, tables, report. Each distinct tag is encoded once,
+before any song is scored.
+
+The average of a song is the mean over the dimensions that it defines, and the average of a system the mean over its
+songs. Where a system gives every song tags in every dimension, that is the plain mean of its rows, as in table 2 of the
+paper; where it leaves some out, `pipelines.descriptions.evaluate_descriptions` has the mean of the rows. A system that
+does not speak for one of the two groups at all has no score over both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import GROUPS, SCORED
+from music_evals.benchmark.outputs import RECORDS
+from music_evals.benchmark.published import published_descriptions
+from music_evals.benchmark.score_outputs import Outcome, remove_results, write_outcome
+from music_evals.benchmark.score_records import Progress
+from music_evals.benchmark.score_report import receipt_section, score_page
+from music_evals.benchmark.score_results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.songs import Song, SongSet, read_songs
+from music_evals.benchmark.tag_predictions import TAGS, plain_tags, tag_songs
+from music_evals.benchmark.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
+from music_evals.benchmark.text_pairs import TextPair, TextPairSet, TextSide
+from music_evals.benchmark.text_predictions import pairs_of_predictions, read_predictions
+from music_evals.benchmark.text_runner import TextJudging, TextSettings, run_texts
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed, load_encoder
+from music_evals.metrics.scales import DESCRIPTION_SCORES
+from music_evals.metrics.semantics import check_options
+from music_evals.pipelines.descriptions import TOTAL, check_description, judge_description
+from music_evals.protocols import TextEncoder
+
+__all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
+
+ENTRANCE = "tags"
+EXPECTED = '"professional": {dimension: [tags]}, "amateur": {...}'
+PACKAGES = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
+
+Tags = Mapping[str, Mapping[str, Sequence[str]]]
+"""Group of annotators -> dimension -> tags."""
+
+
+def _how(header: Mapping[str, Any]) -> str:
+    encoder = header["encoder"]
+    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
+    normalized = ", divided by self-similarity" if header["options"]["normalize_by_self"] else ""
+    return f"aggregation {header['variant']}{normalized}, encoder {encoder['name']}{revision}"
+
+
+def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if OWN_TAGS in systems and ANOTHER_SONG not in systems:
+        yield "all songs are of one group: there is no row of another song to compare with"
+
+
+DESCRIPTIONS: Final = ScoreTask(
+    name="descriptions",
+    title="Music description",
+    scales=DESCRIPTION_SCORES,
+    controls=TAG_CONTROLS,
+    controls_explained=(
+        f"{OWN_TAGS}: the tags of each song against themselves. Under the mean of all pairs that is below 1, and no "
+        "strict ceiling: a description of a few tags that are near to all others can have more. "
+        f"{ANOTHER_SONG}: the tags of the next song of another group, which is what a description has that knows "
+        "nothing of the song."
+    ),
+    how=_how,
+    published=published_descriptions,
+    items="songs",
+    remarks="tags that were left out",
+    on_controls=_on_controls,
+)
+"""What this benchmark hands to the shared results, tables and pages."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(TextSettings):
+    """What to score, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, predictions, limit, confidence, n_resamples, seed, controls, overwrite,
+    report
+        See `text_runner.TextSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]},
+        "amateur": {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
+    models
+        ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
+    audio
+        Folder of the recordings that they hear.
+    threshold, trust_remote_code
+        Of the taggers; None is each tagger's own threshold.
+    encoder, encoder_revision, device, cache
+        See `lyrics.embeddings.load_encoder`.
+    aggregation, normalize_by_self, empty
+        See `pipelines.descriptions.tag_semantic_similarity`.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        An aggregation, or a way to take empty lists, that does not exist.
+
+    """
+
+    models: Sequence[str] = ()
+    audio: str | os.PathLike[str] | None = None
+    threshold: float | None = None
+    trust_remote_code: bool = False
+    encoder: str = DEFAULT_ENCODER
+    encoder_revision: str | None = None
+    device: str | None = None
+    cache: str | os.PathLike[str] | None = None
+    aggregation: str = "mean"
+    normalize_by_self: bool = False
+    empty: str = "nan"
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            raise InvalidInputError("give --dataset: descriptions are scored against those that people gave")
+        if bool(self.models) != (self.audio is not None):
+            raise InvalidInputError("--model and --audio go together: a tagger hears recordings")
+        if self.model_options and not self.models:
+            raise InvalidInputError(
+                "--threshold and --trust-remote-code are for taggers; leave them out without --model"
+            )
+        check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
+        super().__post_init__()
+
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """What taggers are loaded with."""
+        options = {"threshold": self.threshold, "trust_remote_code": self.trust_remote_code or None}
+        return {name: value for name, value in options.items() if value is not None}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of `judge_description`."""
+        return {
+            "aggregation": self.aggregation,
+            "normalize_by_self": self.normalize_by_self,
+            "empty": self.empty,
+        }
+
+
+def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+    """Score all descriptions and write records, results.json, table.md and report.html.
+
+    A run that was killed is taken up where it stood when it is started again with the same settings.
+
+    Parameters
+    ----------
+    settings
+        See `Settings`.
+    progress
+        Called after each recording that was heard, and after some songs that were scored.
+
+    Returns
+    -------
+    Outcome
+        Songs that failed are in ``results["failures"]``.
+
+    Raises
+    ------
+    UnknownNameError
+        A dataset, config, split, dimension or type of tagger that does not exist.
+    NoDataError, PairCountError, UnreadableFileError, InvalidInputError, InvalidTagsError
+        Nothing to score, ids that name no song, or files that are not what they should be.
+    ModelUnavailableError, MissingBackendError
+        The encoder or a tagger cannot be loaded; the message says how to get it.
+    BackendError, CorruptCacheError
+        The encoder failed, or its cache is damaged.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
+    OutputError
+        `out` cannot be written.
+
+    """
+    songs = read_songs(
+        str(settings.dataset),
+        settings.config,
+        settings.split,
+        revision=settings.revision,
+        limit=settings.limit,
+        columns=GROUPS,
+    )
+    out = Path(settings.out)
+    predictions = read_predictions(settings.predictions, _tags, EXPECTED)
+    encoder = load_encoder(
+        settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
+    )
+    if settings.audio is not None:
+        predictions += tag_songs(
+            settings.models,
+            settings.audio,
+            songs,
+            out / TAGS,
+            options=settings.model_options,
+            overwrite=settings.overwrite,
+            progress=progress,
+        )
+    judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
+    controls = _controls(songs) if settings.controls else []
+    if not judged.pairs and not judged.failures and not controls:
+        raise NoDataError("nothing to score: give --predictions, or leave out --no-controls")
+    if settings.overwrite:
+        remove_results(out)
+    found = collect(_judge(settings, encoder, judged, controls, progress=progress), DESCRIPTIONS)
+    results = build_results(
+        found,
+        DESCRIPTIONS,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
+    page = functools.partial(_render, results, found)
+    return write_outcome(out, results, found, page if settings.report else None)
+
+
+def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    given = {group: row[group] for group in GROUPS if row.get(group) is not None}
+    if not given:
+        msg = f"{where}: neither {' nor '.join(GROUPS)}; expected {{dimension: [tags]}} under one of them or both"
+        raise InvalidTagsError(msg)
+    return plain_tags(check_description(given, where))
+
+
+def _own(song: Song) -> TextSide:
+    return TextSide(song.id, plain_tags(song.tags))
+
+
+def _controls(songs: SongSet) -> list[TextPair]:
+    return [
+        *against_own(songs.songs, _own, _own, system=OWN_TAGS, entrance=ENTRANCE),
+        *against_another(songs.songs, _own, _own, entrance=ENTRANCE),
+    ]
+
+
+def _judge(
+    settings: Settings,
+    encoder: TextEncoder,
+    judged: TextPairSet,
+    controls: Sequence[TextPair],
+    *,
+    progress: Progress | None,
+) -> list[dict[str, Any]]:
+    groups = _groups(judged)
+    scores = _scores(groups)
+    known = _Known(encoder, groups)
+    judge = functools.partial(_judge_song, encoder=known, groups=groups, options=settings.options)
+    return run_texts(
+        judged,
+        controls,
+        Path(settings.out) / RECORDS,
+        TextJudging(scores, settings.aggregation, judge),
+        receipt={
+            "task": DESCRIPTIONS.name,
+            "dataset": dict(judged.dataset),
+            "variant": settings.aggregation,
+            "metrics": list(scores),
+            "companions": [],
+            "encoder": {"name": encoder.name, "revision": encoder.revision},
+            "options": settings.options,
+            "versions": package_versions(PACKAGES),
+        },
+        prepare=known.learn,
+        overwrite=settings.overwrite,
+        progress=progress,
+    )
+
+
+def _groups(judged: TextPairSet) -> tuple[str, ...]:
+    """Return the groups that any system speaks for; both where there is no system."""
+    spoken = {group for pair in judged.pairs for group in pair.estimate.value}
+    return tuple(group for group in GROUPS if group in spoken or not judged.pairs)
+
+
+def _scores(groups: Sequence[str]) -> tuple[str, ...]:
+    total = (TOTAL,) if len(groups) > 1 else ()
+    return (*total, *(name for name in DESCRIPTION_SCORES if name.startswith(tuple(groups))))
+
+
+class _Known:
+    """An encoder that has met all tags of a run: it hands out their vectors."""
+
+    def __init__(self, encoder: TextEncoder, groups: Sequence[str]) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+        self._encoder, self._groups = encoder, tuple(groups)
+        self._vectors: Embeddings | None = None
+
+    def learn(self, pairs: Sequence[TextPair]) -> None:
+        """Encode each distinct tag of the pairs."""
+        sides: list[Tags] = [side.value for pair in pairs for side in (pair.reference, pair.estimate)]
+        self._vectors = embed(self._encoder, _scored_tags(sides, self._groups))
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return the vectors of tags that were learned, shape (n, dimensions)."""
+        return self._encoder.encode(texts) if self._vectors is None else self._vectors.of(texts)
+
+
+def _scored_tags(descriptions: Sequence[Tags], groups: Sequence[str]) -> Iterator[str]:
+    for description in descriptions:
+        for group in groups:
+            for name in SCORED[group]:
+                yield from description.get(group, {}).get(name, ())
+
+
+def _judge_song(
+    reference: Any,
+    estimate: Any,
+    *,
+    explain: bool,  # noqa: ARG001 (a score of two lists of tags has nothing to explain)
+    encoder: TextEncoder,
+    groups: Sequence[str],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return an answer as in `score_records`."""
+    spoken = [group for group in groups if group in estimate]
+    scores: dict[str, dict[str, Any]] = {}
+    if spoken:
+        judged = judge_description(estimate, reference, encoder=encoder, annotators=spoken, **options)
+        scores = {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
+    for name in _scores(groups):
+        group = next((group for group in groups if name.startswith(group)), "")
+        if group and group not in spoken:
+            scores[name] = {"value": None, "reason": f"the description does not speak for the {group} group"}
+    if any(scores[f"{group}_average"]["value"] is None for group in groups):
+        scores[TOTAL] = {"value": None, "reason": "one of the two groups has no average"}
+    return {"scores": scores, "notes": []}
+
+
+def _score(value: float, reason: str) -> dict[str, Any]:
+    return {"value": None, "reason": reason} if math.isnan(value) else {"value": float(value)}
+
+
+def _render(results: Mapping[str, Any], found: Found) -> str:
+    encoder = results["encoder"]
+    facts = {
+        "aggregation": results["variant"],
+        "encoder": encoder["name"],
+        "revision of the encoder": encoder["revision"] or "none",
+        **{name: value for name, value in results["options"].items() if name != "aggregation"},
+    }
+    return score_page(results, receipt=receipt_section(results, found, facts))

@@ -1,0 +1,93 @@
+"""The verb ``describe``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    finish_scores,
+    quieten,
+)
+from music_evals.cli.lyrics import add_songs
+
+__all__ = ["add"]
+
+_HELP = """\
+Score how near the tags of a music description are to those that people gave, by the meaning of the words: professional
+and amateur annotators, ten dimensions each (MuChin).
+
+Writes into --out: records.jsonl (every score), results.json, table.md and report.html. A run that was killed goes on
+where it stood when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals describe --dataset caimd --config demo --encoder char-ngrams --out results/demo
+  music-evals describe --dataset songs.jsonl --predictions mine=tags.jsonl --cache embeddings --out results/mine
+  music-evals describe --dataset songs.jsonl --model mert=models/my_tagger --audio recordings --out results/tagger
+
+A prediction is a line {"id": SONG, "professional": {DIMENSION: [TAGS]}, "amateur": {...}}; one of the two groups is
+enough. Recordings are called by the id of their song, as s_0001.flac.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``describe``."""
+    verb = add_verb(
+        verbs,
+        "describe",
+        _run,
+        help="score tags that describe songs against those of people",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    what = verb.add_argument_group("what is scored")
+    add_songs(what, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
+    what.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        dest="models",
+        metavar="[NAME=]DIR",
+        help="folder of a tagger with weights; may be given again; needs --audio",
+    )
+    what.add_argument("--audio", metavar="DIR", help="folder of recordings, each called by the id of its song")
+    what.add_argument("--threshold", type=float, help="probability from which on taggers give a tag (default: theirs)")
+    what.add_argument(
+        "--trust-remote-code", action="store_true", help="run Python code that comes with a tagger's music encoder"
+    )
+    how = verb.add_argument_group("how")
+    how.add_argument(
+        "--encoder",
+        default="BAAI/bge-large-zh-v1.5",
+        metavar="NAME",
+        help="sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
+        "meaning (default: %(default)s)",
+    )
+    how.add_argument("--encoder-revision", metavar="REV", help="commit, tag or branch of the encoder's Hub id")
+    how.add_argument("--device", help="where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
+    how.add_argument("--cache", metavar="DIR", help="keep the vectors of tags here, for the next run too")
+    how.add_argument("--aggregation", default="mean", help="mean of all pairs (default), best_match or f1")
+    how.add_argument(
+        "--normalize-by-self", action="store_true", help="divide by what the two descriptions have with themselves"
+    )
+    how.add_argument("--empty", default="nan", help="a list without tags is undefined: nan (default), zero or raise")
+    add_interval_options(how)
+    how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
+    add_output_options(verb)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.descriptions import Settings, run_descriptions
+
+    settings = Settings(**chosen(options, Settings))
+    quieten()
+    with Bar("song") as bar:
+        outcome = run_descriptions(settings, progress=bar)
+    return finish_scores(outcome, as_json=options.json)

@@ -1,0 +1,143 @@
+"""The verb ``lyrics``."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    finish_scores,
+    quieten,
+)
+
+__all__ = ["add"]
+
+_HELP = """\
+Score how well song lyrics keep the structure that was asked for: sections, lines, characters and rhymes (the score of
+MuChin, 0..110 points).
+
+Writes into --out: records.jsonl (every score), results.json, table.md and report.html, which tells where the worst
+texts lost their points. A run that was killed goes on where it stood when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals lyrics --dataset caimd --config demo --out results/demo
+  music-evals lyrics --dataset songs.jsonl --predictions gpt=gpt.jsonl --predictions qwen=qwen.jsonl --out results/two
+  music-evals lyrics --reference patterns --generated mine=texts --out results/folders
+  music-evals lyrics --reference song_pattern.txt --generated song.txt --out results/one --json
+  music-evals lyrics --manifest pairs.csv --rhyme char --out results/list
+
+A prediction is a line {"id": SONG, "text": LYRICS}, with a "seed" where there are several for a song. A pattern is what
+the columns `structure` of a dataset hold: headers such as (verse1), c for a character, R for a rhyming one, a space for
+a pause.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``lyrics``."""
+    verb = add_verb(
+        verbs,
+        "lyrics",
+        _run,
+        help="score the structure of song lyrics",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    what = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
+    add_songs(what, '"text": LYRICS')
+    what.add_argument("--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern")
+    what.add_argument(
+        "--generated",
+        action="append",
+        default=[],
+        metavar="[NAME=]PATH",
+        help="folder of texts with the same relative paths, or one text; may be given again for other systems",
+    )
+    what.add_argument(
+        "--manifest",
+        metavar="FILE",
+        help="CSV or JSONL with the columns generated and reference (texts or paths) and, where wanted, id, group, "
+        "system",
+    )
+    _add_measures(verb.add_argument_group("how"))
+    add_output_options(verb).add_argument(
+        "--explained",
+        type=int,
+        default=10,
+        metavar="N",
+        help="texts in report.html of which is told where they lost points, the worst of each system (default: "
+        "%(default)s)",
+    )
+
+
+def add_songs(what: Any, fields: str) -> None:
+    """Add the options that name songs and predictions for them."""
+    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder, a Hub id, or a JSONL file of songs")
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    what.add_argument(
+        "--predictions",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help=f'JSON lines {{"id": SONG, {fields}}}; may be given again for other systems; without them the controls '
+        "alone are scored",
+    )
+    what.add_argument("--limit", type=int, metavar="N", help="score the first N songs only")
+    what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
+
+
+def _add_measures(how: Any) -> None:
+    how.add_argument("--variant", default="official", help="official (default) or paper")
+    how.add_argument("--rhyme", help="how rhymes are found: official (default), line or char, the lightest")
+    how.add_argument(
+        "--section-match",
+        default="initial",
+        metavar="HOW",
+        help="what makes sections the same: initial (default), type or label",
+    )
+    how.add_argument("--accumulate-song", action="store_true", help="carry the song ratio into all other levels")
+    how.add_argument(
+        "--no-autojunk",
+        action="store_false",
+        dest="autojunk",
+        help="song level without difflib's heuristic for long sequences; table 1 was made with it",
+    )
+    how.add_argument(
+        "--strict",
+        action="store_true",
+        help="texts that cannot be scored, as without a section header, are failures (default: they score what the "
+        "authors' code gives them, with a remark)",
+    )
+    how.add_argument(
+        "--no-normalise",
+        action="store_false",
+        dest="normalise",
+        help="score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code",
+    )
+    how.add_argument(
+        "--unnumbered",
+        action="store_false",
+        dest="numbered",
+        help="section headers of the dataset without their numbers, as in the prompts of write-lyrics",
+    )
+    how.add_argument("--workers", type=int, metavar="N", help="processes (default: 1)")
+    add_interval_options(how)
+    how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.lyrics import Settings, run_lyrics
+
+    settings = Settings(**chosen(options, Settings))
+    quieten()
+    with Bar("text") as bar:
+        outcome = run_lyrics(settings, progress=bar)
+    return finish_scores(outcome, as_json=options.json)

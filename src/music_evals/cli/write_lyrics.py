@@ -1,0 +1,236 @@
+"""The verb ``write-lyrics``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from music_evals.cli._shared import (
+    Bar,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    list_failures,
+    print_results,
+    quieten,
+    say,
+)
+from music_evals.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.lyric_writing import Endpoint
+
+__all__ = ["add"]
+
+_HELP = """\
+Let language models write lyrics for the themes and structures of songs, and score them.
+
+Without a model the reference rows are scored alone: the true lyrics, another song's, and a shuffled structure. Writes
+into --out: writing.jsonl (every answer as it came), texts.jsonl, writing_log.csv (seconds, tokens, cost), and what the
+verb lyrics writes. A run that was killed goes on where it stood when the same command is given again: what was answered
+is not asked again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals write-lyrics --dataset caimd --config demo --out results/reference
+  music-evals write-lyrics --dataset caimd --config demo --model Qwen/Qwen2.5-7B-Instruct --seeds 3 --out results/qwen
+  music-evals write-lyrics --dataset songs.jsonl --endpoint https://api.example.com/v1 --endpoint-model poet-1 \\
+      --api-key-env POET_API_KEY --price-in 0.5 --price-out 1.5 --out results/poet
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``write-lyrics``."""
+    verb = add_verb(
+        verbs,
+        "write-lyrics",
+        _run,
+        help="let language models write lyrics, and score them",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    _add_songs(verb.add_argument_group("for which songs"))
+    _add_models(verb.add_argument_group("who writes: models of transformers"))
+    _add_endpoints(verb.add_argument_group("who writes: OpenAI-compatible endpoints"))
+    _add_writing(verb.add_argument_group("how it is written"))
+    _add_scoring(verb.add_argument_group("how it is scored"))
+    add_output_options(verb)
+
+
+def _add_songs(what: Any) -> None:
+    what.add_argument(
+        "--dataset", required=True, help="a name under ./datasets_scripts, a folder, a Hub id or a file of JSON lines"
+    )
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    what.add_argument("--limit", type=int, metavar="N", help="the first N songs only")
+
+
+def _add_models(who: Any) -> None:
+    who.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        dest="models",
+        metavar="[NAME=]ID",
+        help="folder or Hub id[@revision]; may be given again",
+    )
+    who.add_argument("--batch-size", type=int, metavar="N", help="songs at once (default: 8)")
+    who.add_argument("--device", help="cpu, cuda, cuda:1 ... (default: cuda where there is one)")
+    who.add_argument("--dtype", help="float32, bfloat16, float16 (default: that of the weights)")
+    who.add_argument("--trust-remote-code", action="store_true", help="run code that comes with the model")
+    who.add_argument(
+        "--template-option",
+        action="append",
+        default=[],
+        dest="template_options",
+        metavar="KEY=JSON",
+        help="given to the chat template, such as enable_thinking=false; may be given again",
+    )
+
+
+def _add_endpoints(who: Any) -> None:
+    who.add_argument(
+        "--endpoint",
+        action="append",
+        default=[],
+        dest="endpoints",
+        metavar="[NAME=]URL",
+        help="http(s) address, up to /v1; may be given again, the next four options too, once for all or once for each",
+    )
+    for option, texts in {
+        "--endpoint-model": {"metavar": "ID", "help": "model on the server"},
+        "--api-key-env": {"metavar": "VARIABLE", "help": "environment variable that holds the key (default: no key)"},
+        "--price-in": {"metavar": "PRICE", "help": "of a million tokens read, for the cost"},
+        "--price-out": {"metavar": "PRICE", "help": "of a million tokens written"},
+    }.items():
+        who.add_argument(option, action="append", default=[], type=float if "price" in option else str, **texts)
+    who.add_argument(
+        "--endpoint-option",
+        action="append",
+        default=[],
+        dest="endpoint_options",
+        metavar="KEY=JSON",
+        help="further field of each request; null leaves one of ours out; may be given again",
+    )
+    who.add_argument("--concurrency", type=int, metavar="N", help="requests at once (default: 4)")
+    who.add_argument("--timeout", type=float, dest="timeout_sec", metavar="SECONDS", help="(default: 300)")
+    who.add_argument("--retries", type=int, metavar="N", help="after 429, a 5xx or a lost connection (default: 5)")
+
+
+def _add_writing(how: Any) -> None:
+    how.add_argument(
+        "--theme-from",
+        metavar="GROUP",
+        help="professional or amateur: whose text is the theme (default: the professional's, else the amateur's)",
+    )
+    how.add_argument("--language", default="zh", help="of the prompt: zh or en (default: %(default)s)")
+    how.add_argument("--example", metavar="FILE", help="JSON with theme, structure and lyrics, for the worked example")
+    how.add_argument(
+        "--seeds", type=int, default=1, dest="n_seeds", metavar="N", help="texts a song (default: %(default)s)"
+    )
+    how.add_argument("--temperature", type=float, help="0 is deterministic (default: the model's own)")
+    how.add_argument("--top-p", type=float, help="(default: the model's own)")
+    how.add_argument("--max-tokens", type=int, metavar="N", help="the longest answer (default: 2048)")
+
+
+def _add_scoring(how: Any) -> None:
+    how.add_argument("--variant", default="official", help="official (default) or paper")
+    how.add_argument("--rhyme", help="official, line or char (default: the variant's)")
+    how.add_argument(
+        "--no-normalise",
+        action="store_false",
+        dest="normalise",
+        help="score texts as they came, with fences, remarks and numbered headers",
+    )
+    how.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the reference rows")
+    add_interval_options(how)
+    how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.lyric_writing import Settings, run_writing, text_report
+
+    values = chosen(options, Settings)
+    values["endpoints"] = _endpoints(options)
+    for name in ("template_options", "endpoint_options"):
+        values[name] = _json_options(values[name], f"--{name.removesuffix('s').replace('_', '-')}")
+    settings = Settings(**values)
+    quieten()
+    if settings.models:
+        _quieten_transformers()
+    with Bar("lyric") as bar:
+        outcome = run_writing(settings, progress=bar)
+    for note in outcome.notes if options.json else ():  # the tables have them
+        say(f"note: {note}")
+    print_results(text_report(outcome.results), outcome.files, as_json=options.json)
+    return list_failures([(_failed(row), row["error"]) for row in outcome.results["failures"]], "see the records")
+
+
+def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
+    from music_evals.benchmark.lyric_writing import Endpoint, Prices
+
+    urls: list[str] = options.endpoints
+    given = {
+        name: _spread(getattr(options, name), len(urls), f"--{name.replace('_', '-')}")
+        for name in ("endpoint_model", "api_key_env", "price_in", "price_out")
+    }
+    if None in given["endpoint_model"]:
+        raise InvalidInputError("--endpoint needs --endpoint-model, the id of the model on the server")
+    return [
+        Endpoint(*_named(url, model), api_key_env=key or None, prices=Prices(read, written))
+        for url, model, key, read, written in zip(urls, *given.values(), strict=True)
+    ]
+
+
+def _spread(values: Sequence[Any], n: int, option: str) -> list[Any]:
+    """Return a value for each endpoint: none, one for all, or one each."""
+    if values and not n:
+        msg = f"{option} goes with --endpoint"
+        raise InvalidInputError(msg)
+    if len(values) <= 1:
+        return list(values or [None]) * n
+    if len(values) != n:
+        msg = f"{option} was given {len(values)} times for {n} endpoints; give it once for all, or once for each"
+        raise InvalidInputError(msg)
+    return list(values)
+
+
+def _named(text: str, model: str) -> tuple[str, str, str | None]:
+    """Return address, model and name of ``[NAME=]URL``."""
+    name, equals, url = text.partition("=")
+    return (url, model, name) if equals and "/" not in name else (text, model, None)
+
+
+def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        try:
+            found[key] = json.loads(value)
+        except ValueError as error:
+            msg = f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}"
+            raise InvalidInputError(msg) from error
+        if not (key and equals):
+            msg = f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}"
+            raise InvalidInputError(msg)
+    return found
+
+
+def _quieten_transformers() -> None:
+    """Leave the progress bar to us: transformers draws one for the weights that it loads."""
+    try:
+        from transformers.utils import logging
+    except ImportError:
+        return  # the writer says what is missing
+    logging.disable_progress_bar()
+
+
+def _failed(row: Mapping[str, Any]) -> str:
+    metric = f", {row['metric']}" if row["metric"] else ""
+    return f"{row['item']} ({row['system']}{metric})"

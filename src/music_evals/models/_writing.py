@@ -1,0 +1,34 @@
+"""What the writers of lyrics share: how long an answer may be, and checks of names and decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from music_evals.errors import InvalidInputError
+
+__all__ = ["MAX_NEW_TOKENS", "NOTHING", "check_decoding", "checked_name"]
+
+MAX_NEW_TOKENS: Final = 2048
+"""The longest answer by default: the longest song of MuChin has 134 lines of some ten characters."""
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+def checked_name(name: str) -> str:
+    if not name.strip():
+        raise InvalidInputError("a model needs a name that is not empty")
+    return name
+
+
+def check_decoding(temperature: float | None, top_p: float | None, max_new_tokens: int) -> None:
+    if temperature is not None and not 0 <= temperature < float("inf"):
+        msg = f"the temperature must be at least 0 and finite, got {temperature}"
+        raise InvalidInputError(msg)
+    if top_p is not None and not 0 < top_p <= 1:
+        msg = f"top_p must lie above 0 and be at most 1, got {top_p}"
+        raise InvalidInputError(msg)
+    if max_new_tokens < 1:
+        msg = f"an answer must have room for at least 1 token, got {max_new_tokens}"
+        raise InvalidInputError(msg)

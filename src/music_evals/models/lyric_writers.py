@@ -1,0 +1,463 @@
+"""Language models that answer a prompt: a function, a model of transformers, an OpenAI-compatible endpoint.
+
+Each fulfils `music_evals.protocols.LyricWriter`. Beside the protocol each says how it likes to be asked: `batch_size`
+prompts in a call, `concurrency` calls at once. An answer that fails raises `BackendError`, and the next prompt may well
+succeed; a model that is not there, or refuses the key, raises `ModelUnavailableError`, and no prompt will.
+
+MuChin publishes no decoding settings, so None takes the model's own (its generation config, or the server's default).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from music_evals.errors import (
+    BackendError,
+    InvalidInputError,
+    MissingBackendError,
+    ModelUnavailableError,
+    UnsupportedTypeError,
+)
+from music_evals.models._endpoint import EndpointWriter
+from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
+from music_evals.protocols import Written
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["MAX_NEW_TOKENS", "CallableWriter", "EndpointWriter", "TransformersWriter"]
+
+
+class CallableWriter:
+    """Any function from a prompt to a text.
+
+    Parameters
+    ----------
+    function
+        ``function(prompt)``, or with `takes_seed` ``function(prompt, seed)``; returns a text.
+    name
+        System id in records and tables.
+    takes_seed
+        Give it the seed. Without, it counts as deterministic.
+    details
+        What a receipt should say of it, as JSON values: version, settings.
+
+    Raises
+    ------
+    InvalidInputError
+        An empty name.
+
+    """
+
+    batch_size = 1
+    concurrency = 1
+
+    def __init__(
+        self,
+        function: Callable[..., str],
+        name: str,
+        *,
+        takes_seed: bool = False,
+        details: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        self.name = checked_name(name)
+        self.deterministic = not takes_seed
+        self._function = function
+        self._details = dict(details)
+
+    def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
+        """Return one answer a prompt, in their order; what the function raises comes through.
+
+        Raises
+        ------
+        UnsupportedTypeError
+            The function returned something other than a text.
+
+        """
+        arguments = () if self.deterministic else (seed,)
+        return [Written(self._checked(self._function(prompt, *arguments))) for prompt in prompts]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what decides its answers."""
+        return {"kind": "callable", **self._details}
+
+    def _checked(self, text: object) -> str:
+        if not isinstance(text, str):
+            msg = f"{self.name} returned {type(text).__name__} in place of a text; return a str"
+            raise UnsupportedTypeError(msg)
+        return text
+
+
+class TransformersWriter:
+    """A causal language model of transformers.
+
+    A model with a chat template gets the prompt as the message of a user; one without gets the plain prompt, which its
+    receipt says. Configuration and tokenizer are read at once, weights at the first prompt.
+
+    Each prompt has random numbers of its own, drawn from its seed and its words: the text of a prompt does not hang on
+    which others stand in its batch, but for sums that round differently with the padding (never seen in float32; in 16
+    bits a near tie may fall the other way).
+
+    Parameters
+    ----------
+    model
+        Folder or Hub id.
+    name
+        System id in records and tables; None takes the last part of `model`.
+    revision
+        Commit, tag or branch on the Hub.
+    device
+        As torch names it; None takes CUDA where there is one, else the CPU.
+    dtype
+        As torch names it, such as ``"bfloat16"``; ``"auto"`` is that of the weights.
+    batch_size
+        Prompts in a batch, at least 1.
+    max_new_tokens
+        The longest answer, at least 1.
+    temperature
+        At least 0; 0 takes the likeliest token each time. None takes the model's own decoding.
+    top_p
+        Above 0 and up to 1; None takes the model's own.
+    trust_remote_code
+        Run code that comes with the model.
+    template_options
+        Given to the chat template, such as ``{"enable_thinking": False}``.
+
+    Raises
+    ------
+    ModelUnavailableError
+        No such model, no network, or one that transformers cannot read; the message says how to get it.
+    MissingBackendError
+        transformers is not installed.
+    InvalidInputError
+        A number out of range, or a dtype or device that torch does not have.
+
+    """
+
+    concurrency = 1
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        name: str | None = None,
+        revision: str | None = None,
+        device: str | None = None,
+        dtype: str = "auto",
+        batch_size: int = 8,
+        max_new_tokens: int = MAX_NEW_TOKENS,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        trust_remote_code: bool = False,
+        template_options: Mapping[str, Any] = NOTHING,
+    ) -> None:
+        check_decoding(temperature, top_p, max_new_tokens)
+        if batch_size < 1:
+            msg = f"the batch size must be at least 1, got {batch_size}"
+            raise InvalidInputError(msg)
+        self.source = os.fspath(model)
+        self.name = checked_name(Path(self.source).name if name is None else name)
+        self.batch_size = batch_size
+        self.max_new_tokens = max_new_tokens
+        self._device = _checked_device(device)
+        self._trust = trust_remote_code
+        self._template_options = dict(template_options)
+        self._loaded = _load_light(self.source, revision, trust=trust_remote_code)
+        self._dtype = _checked_dtype(dtype, self._loaded.config)
+        self.sampling = _sampling(self._loaded.generation, temperature, top_p)
+        self._model: Any = None
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether it takes the likeliest token each time."""
+        return not self.sampling
+
+    def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
+        """Return one answer a prompt, in their order.
+
+        Raises
+        ------
+        ModelUnavailableError
+            The weights are missing or damaged.
+        InvalidInputError
+            A prompt that leaves no room for the answer in the model's context.
+        BackendError
+            Out of memory.
+
+        """
+        answers: list[Written] = []
+        for start in range(0, len(prompts), self.batch_size):
+            answers += self._write_batch(list(prompts[start : start + self.batch_size]), seed)
+        return answers
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what decides its answers."""
+        return {
+            "kind": "transformers",
+            "model": self.source,
+            "commit": self._loaded.commit,
+            "content_hash": self._loaded.content_hash,
+            "prompt_form": "chat template" if self._loaded.tokenizer.chat_template else "plain prompt",
+            "template_options": dict(self._template_options),
+            "sampling": dict(self.sampling) or "likeliest token",
+            "max_new_tokens": self.max_new_tokens,
+            "dtype": str(self._dtype).removeprefix("torch."),
+            "device": self._device.type,
+            "versions": {name: metadata.version(name) for name in ("torch", "transformers")},
+        }
+
+    def close(self) -> None:
+        """Let the weights go; they are loaded again when they are needed."""
+        import torch
+
+        self._model = None
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def _write_batch(self, prompts: list[str], seed: int) -> list[Written]:
+        import torch
+
+        model = self._weights()
+        inputs = self._encoded(prompts).to(self._device)
+        try:
+            with torch.inference_mode():
+                output = model.generate(
+                    **inputs,
+                    generation_config=self._generation(),
+                    logits_processor=_processors(self.sampling, prompts, seed, self._device),
+                )
+        except torch.OutOfMemoryError as error:
+            msg = f"{self.name}: out of memory with {len(prompts)} prompts in a batch; lower the batch size"
+            raise BackendError(msg) from error
+        read = inputs["attention_mask"].sum(dim=1).tolist()
+        answers = output[:, inputs["input_ids"].shape[1] :].tolist()  # (batch, new tokens)
+        return [self._decoded(row, n_read) for row, n_read in zip(answers, read, strict=True)]
+
+    def _weights(self) -> Any:
+        if self._model is None:
+            self._model = _load_weights(self.source, self._loaded, self._dtype, trust=self._trust).to(self._device)
+        return self._model
+
+    def _encoded(self, prompts: Sequence[str]) -> Any:
+        """Return ids and mask, (batch, tokens), padded on the left."""
+        tokenizer = self._loaded.tokenizer
+        texts, is_chat = list(prompts), bool(tokenizer.chat_template)
+        if is_chat:
+            texts = [
+                tokenizer.apply_chat_template(
+                    [{"role": "user", "content": prompt}],
+                    tokenize=False,
+                    add_generation_prompt=True,
+                    **self._template_options,
+                )
+                for prompt in prompts
+            ]
+        # a chat template writes the special tokens itself
+        inputs = tokenizer(
+            texts,
+            padding=True,
+            add_special_tokens=not is_chat,
+            return_tensors="pt",
+            return_token_type_ids=False,
+            return_attention_mask=True,
+        )
+        room = getattr(self._loaded.config.get_text_config(), "max_position_embeddings", None)
+        needed = inputs["input_ids"].shape[1] + self.max_new_tokens
+        if room is not None and needed > room:
+            msg = (
+                f"{self.name} reads {room} tokens at most; prompt and answer may take {needed}, "
+                f"{self.max_new_tokens} of them the answer; lower these, or take another model"
+            )
+            raise InvalidInputError(msg)
+        return inputs
+
+    def _generation(self) -> Any:
+        from transformers import GenerationConfig
+
+        # sampling is done by our own last processor; what else the model's own configuration says is kept
+        return GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            max_new_tokens=self.max_new_tokens,
+            pad_token_id=self._loaded.tokenizer.pad_token_id,
+        )
+
+    def _decoded(self, ids: list[int], n_read: int) -> Written:
+        ends = self._loaded.end_ids
+        n_written = next((index + 1 for index, token in enumerate(ids) if token in ends), len(ids))
+        text = self._loaded.tokenizer.decode(
+            ids[:n_written], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+        return Written(text, n_read, n_written)
+
+
+def _checked_device(device: str | None) -> torch.device:
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingBackendError("torch", "models", "a language model of transformers") from error
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        msg = f"torch has no device {device!r}; expected cpu, cuda or cuda:1"
+        raise InvalidInputError(msg) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        msg = f"device {device!r} is not there: torch finds no CUDA device; leave the device out to use the CPU"
+        raise InvalidInputError(msg)
+    return found
+
+
+def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
+    import torch
+
+    if dtype == "auto":
+        own = config.get_text_config().dtype or config.dtype
+        return own if isinstance(own, torch.dtype) else torch.float32
+    found = getattr(torch, dtype, None)
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        msg = f"dtype must be auto or one of float32, float16 and bfloat16, got {dtype!r}"
+        raise InvalidInputError(msg)
+    return found
+
+
+class _Loaded(NamedTuple):
+    """What is read of a model without its weights."""
+
+    config: Any
+    generation: Any
+    tokenizer: Any
+    end_ids: frozenset[int]
+    commit: str | None
+    """On the Hub."""
+    content_hash: str | None
+    """Of a folder."""
+
+
+def _load_light(source: str, revision: str | None, *, trust: bool) -> _Loaded:
+    try:
+        from transformers import AutoConfig, AutoTokenizer, GenerationConfig
+    except ImportError as error:
+        raise MissingBackendError("transformers", "models", "a language model of transformers") from error
+    try:
+        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=trust)
+        commit = getattr(config, "_commit_hash", None)
+        at = commit or revision
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=at, trust_remote_code=trust, padding_side="left")
+    except (OSError, ValueError, KeyError, ImportError) as error:
+        raise _unavailable(source, error) from error
+    try:
+        generation = GenerationConfig.from_pretrained(source, revision=at)
+    except OSError:  # many models come without that file
+        generation = GenerationConfig.from_model_config(config)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)  # masked: any token will do
+    ends = generation.eos_token_id
+    end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
+    folder = Path(source)
+    return _Loaded(config, generation, tokenizer, end_ids, commit, _folder_hash(folder) if folder.is_dir() else None)
+
+
+def _load_weights(source: str, loaded: _Loaded, dtype: torch.dtype, *, trust: bool) -> Any:
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            source, config=loaded.config, revision=loaded.commit, dtype=dtype, trust_remote_code=trust
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        raise _unavailable(source, error) from error
+    own = model.generation_config
+    own.do_sample, own.num_beams = False, 1
+    for setting in _warpers():
+        setattr(own, setting, None)
+    return model.eval()
+
+
+def _unavailable(source: str, error: Exception) -> ModelUnavailableError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ModelUnavailableError(
+        f"model {source!r} cannot be loaded: {reason.rstrip('.')}. Give a folder with config.json, tokenizer and "
+        f"safetensors, or a Hub id; fetch it once with: hf download {source}"
+    )
+
+
+def _folder_hash(folder: Path) -> str:
+    """Return a hash of names, sizes, beginnings and ends of the files: weights of another training differ in these."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        size, part = path.stat().st_size, 1 << 20
+        digest.update(f"{path.name}\0{size}\0".encode())
+        with path.open("rb") as file:
+            digest.update(file.read(part))
+            file.seek(max(0, size - part))
+            digest.update(file.read(part))
+    return digest.hexdigest()[:16]
+
+
+def _warpers() -> dict[str, Any]:
+    """Return setting of a generation config -> what applies it, in the order in which transformers applies them."""
+    from transformers import generation
+
+    return {
+        "temperature": generation.TemperatureLogitsWarper,
+        "top_h": generation.logits_process.TopHLogitsWarper,
+        "top_k": generation.TopKLogitsWarper,
+        "top_p": generation.TopPLogitsWarper,
+        "min_p": generation.MinPLogitsWarper,
+        "typical_p": generation.TypicalLogitsWarper,
+        "epsilon_cutoff": generation.EpsilonLogitsWarper,
+        "eta_cutoff": generation.EtaLogitsWarper,
+    }
+
+
+_NEUTRAL: Final = {"top_k": 0, "top_p": 1.0, "typical_p": 1.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0}
+"""Values that change nothing; the temperature stands in a receipt even where it is 1."""
+
+
+def _sampling(own: Any, temperature: float | None, top_p: float | None) -> dict[str, float]:
+    """Return the settings of sampling in order; none where the likeliest token is taken."""
+    if temperature == 0 or (temperature is None and not own.do_sample):
+        return {}
+    held = {name: getattr(own, name, None) for name in _warpers()}
+    asked = {"temperature": temperature, "top_p": top_p}
+    given = {name: float(value) for name, value in asked.items() if value is not None}
+    settings = {**held, "temperature": held["temperature"] or 1.0, **given}
+    return {name: value for name, value in settings.items() if value is not None and value != _NEUTRAL.get(name)}
+
+
+class _Draw:
+    """Adds Gumbel noise, so that the largest logit is a draw from their softmax; each row has its own generator."""
+
+    def __init__(self, prompts: Sequence[str], seed: int, device: torch.device) -> None:
+        import torch
+
+        self._generators = [torch.Generator(device).manual_seed(_prompt_seed(prompt, seed)) for prompt in prompts]
+
+    def __call__(self, _: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        """Return scores (batch, vocabulary) with noise."""
+        import torch
+
+        noise = torch.empty_like(scores, dtype=torch.float32)
+        for row, generator in zip(noise, self._generators, strict=True):
+            row.exponential_(generator=generator)
+        return scores - noise.clamp_min_(torch.finfo(torch.float32).tiny).log_()
+
+
+def _prompt_seed(prompt: str, seed: int) -> int:
+    return int.from_bytes(hashlib.sha256(f"{seed}\0{prompt}".encode()).digest()[:7])
+
+
+def _processors(sampling: Mapping[str, float], prompts: Sequence[str], seed: int, device: torch.device) -> Any:
+    from transformers import LogitsProcessorList
+
+    if not sampling:
+        return LogitsProcessorList()
+    warpers = _warpers()
+    applied = [warpers[name](value) for name, value in sampling.items()]
+    return LogitsProcessorList([*applied, _Draw(prompts, seed, device)])

@@ -1,0 +1,128 @@
+"""What the shared results and tables do for a benchmark that is none of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from music_evals.benchmark.score_report import receipt_section, score_page
+from music_evals.benchmark.score_results import ScoreTask, build_results, collect
+from music_evals.benchmark.score_tables import MOST_COLUMNS, cautions, markdown_report, summary, tables, text_report
+from music_evals.errors import UnknownNameError
+from music_evals.metrics.scales import Scale
+
+SCALES = {
+    **{f"part_{number}": Scale("parts", 0.0, 9.0, "higher", 9.0, (), f"Part {number}") for number in range(10)},
+    "loss": Scale("rest", 0.0, 9.0, "lower", 0.0, (), "Loss"),
+    "bias": Scale("rest", -9.0, 9.0, "zero", 0.0, (), "Bias"),
+}
+
+
+def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if "oracle" in systems:
+        yield "the oracle is our own"
+
+
+def published(metrics: Any) -> dict[str, Any]:
+    table = {"Old": dict.fromkeys(metrics, 1.0)}
+    return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
+
+
+TASK = ScoreTask(
+    name="toys",
+    title="Toys",
+    scales=SCALES,
+    controls=("oracle",),
+    controls_explained="oracle: it knows.",
+    how=lambda header: f"setting {header['variant']}",
+    published=published,
+    items="toys",
+    remarks="broken wheels",
+    on_controls=on_controls,
+)
+
+
+def records(values: Mapping[tuple[str, str], float], **header: Any) -> list[dict[str, Any]]:
+    """Return records in which every score of a system's item has one value."""
+    about = {"metrics": list(SCALES), "companions": [], "versions": {}, "variant": "x", **header}
+    dataset = {"id": "box", "config": None, "split": None, "revision": None}
+    systems = list(dict.fromkeys(system for system, _ in values if system != "oracle"))
+    rows: list[dict[str, Any]] = [{"kind": "run", "task": "toys", "dataset": dataset, **about}]
+    rows.append({"kind": "selection", "systems": systems})
+    for system, item in values:
+        sides = {side: {"name": item, "content": item} for side in ("reference", "estimate")}
+        pair = {"item": item, "system": system, "group": item, "entrance": "toy"}
+        rows.append({"kind": "pair", **pair, **sides, "treatment": ""})
+    for (system, item), value in values.items():
+        for name in SCALES:
+            who = {"item": item, "system": system, "content": [item, item], "metric": name}
+            rows.append({"kind": "score", **who, "variant": "x", "value": value, "n": 1})
+    return rows
+
+
+@pytest.fixture
+def rows() -> list[dict[str, Any]]:
+    values = {("a", f"{n}"): 1.0 for n in range(12)} | {("b", f"{n}"): 2.0 for n in range(12)}
+    return records({**values, ("oracle", "0"): 9.0})
+
+
+def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a", "content": ["1", "1"]}
+    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": ["a wheel"]}], TASK), TASK)
+    assert results["systems"]["oracle"]["role"] == "control"
+    assert results["best"]["loss"] == ["a"]
+    assert results["best"]["part_0"] == ["b"]
+    assert results["best"]["bias"] == ["a"]
+    assert {test[side] for test in results["comparisons"] for side in "ab"} == {"a", "b"}
+    text = text_report(results)
+    for words in ("box, setting x", "a: 12 toys, 12 groups", "oracle: it knows.", "the oracle is our own"):
+        assert words in text, words
+    assert "toys with remarks, such as broken wheels: 1; results.json has them all" in text
+    assert "a wheel (toys: 1)" in text
+    assert "sd 0.250" in text
+    assert "(sd 0.250)" in markdown_report(results)
+
+
+def test_wide_tables_are_cut_into_equal_parts(rows: list[dict[str, Any]]) -> None:
+    results = build_results(collect(rows, TASK), TASK)
+    found = tables(results)
+    assert list(found) == ["Parts, 1 of 2", "Parts, 2 of 2", "Rest"]
+    assert [len(names) for names in found.values()] == [5, 5, 2]
+    assert [name for names in found.values() for name in names] == list(SCALES)
+    assert max(map(len, found.values())) <= MOST_COLUMNS
+
+
+def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any) -> None:
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+    page = score_page(
+        results, pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"],
+        receipt=receipt_section(results, found, {"glue": "<strong>"}), style=".toy {}",
+    )  # fmt: skip
+    parsed = read_page(page)
+    text = " ".join(parsed.text)
+    for words in ("Toys: box", "Own picture", "Own items", "Old (published)", "sd 0.250", "<strong>", "the oracle is"):
+        assert words in text, words
+    assert summary(results).splitlines()[0] in text
+    assert ".toy {}" in page
+
+
+def test_explanations_of_what_is_judged_are_kept(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a"}
+    told = {"kind": "explanation", **about, "content": ["1", "1"], "lines": ["all of it"]}
+    other = {"kind": "explanation", **about, "content": ["1", "other"], "lines": ["nothing"]}
+    found = collect([*rows, told, other], TASK)
+    assert found.explanations == {("1", "a"): told}
+
+
+def test_scores_that_the_benchmark_has_not(rows: list[dict[str, Any]]) -> None:
+    rows[0]["metrics"].append("part_11")
+    with pytest.raises(UnknownNameError, match="unknown score of toys 'part_11'; did you mean part_1"):
+        build_results(collect(rows, TASK), TASK)
+
+
+def test_nothing_to_caution_against() -> None:
+    results = build_results(collect(records({("a", f"{n}"): 1.0 for n in range(12)}), TASK), TASK)
+    assert cautions(results) == []

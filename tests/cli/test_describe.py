@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from music_evals import cli
+
+
+@pytest.fixture
+def small(songs_file: Path, tmp_path: Path) -> list[str]:
+    """Arguments of a small run."""
+    return [
+        "describe", "--dataset", str(songs_file), "--encoder", "char-ngrams", "--resamples", "20", "--no-report",
+        "--out", str(tmp_path / "out"),
+    ]  # fmt: skip
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run what must be refused as wrong usage, and return the message."""
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("music-evals: error: ")
+    assert "Traceback" not in err
+    return err
+
+
+def test_the_controls_alone_end_with_the_tables(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small.remove("--no-report")
+    assert cli.main(small) == 0
+    out, err = capsys.readouterr()
+    for words in ("(own tags)", "(another song)", "encoder char-ngrams", "Average, published", "not confirmed"):
+        assert words in out, words
+    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert "song" in err  # the progress bar
+
+
+def test_json_and_failures(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({"id": "s1", "amateur": {"song_purpose": ["sleep"]}}) + "\n")
+    options = ["--predictions", f"x={path}", "--aggregation", "f1", "--json"]
+    assert cli.main([*small, *options]) == 1
+    out, err = capsys.readouterr()
+    results = json.loads(out)
+    assert results["variant"] == "f1"
+    assert [row["item"] for row in results["failures"]] == ["s2", "s3", "s4"]
+    assert "s2 (x): PairCountError: no prediction for 's2'" in err
+    assert results["scores"]["x"]["amateur/song_purpose"]["n_defined"] == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "holds no predictions"),
+        ("{", "line 1 is not JSON"),
+        ('{"id": "s1"}', "line 1: neither professional nor amateur"),
+        ('{"id": "s1", "amateur": 3}', "amateur must be"),
+        ('{"id": "s1", "amateur": {"song_purpose": "sleep"}}', "tags must be a list of strings"),
+        ('{"id": "s1", "amateur": {"song_purpose": [null]}}', "tags must be strings"),
+        ('{"id": "s1", "amateur": {"musical_genres": []}}', "unknown amateur dimension 'musical_genres'"),
+        ('{"id": "s0", "amateur": {}}', "1 ids are not songs of songs.jsonl: s0"),
+    ],
+)
+def test_predictions_that_are_none(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, message: str
+) -> None:
+    path = tmp_path / "mine.jsonl"
+    path.write_text(content, encoding="utf-8")
+    assert message in refused([*small, "--predictions", str(path)], capsys)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--encoder", "char-ngram/none"], "char-ngram/none"),
+        (["--encoder-revision", "main"], "no revisions"),
+        (["--aggregation", "best"], "did you mean best_match"),
+        (["--empty", "zeros"], "did you mean zero"),
+        (["--model", "x"], "--model and --audio go together"),
+        (["--dataset", "nowhere"], "looked up in ./datasets_scripts"),
+        (["--limit", "0"], "--limit must be at least 1"),
+    ],
+)
+def test_wrong_names_and_options_are_usage_errors(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], change: list[str], message: str
+) -> None:
+    assert message in refused([*small, *change], capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_songs_without_descriptions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "songs.jsonl"
+    path.write_text('{"id": "s1", "structure": []}\n')
+    arguments = ["describe", "--dataset", str(path), "--encoder", "char-ngrams", "--out", str(tmp_path / "out")]
+    assert "line 1: nothing in professional, amateur" in refused(arguments, capsys)
