@@ -10,9 +10,25 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from music_evals import __version__
-from music_evals.cli import frame, inpainting, preserve, train
+from music_evals.cli import (
+    describe,
+    discrepancy,
+    frame,
+    inpainting,
+    lyrics,
+    preserve,
+    train,
+    write_lyrics,
+)
 from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, say
-from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError, ParserCrashError
+from music_evals.errors import (
+    BackendError,
+    CorruptCacheError,
+    CorruptRecordsError,
+    MusicEvalsError,
+    OutputError,
+    ParserCrashError,
+)
 
 __all__ = ["main"]
 
@@ -20,7 +36,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # These happen to a run; every other named error is about what the run was asked to do.
-_RUN_ERRORS = (CorruptRecordsError, OutputError, ParserCrashError)
+_RUN_ERRORS = (BackendError, CorruptCacheError, CorruptRecordsError, OutputError, ParserCrashError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,6 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
     inpainting.add(verbs)
     preserve.add(verbs)
+    lyrics.add(verbs)
+    describe.add(verbs)
+    discrepancy.add(verbs)
+    write_lyrics.add(verbs)
     train.add(verbs)
     frame.add(verbs)
     return parser
