@@ -25,6 +25,12 @@ Its message says what was expected, what came, and what to do::
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
     ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
+    ├── HubError (OSError)                   the Hub refused, or cannot be reached
+    │   ├── HubTokenError                    no token, or one that the Hub refuses
+    │   ├── HubNotFoundError                 a repository or revision that does not exist, or is hidden from the token
+    │   ├── HubRightsError                   the token may not do this
+    │   ├── HubConflictError                 somebody else committed in between
+    │   └── HubOfflineError                  no connection, or one that broke off
     ├── ModelUnavailableError (OSError)      a model that does not exist, or that cannot be fetched now
     ├── BackendError (RuntimeError)          an optional backend failed on its input
     └── MissingBackendError (ImportError)    an optional package is needed; says how to install it
@@ -45,6 +51,12 @@ __all__ = [
     "CorruptCacheError",
     "CorruptRecordsError",
     "FileTooLargeError",
+    "HubConflictError",
+    "HubError",
+    "HubNotFoundError",
+    "HubOfflineError",
+    "HubRightsError",
+    "HubTokenError",
     "InvalidAnnotationError",
     "InvalidAudioError",
     "InvalidInputError",
@@ -179,6 +191,30 @@ class ModelUnavailableError(MusicEvalsError, OSError):
 
 class OutputError(MusicEvalsError, OSError):
     """Results cannot be written."""
+
+
+class HubError(MusicEvalsError, OSError):
+    """The Hub refused what it was asked for, or cannot be reached."""
+
+
+class HubTokenError(HubError):
+    """No token is given, or the Hub refuses it."""
+
+
+class HubNotFoundError(HubError):
+    """A repository or revision that does not exist, or that this token may not see."""
+
+
+class HubRightsError(HubError):
+    """The token is good, but may not do this."""
+
+
+class HubConflictError(HubError):
+    """Somebody else committed to the repository in between; nothing was written."""
+
+
+class HubOfflineError(HubError):
+    """The Hub cannot be reached, or the connection broke off."""
 
 
 class BackendError(MusicEvalsError, RuntimeError):

@@ -17,6 +17,8 @@ from music_evals.cli import (
     inpainting,
     lyrics,
     preserve,
+    publish,
+    push,
     train,
     write_lyrics,
 )
@@ -25,6 +27,7 @@ from music_evals.errors import (
     BackendError,
     CorruptCacheError,
     CorruptRecordsError,
+    HubError,
     MusicEvalsError,
     OutputError,
     ParserCrashError,
@@ -36,7 +39,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # These happen to a run; every other named error is about what the run was asked to do.
-_RUN_ERRORS = (BackendError, CorruptCacheError, CorruptRecordsError, OutputError, ParserCrashError)
+_RUN_ERRORS = (BackendError, CorruptCacheError, CorruptRecordsError, HubError, OutputError, ParserCrashError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,5 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     discrepancy.add(verbs)
     write_lyrics.add(verbs)
     train.add(verbs)
+    publish.add(verbs)
+    push.add(verbs)
     frame.add(verbs)
     return parser

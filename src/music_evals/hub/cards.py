@@ -16,15 +16,14 @@ from music_evals.benchmark.results import (
 )
 from music_evals.benchmark.tables import format_value
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.hub.scores import DECIMALS, TASKS
 
 __all__ = ["RESULTS_END", "RESULTS_START", "fill_card"]
 
 RESULTS_START = "<!-- results:start -->"
 RESULTS_END = "<!-- results:end -->"
 
-TASK_TYPE = "music-inpainting"
-TASK_NAME = "Musical score inpainting"
-DECIMALS = 4
+TASK = TASKS["inpainting"]
 
 _BLANK = """---
 library_name: music_evals
@@ -124,8 +123,8 @@ def _eval_results(results: Mapping[str, Any], system: str) -> list[Any]:
     cells = {metric: table["scores"][system][metric] for metric in columns(table) if metric in table["scores"][system]}
     return [
         EvalResult(
-            task_type=TASK_TYPE,
-            task_name=TASK_NAME,
+            task_type=TASK.type,
+            task_name=TASK.name,
             dataset_type=dataset["id"],
             dataset_name=dataset["id"].replace("_", " "),
             dataset_config=dataset["config"],

@@ -1,0 +1,148 @@
+"""The verb ``publish``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from music_evals.hub.publishing import Published
+
+__all__ = ["add"]
+
+_HELP = """\
+Publish windows of this repository on the Hub: a metric or Space folder becomes a Space, a dataset folder a dataset, a
+model folder, with its variants, a model.
+
+All are checked before anything is sent. Each gets one commit with all that differs, or none where nothing does: after a
+failure the same command goes on. Needs a token that may write (HF_TOKEN, or hf auth login).
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals publish metrics/note_f1 datasets_scripts/jsb_chorales --org my-org --dry-run
+  music-evals publish models/anticipation_rnn --org my-org --pr
+  music-evals publish --all --org my-org --source https://github.com/my-org/music_evals
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``publish``."""
+    verb = add_verb(
+        verbs, "publish", _run, help="publish metrics, datasets, models and Spaces", description=_HELP, epilog=_EXAMPLES
+    )
+    verb.add_argument("windows", nargs="*", metavar="WINDOW", help="folders, such as metrics/note_f1")
+    verb.add_argument("--all", action="store_true", dest="everything", help="every window below the current folder")
+    verb.add_argument("--org", required=True, metavar="NAME", help="user or organisation that owns the repositories")
+    verb.add_argument("--pr", action="store_true", help="open pull requests on repositories that exist")
+    verb.add_argument("--dry-run", action="store_true", help="send nothing; list the files that would change")
+    verb.add_argument("--private", action="store_true", help="repositories that are made are private")
+    verb.add_argument("--prune", action="store_true", help="delete files on the Hub that the folder does not have")
+    verb.add_argument("--source", metavar="URL", help="source repository (default: that of pyproject.toml)")
+    verb.add_argument(
+        "--revision",
+        metavar="COMMIT",
+        help="commit of it that requirements pin (default: the last that changed the package, which must be pushed)",
+    )
+    verb.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.hub.publishing import publish
+    from music_evals.hub.windows import all_windows, find_windows
+
+    if options.everything == bool(options.windows):
+        raise InvalidInputError("name windows, or give --all for every one; not both")
+    windows = all_windows(".") if options.everything else find_windows(options.windows)
+    quieten_hub()
+    with Bar("window") as bar:
+        done = publish(
+            windows,
+            options.org,
+            source=options.source,
+            revision=options.revision,
+            pull_request=options.pr,
+            dry_run=options.dry_run,
+            private=options.private,
+            prune=options.prune,
+            progress=bar,
+        )
+    with to_stdout():
+        print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
+    for row in done:
+        if row.left:
+            say(f"note: {row.repository} holds {', '.join(row.left)}, which the folder does not; --prune deletes them")
+    failed = [(row.window.label, row.error or "not tried") for row in done if row.status in {"failed", "not tried"}]
+    return list_failures(failed, "see the table")
+
+
+def quieten_hub() -> None:
+    """Leave the progress bar to us: the client draws one for each upload."""
+    import huggingface_hub.utils
+
+    quieten()
+    huggingface_hub.utils.disable_progress_bars()  # type: ignore[attr-defined]  # its documented name
+
+
+def _as_json(done: Sequence[Published]) -> str:
+    rows = [
+        {
+            "window": row.window.label,
+            "type": row.repository.type,
+            "repository": row.repository.id,
+            "status": row.status,
+            "url": row.url,
+            "changes": [change._asdict() for change in row.changes],
+            "left": list(row.left),
+            "error": row.error or None,
+        }
+        for row in done
+    ]
+    return json.dumps(rows, indent=2)
+
+
+def _as_text(done: Sequence[Published], *, dry_run: bool) -> str:
+    lines = [["window", "becomes", "outcome", "files", "size", "where"]]
+    for row in done:
+        size = sum(change.size for change in row.changes)
+        shown = [str(len(row.changes)), _size(size)] if row.changes else ["", ""]
+        lines.append([row.window.label, str(row.repository), row.status, *shown, row.url])
+    parts = [_table(lines)]
+    if dry_run:
+        parts += [_file_list(row) for row in done if row.changes]
+        parts.append("Nothing was sent.")
+    return "\n\n".join(parts)
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    """Return columns of text, those of numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    numbers = {lines[0].index("files"), lines[0].index("size")}
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if place in numbers else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _file_list(row: Published) -> str:
+    marks = {"new": "+", "changed": "~", "deleted": "-"}
+    lines = [f"{row.repository}"]
+    lines += [f"  {marks[change.kind]} {change.path} ({_size(change.size)})" for change in row.changes]
+    return "\n".join(lines)
+
+
+def _size(n_bytes: int) -> str:
+    size = float(n_bytes)
+    for unit in ("B", "kB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:,.1f} MB"

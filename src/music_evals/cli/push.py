@@ -1,0 +1,92 @@
+"""The verb ``push``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.publish import quieten_hub
+
+if TYPE_CHECKING:
+    from music_evals.hub.pushing import Pushed
+
+__all__ = ["add"]
+
+_HELP = """\
+Write the scores of a run into the card of a model on the Hub: the model-index of its README.md, and one entry below
+.eval_results for each metric that the dataset declares a task for. One commit, or a pull request; other results on the
+card stay as they are.
+
+Needs a token that may write (HF_TOKEN, or hf auth login).
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals push results/jsb --model my-org/anticipation_rnn --dataset my-org/jsb_chorales --dry-run
+  music-evals push results/jsb --model someone/inpainter --dataset my-org/jsb_chorales --pr
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``push``."""
+    verb = add_verb(verbs, "push", _run, help="write scores into a model card", description=_HELP, epilog=_EXAMPLES)
+    verb.add_argument("results", metavar="RESULTS", help="folder of a run (its --out), or its results.json")
+    verb.add_argument("--model", required=True, metavar="ORG/NAME", help="model on the Hub")
+    verb.add_argument("--system", metavar="NAME", help="system in the results (default: the one called like the model)")
+    what = verb.add_argument_group("what it was judged on, where the results do not say")
+    what.add_argument("--dataset", metavar="ORG/NAME", help="dataset on the Hub")
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", help="split of the dataset")
+    how = verb.add_argument_group("how")
+    how.add_argument("--source", metavar="URL", help="what stands behind the scores: records, a report, a paper")
+    how.add_argument("--pr", action="store_true", help="open a pull request")
+    how.add_argument("--dry-run", action="store_true", help="send nothing; print the diff")
+    how.add_argument("--overwrite", action="store_true", help="let values on the card become others")
+    how.add_argument("--json", action="store_true", help="print the outcome as JSON")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.hub.pushing import push_results
+
+    quieten_hub()
+    done = push_results(
+        options.results,
+        options.model,
+        system=options.system,
+        dataset=options.dataset,
+        config=options.config,
+        split=options.split,
+        source=options.source,
+        pull_request=options.pr,
+        dry_run=options.dry_run,
+        overwrite=options.overwrite,
+    )
+    for note in done.notes:
+        say(f"note: {note}")
+    with to_stdout():
+        print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
+    return 0
+
+
+def _as_json(done: Pushed) -> str:
+    content = {
+        "model": done.model,
+        "url": done.url or None,
+        "files": dict(done.files),
+        "changed": [change._asdict() for change in done.changed],
+        "tasks": dict(done.tasks),
+        "notes": list(done.notes),
+    }
+    return json.dumps(content, indent=2)
+
+
+def _as_text(done: Pushed, *, dry_run: bool) -> str:
+    if not done.files:
+        return f"{done.model} holds these results already; nothing was sent."
+    if dry_run:
+        return f"{done.diff}\nNothing was sent."
+    lines = [f"{done.model}: {len(done.tasks)} tasks, {', '.join(done.files)}"]
+    lines += [f"  {change.what}: {change.old} became {change.new}" for change in done.changed]
+    return "\n".join([*lines, done.url])

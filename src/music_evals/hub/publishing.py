@@ -1,0 +1,312 @@
+"""Windows to the Hub: each folder becomes a repository, by one commit that holds all of its changes or none.
+
+All windows are checked before anything is sent. What the Hub holds already is not sent again, so that a publication
+that broke off goes on when it is asked for again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from music_evals.errors import HubNotFoundError, HubOfflineError, HubTokenError, InvalidInputError, MusicEvalsError
+from music_evals.hub.card_checks import problems
+from music_evals.hub.client import (
+    Content,
+    Held,
+    Repository,
+    card_complaints,
+    check_rights,
+    commit,
+    connect,
+    content_bytes,
+    content_size,
+    differing,
+    look,
+    named,
+    open_proposals,
+    read_text,
+)
+from music_evals.hub.heads import read_head
+from music_evals.hub.model_index import merge_published, read_index, write_index
+from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
+from music_evals.hub.source import Source
+from music_evals.hub.windows import HOUSES, Window
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+__all__ = ["Change", "Published", "Status", "publish"]
+
+CARD = "README.md"
+TITLE = "Publish {label} of music_evals"
+
+KEPT = (".gitattributes", ".eval_results/")
+"""What the Hub or a push of results put there: never deleted."""
+
+Status = Literal["unchanged", "published", "proposed", "would change", "failed", "not tried"]
+
+
+class Change(NamedTuple):
+    """A file that differs between folder and Hub."""
+
+    kind: Literal["new", "changed", "deleted"]
+    path: str
+    size: int
+    """In bytes; 0 for a file that goes."""
+
+
+class Published(NamedTuple):
+    """What became of one window."""
+
+    window: Window
+    repository: Repository
+    status: Status
+    changes: tuple[Change, ...] = ()
+    """What was sent, or would be."""
+    left: tuple[str, ...] = ()
+    """Files that only the Hub has, and that stay there."""
+    url: str = ""
+    """The repository; or the commit or pull request that was made."""
+    error: str = ""
+
+
+class _Plan(NamedTuple):
+    held: Held | None
+    files: dict[str, Content]
+    changes: tuple[Change, ...]
+    left: tuple[str, ...]
+
+
+def publish(
+    windows: Sequence[Window],
+    org: str,
+    *,
+    source: str | None = None,
+    revision: str | None = None,
+    pull_request: bool = False,
+    dry_run: bool = False,
+    private: bool = False,
+    prune: bool = False,
+    token: str | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
+) -> list[Published]:
+    """Publish windows.
+
+    A published model card keeps the results that only the card on the Hub has, such as those that `push_results` put
+    there.
+
+    Parameters
+    ----------
+    windows
+        From `windows.find_windows` or `windows.all_windows`; they are published in the order of `windows.HOUSES`.
+    org
+        User or organisation that will own the repositories; those that are missing are made.
+    source, revision
+        Address and commit of the source repository; see `source.Source`.
+    pull_request
+        Open a pull request for each instead of committing; the repositories must exist.
+    dry_run
+        Read and compare only; send nothing.
+    private
+        Repositories that are made are private.
+    prune
+        Delete files that the folder does not have.
+    token
+        Token of the Hub; None takes that of the environment.
+    progress
+        Called with windows done, all windows, and the one at hand.
+
+    Returns
+    -------
+    list of Published
+        One a window. A failure of one does not keep the others from being published, but for a connection or token that
+        fails: then the rest is not tried.
+
+    Raises
+    ------
+    InvalidInputError
+        A window is not fit to be published, or the source is not clear; the message lists everything. Nothing was sent.
+    HubError
+        No token, no rights, no connection; nothing was sent.
+
+    """
+    ordered = sorted(windows, key=lambda window: list(HOUSES).index(window.house))
+    _check(ordered, org)
+    api = connect(token)
+    addresses = _addresses(ordered, org, api.endpoint, source, revision)
+    contents = {window: _contents(window, addresses) for window in ordered}
+    if not dry_run:
+        check_rights(api, org, writes=not pull_request)
+        _check_on_hub(contents, org)
+    done: list[Published] = []
+    stopped = False
+    for number, (window, files) in enumerate(contents.items()):
+        if progress is not None:
+            progress(number, len(ordered), window.label)
+        repository = window.repository(org)
+        if stopped:
+            done.append(Published(window, repository, "not tried", url=repository.url(api.endpoint)))
+            continue
+        job = _Job(
+            api, window, repository, files, pull_request=pull_request, dry_run=dry_run, private=private, prune=prune
+        )
+        try:
+            done.append(job.run())
+        except MusicEvalsError as error:
+            stopped = isinstance(error, HubOfflineError | HubTokenError)
+            url = repository.url(api.endpoint)
+            done.append(Published(window, repository, "failed", url=url, error=f"{type(error).__name__}: {error}"))
+    if progress is not None:
+        progress(len(ordered), len(ordered), "done")
+    return done
+
+
+def _check(windows: Sequence[Window], org: str) -> None:
+    found = [f"{window.label}: {problem}" for window in windows for problem in problems(window)]
+    targets: dict[Repository, Window] = {}
+    for window in windows:
+        other = targets.setdefault(window.repository(org), window)
+        if other != window:
+            found.append(f"{window.label} and {other.label} would be the same {window.repository(org)}; rename one")
+    if len({window.root for window in windows}) > 1:
+        found.append("the windows are of several source repositories; publish them one by one")
+    if not org or "/" in org:
+        found.append(f"--org takes the name of one user or organisation, got {org!r}")
+    if found:
+        lines = "\n".join(f"  {problem}" for problem in found)
+        msg = f"nothing was sent, for these windows are not fit to be published:\n{lines}"
+        raise InvalidInputError(msg)
+
+
+def _addresses(
+    windows: Sequence[Window], org: str, endpoint: str, source: str | None, revision: str | None
+) -> Addresses:
+    watched = [window.folder for window in windows]
+    return Addresses(org, endpoint, Source(windows[0].root, source, revision, watched))
+
+
+def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
+    """Return path -> content of everything that is sent."""
+    contents: dict[str, Content] = {}
+    for path, file in window.files().items():
+        contents[path] = file
+        if path.endswith(".md"):
+            contents[path] = rewrite_card(_text(file), window, addresses, path=path).encode()
+        elif path == "requirements.txt":
+            contents[path] = pin_requirements(_text(file), addresses.source).encode()
+    return contents
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8")
+
+
+def _check_on_hub(contents: Mapping[Window, Mapping[str, Content]], org: str) -> None:
+    """Let the Hub check every card, before anything is sent for good."""
+    found = []
+    for window, files in contents.items():
+        card = content_bytes(files[CARD]).decode("utf-8")
+        complaints = card_complaints(card, window.repository(org))
+        found += [f"  {window.label}: README.md: {complaint}" for complaint in complaints]
+    if found:
+        lines = "\n".join(found)
+        msg = f"nothing was sent, for the Hub finds these cards invalid:\n{lines}"
+        raise InvalidInputError(msg)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """One window on its way."""
+
+    api: HfApi
+    window: Window
+    repository: Repository
+    files: dict[str, Content]
+    pull_request: bool
+    dry_run: bool
+    private: bool
+    prune: bool
+
+    def run(self) -> Published:
+        plan = self._plan(look(self.api, self.repository))
+        if not plan.changes and plan.held is not None:
+            return self._told("unchanged", plan)
+        if self.dry_run:
+            return self._told("would change", plan)
+        if self.pull_request:
+            return self._propose(plan)
+        if plan.held is None:
+            plan = self._make_repository(plan)
+        return self._told("published", plan, self._commit(plan, proposal=False))
+
+    def _told(self, status: Status, plan: _Plan, url: str = "") -> Published:
+        address = url or self.repository.url(self.api.endpoint)
+        return Published(self.window, self.repository, status, plan.changes, plan.left, address)
+
+    def _plan(self, held: Held | None) -> _Plan:
+        files = dict(self.files)
+        if held is not None and self.repository.type == "model":
+            files[CARD] = self._card_with_results(held)
+        changes = [
+            Change("changed" if held and path in held.hashes else "new", path, content_size(files[path]))
+            for path in differing(files, held)
+        ]
+        extra = [] if held is None else [path for path in held.hashes if path not in files]
+        extra = [path for path in extra if not path.startswith(KEPT)]
+        if self.prune:
+            changes += [Change("deleted", path, 0) for path in extra]
+            extra = []
+        return _Plan(held, files, tuple(changes), tuple(extra))
+
+    def _card_with_results(self, held: Held) -> bytes:
+        """Return our card, with the results that only the card on the Hub has."""
+        ours = content_bytes(self.files[CARD]).decode("utf-8")
+        theirs = read_text(self.api, self.repository, CARD, held)
+        if theirs is None or "model-index" not in read_head(theirs):
+            return ours.encode()
+        return write_index(ours, merge_published(read_index(theirs), read_index(ours))).encode()
+
+    def _propose(self, plan: _Plan) -> Published:
+        if plan.held is None:
+            msg = (
+                f"there is no {self.repository} to propose a change to, or it is hidden from this token; publish it "
+                "once without --pr"
+            )
+            raise HubNotFoundError(msg)
+        for proposal in open_proposals(self.api, self.repository, self._title):
+            proposed = self._plan(look(self.api, self.repository, proposal.revision))
+            if not proposed.changes:
+                return self._told("proposed", proposed, proposal.url)
+        return self._told("proposed", plan, self._commit(plan, proposal=True))
+
+    def _make_repository(self, plan: _Plan) -> _Plan:
+        sdk = read_head(content_bytes(plan.files[CARD]).decode("utf-8")).get("sdk")
+        with named(f"making {self.repository}"):
+            self.api.create_repo(
+                self.repository.id,
+                repo_type=self.repository.type,
+                private=self.private,
+                exist_ok=True,
+                space_sdk=sdk if self.repository.type == "space" else None,
+            )
+        return self._plan(look(self.api, self.repository))  # the Hub puts files of its own into a new one
+
+    @property
+    def _title(self) -> str:
+        return TITLE.format(label=self.window.label)
+
+    def _commit(self, plan: _Plan, *, proposal: bool) -> str:
+        sent = [change.path for change in plan.changes if change.kind != "deleted"]
+        done = commit(
+            self.api,
+            self.repository,
+            {path: plan.files[path] for path in sent},
+            title=self._title,
+            parent=plan.held.commit if plan.held else None,
+            deleted=[change.path for change in plan.changes if change.kind == "deleted"],
+            proposal=proposal,
+        )
+        return done.url

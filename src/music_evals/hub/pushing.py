@@ -1,0 +1,396 @@
+"""Results to a model card on the Hub: one commit, or pull request, with both of the Hub's formats.
+
+``model-index`` in the head of README.md gets every score of the system; ``.eval_results/<dataset>.yaml`` one entry for
+each metric that the dataset's eval.yaml declares a task for, in the variant that ranks. What the card holds of other
+results is not touched.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from music_evals.errors import HubNotFoundError, InvalidInputError
+from music_evals.hub.client import (
+    Held,
+    Repository,
+    Sent,
+    check_rights,
+    commit,
+    connect,
+    look,
+    open_proposals,
+    read_text,
+)
+from music_evals.hub.eval_files import (
+    Entry,
+    check_eval_results,
+    merge_results,
+    ranked_metrics,
+    read_eval_yaml,
+    read_results_file,
+    write_results_file,
+)
+from music_evals.hub.model_index import Changed, merge_index, read_index, write_index
+from music_evals.hub.scores import DatasetPlace, Score, SystemScores, read_results, system_scores
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+__all__ = ["Pushed", "push_results"]
+
+CARD = "README.md"
+RESULTS = ".eval_results/"
+
+NEW_CARD = """---
+library_name: music_evals
+---
+
+# {name}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pushed:
+    """What became of a push.
+
+    Attributes
+    ----------
+    model
+        ``owner/name``.
+    files
+        Path -> what changes in it, as a unified diff; empty where the model holds it all already.
+    changed
+        Values that are on the card and become others.
+    tasks
+        Metric -> task id of the entries below ``.eval_results``.
+    url
+        The commit or pull request that was made or is open already; empty for a dry run or where nothing changes.
+    notes
+        What a reader should know.
+
+    """
+
+    model: str
+    files: Mapping[str, str]
+    changed: tuple[Changed, ...]
+    tasks: Mapping[str, str]
+    url: str
+    notes: tuple[str, ...]
+
+    @property
+    def diff(self) -> str:
+        """All that changes, as one unified diff."""
+        return "".join(self.files.values())
+
+
+class _Found(NamedTuple):
+    """What is to be said of a system."""
+
+    scores: SystemScores
+    tasks: dict[str, str]
+    result: dict[str, Any]
+    entries: list[Entry]
+    notes: tuple[str, ...]
+
+
+class _Plan(NamedTuple):
+    held: Held
+    texts: dict[str, tuple[str, str]]
+    """Path -> old and new text, where they differ."""
+    changed: tuple[Changed, ...]
+
+
+def push_results(
+    results: str | os.PathLike[str] | Mapping[str, Any],
+    model: str,
+    *,
+    system: str | None = None,
+    dataset: str | None = None,
+    config: str | None = None,
+    split: str | None = None,
+    source: str | None = None,
+    date: str | None = None,
+    pull_request: bool = False,
+    dry_run: bool = False,
+    overwrite: bool = False,
+    token: str | None = None,
+) -> Pushed:
+    """Write the scores of a system into the card of a model on the Hub.
+
+    Parameters
+    ----------
+    results
+        results.json of a run, its folder, or its content.
+    model
+        ``owner/name`` of the model on the Hub.
+    system
+        Name of the system in the results; None takes the one that is called like the model, or the only one.
+    dataset
+        ``owner/name`` of the dataset on the Hub; needed where the results were made on a folder.
+    config, split
+        Of the dataset; needed where the results were made on files.
+    source
+        Address of what stands behind the scores, such as the records or a paper: ``https://...``.
+    date
+        Day of the entries, ``YYYY-MM-DD``; None is today, in UTC.
+    pull_request
+        Propose the change instead of making it.
+    dry_run
+        Read only; the result tells what would change.
+    overwrite
+        Let values that are on the card become others.
+    token
+        Token of the Hub; None takes that of the environment.
+
+    Returns
+    -------
+    Pushed
+        Nothing is sent where the card says it all, nor where an open pull request of ours does.
+
+    Raises
+    ------
+    InvalidInputError
+        Scores that belong on no card; no dataset id; a value would change and `overwrite` is not set.
+    UnknownNameError
+        No such system in the results.
+    UnreadableFileError
+        Results, card or files on the Hub that cannot be read.
+    HubError
+        Of its kinds: no token, no such model or dataset, no right to write, no connection, somebody else's commit in
+        between.
+
+    """
+    content = results if isinstance(results, Mapping) else read_results(results)
+    repository = Repository("model", _repository_id(model, "--model"))
+    scores = system_scores(content, system, model=repository.id.partition("/")[2])
+    place = _place(scores.dataset, dataset, config, split)
+    api = connect(token)
+    if not dry_run:
+        check_rights(api, repository.id.partition("/")[0], writes=not pull_request)
+    day = date or dt.datetime.now(dt.UTC).date().isoformat()
+    found = _found(api, dataclasses.replace(scores, dataset=place), source, day)
+    held = look(api, repository)
+    if held is None:
+        msg = f"there is no model {repository.id} on the Hub, or it is hidden from this token; check --model"
+        raise HubNotFoundError(msg)
+    plan = _plan(api, repository, held, found)
+    sent = None
+    if plan.texts and not dry_run:
+        _refuse_changes(repository, plan, overwrite=overwrite)
+        sent = _send(api, repository, plan, found, proposal=pull_request)
+    notes = found.notes
+    if dry_run and plan.changed and not overwrite:
+        notes += (f"{len(plan.changed)} values on the card would change, which needs --overwrite",)
+    files = {path: _diff(path, *texts) for path, texts in plan.texts.items()}
+    return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", notes)
+
+
+def _repository_id(name: str, option: str) -> str:
+    owner, slash, repository = name.partition("/")
+    if not (owner and slash and repository) or "/" in repository:
+        msg = f"{option} takes the id of a repository on the Hub, owner/name; got {name!r}"
+        raise InvalidInputError(msg)
+    return name
+
+
+def _place(held: DatasetPlace, dataset: str | None, config: str | None, split: str | None) -> DatasetPlace:
+    """Return the dataset by its id on the Hub."""
+    on_hub = held.revision is not None
+    if dataset is None and not on_hub:
+        msg = f"the results were made on {held.id}, which has no revision on the Hub; name the dataset with --dataset"
+        raise InvalidInputError(msg)
+    if dataset is not None and on_hub and dataset != held.id:
+        msg = f"the results were made on {held.id}, --dataset says {dataset}; leave it out"
+        raise InvalidInputError(msg)
+    said = {"config": (held.config, config), "split": (held.split, split)}
+    for name, (ours, given) in said.items():
+        if ours is None and given is None:
+            msg = f"the results do not say which {name} of the dataset they were made on; name it with --{name}"
+            raise InvalidInputError(msg)
+        if None not in {ours, given} and ours != given:
+            msg = f"the results were made on the {name} {ours}, --{name} says {given}; leave it out"
+            raise InvalidInputError(msg)
+    return dataclasses.replace(
+        held,
+        id=_repository_id(dataset or held.id, "--dataset"),
+        config=held.config or config,
+        split=held.split or split,
+    )
+
+
+def _found(api: HfApi, scores: SystemScores, source: str | None, date: str) -> _Found:
+    place = scores.dataset
+    repository = Repository("dataset", place.id)
+    held = look(api, repository, place.revision)
+    if held is None:
+        msg = f"there is no dataset {place.id} on the Hub, or it is hidden from this token; publish it first"
+        raise HubNotFoundError(msg)
+    _check_whole(scores, read_text(api, repository, "manifest.json", held))
+    declared = read_text(api, repository, "eval.yaml", held)
+    known = {} if declared is None else _tasks(declared, place)
+    tasks = {name: known[name] for name in scores.scores if name in known} if not scores.departures else {}
+    notes = tuple(_notes(scores, tasks, declared))
+    entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
+    problems = check_eval_results(entries)
+    if problems:
+        msg = f"the entries break the schema of {RESULTS}: {'; '.join(problems)}"
+        raise InvalidInputError(msg)
+    return _Found(scores, tasks, _index_entry(scores, source), entries, notes)
+
+
+def _tasks(declared: str, place: DatasetPlace) -> dict[str, str]:
+    content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
+    return ranked_metrics(content, str(place.config), str(place.split))
+
+
+def _check_whole(scores: SystemScores, manifest: str | None) -> None:
+    """Refuse scores of a part of the split, where the dataset tells how many rows it has."""
+    if manifest is None:
+        return
+    place = scores.dataset
+    try:
+        files = json.loads(manifest)["files"]
+        rows = [
+            facts["rows"] for path, facts in files.items() if path.startswith(f"data/{place.config}/{place.split}-")
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return  # a manifest of another house
+    if rows and scores.n_items < sum(rows):
+        msg = (
+            f"{scores.n_items} of the {sum(rows)} rows of {place.id}, config {place.config}, split {place.split}, were "
+            "judged; the card shows scores of whole splits, judge all of it"
+        )
+        raise InvalidInputError(msg)
+
+
+def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None) -> list[str]:
+    place = scores.dataset
+    told = []
+    if declared is None:
+        told.append(f"{place.id} has no eval.yaml: the scores go into the model-index only")
+    elif scores.departures:
+        made = ", ".join(scores.departures)
+        told.append(f"tasks rank the default settings: scores made with {made} go into the model-index only")
+    elif missing := [name for name in scores.scores if name not in tasks]:
+        told.append(f"no task in eval.yaml, so in the model-index only: {', '.join(missing)}")
+    if scores.undefined:
+        told.append(f"undefined, so left out: {', '.join(scores.undefined)}")
+    if place.revision is None:
+        told.append("the results were made on a folder: the entries name no revision of the dataset")
+    return told
+
+
+def _index_entry(scores: SystemScores, source: str | None) -> dict[str, Any]:
+    place = scores.dataset
+    dataset = {
+        "name": place.id.partition("/")[2].replace("_", " "),
+        "type": place.id,
+        "config": place.config,
+        "split": place.split,
+        "revision": place.revision,
+    }
+    entry: dict[str, Any] = {
+        "task": {"type": scores.task.type, "name": scores.task.name},
+        "dataset": {key: value for key, value in dataset.items() if value is not None},
+        "metrics": [_index_metric(scores, name, score) for name, score in scores.scores.items()],
+    }
+    if source is not None:
+        entry["source"] = {"name": f"{scores.system}, results", "url": source}
+    return entry
+
+
+def _index_metric(scores: SystemScores, name: str, score: Score) -> dict[str, Any]:
+    bounds = {"low": score.low, "high": score.high, "null": score.null}
+    settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
+    args = {
+        "variant": scores.variant,
+        "settings": settings or None,
+        "confidence": scores.confidence,
+        **bounds,
+    }
+    kept = {key: value for key, value in args.items() if value is not None}
+    return {"type": name, "value": score.value, "name": score.title, "args": kept}
+
+
+def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> Entry:
+    place, score = scores.dataset, scores.scores[name]
+    dataset = {"id": place.id, "task_id": task, "revision": place.revision}
+    entry: Entry = {
+        "dataset": {key: value for key, value in dataset.items() if value is not None},
+        "value": score.value,
+        "date": date,
+    }
+    if source is not None:
+        entry["source"] = {"url": source, "name": f"{scores.system}, results"}
+    return entry | {"notes": _receipt(scores, score)}
+
+
+def _receipt(scores: SystemScores, score: Score) -> str:
+    """Return what a value was made with."""
+    place = scores.dataset
+    parts = [f"config {place.config}, split {place.split}", f"variant {scores.variant}"]
+    if score.low is not None and score.high is not None:
+        percent = f"{100 * scores.confidence:g} %"
+        parts.append(f"{percent} interval {score.low:g} to {score.high:g}, clustered by {scores.clusters}")
+    if score.null is not None:
+        parts.append(f"noise floor {score.null:g}")
+    parts.append(f"{score.n} {scores.items}, {score.n_defined} define it")
+    if place.fingerprint is not None:
+        parts.append(f"content of the data {place.fingerprint}")
+    return "; ".join([*parts, *scores.settings])
+
+
+def _plan(api: HfApi, repository: Repository, held: Held, found: _Found) -> _Plan:
+    """Return what changes in the files of the model."""
+    name = repository.id.partition("/")[2]
+    card = read_text(api, repository, CARD, held)
+    base = NEW_CARD.format(name=name) if card is None else card
+    index, changed = merge_index(read_index(base), found.result, name)
+    texts = {CARD: (card or "", write_index(base, index))}
+    files = {path: read_text(api, repository, path, held) or "" for path in held.hashes if _is_results(path)}
+    read = {path: read_results_file(text, path) for path, text in files.items()}
+    default = f"{RESULTS}{found.scores.dataset.id.partition('/')[2]}.yaml"
+    merged, others = merge_results(read, found.entries, default)
+    texts |= {path: (files.get(path, ""), write_results_file(entries)) for path, entries in merged.items()}
+    differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
+    return _Plan(held, differing, (*changed, *others))
+
+
+def _is_results(path: str) -> bool:
+    return path.startswith(RESULTS) and path.endswith((".yaml", ".yml"))
+
+
+def _refuse_changes(repository: Repository, plan: _Plan, *, overwrite: bool) -> None:
+    if plan.changed and not overwrite:
+        lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
+        msg = f"nothing was sent, for {repository.id} has other values; give --overwrite to change them:\n{lines}"
+        raise InvalidInputError(msg)
+
+
+def _send(api: HfApi, repository: Repository, plan: _Plan, found: _Found, *, proposal: bool) -> Sent:
+    place = found.scores.dataset
+    title = f"Add results on {place.id}, {place.config} {place.split}"
+    for request in open_proposals(api, repository, title) if proposal else ():
+        proposed = look(api, repository, request.revision)
+        if proposed is not None and not _plan(api, repository, proposed, found).texts:
+            return Sent(proposed.commit, request.url)
+    return commit(
+        api,
+        repository,
+        {path: new.encode() for path, (_, new) in plan.texts.items()},
+        title=title,
+        parent=plan.held.commit,
+        proposal=proposal,
+    )
+
+
+def _diff(path: str, old: str, new: str) -> str:
+    start = f"a/{path}" if old else "/dev/null"
+    lines = difflib.unified_diff(old.splitlines(keepends=True), new.splitlines(keepends=True), start, f"b/{path}")
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)

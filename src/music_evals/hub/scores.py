@@ -1,0 +1,296 @@
+"""What results.json says of one system, in one form for all benchmarks.
+
+It is read by its content: ``tables`` with ``all`` are those of inpainting, ``scores`` those of preservation and of
+every other benchmark that shares its tables.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.protocols import RENDERED_DATASETS
+
+__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "read_results", "system_scores"]
+
+FILE = "results.json"
+DECIMALS = 4
+"""Digits of a value in a card; those of an interval too."""
+
+NO_RANK = frozenset({"control", "leaking"})
+"""Roles that have seen the reference."""
+
+
+class Task(NamedTuple):
+    """A benchmark as a card tells of it."""
+
+    type: str
+    name: str
+    ranked: Mapping[str, Any] = MappingProxyType({"variant": "corrected"})
+    """Place in the results -> what stands there in a run that ranks, which is the benchmark's default. A task has one
+    value a model, so that all of them must be made alike."""
+
+
+TASKS = {
+    "inpainting": Task("music-inpainting", "Musical score inpainting"),
+    "preservation": Task("music-editing", "Music editing: what is preserved"),
+    "lyrics": Task(
+        "lyric-generation",
+        "Lyrics in a given structure",
+        {
+            "variant": "official",
+            "options.rhyme": "official",
+            "options.section_match": "initial",
+            "options.accumulate_song": False,
+            "options.autojunk": True,
+            "options.normalise": True,
+        },
+    ),
+    "descriptions": Task(
+        "music-description",
+        "Music description",
+        {"variant": "mean", "options.normalize_by_self": False, "encoder.name": "BAAI/bge-large-zh-v1.5"},
+    ),
+}
+"""Task of the results -> how a card tells of it; others are called by their own name."""
+
+TOLD = ("decoding", "temperature", "content_hash")
+"""What a receipt tells of a system, where the results do."""
+
+Results = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetPlace:
+    """What was judged on."""
+
+    id: str
+    config: str | None
+    split: str | None
+    revision: str | None
+    """Commit on the Hub; None for a folder."""
+    fingerprint: str | None
+    """Hash of the content, where the results have one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """One number with what belongs to it; floats are rounded to `DECIMALS`."""
+
+    value: float
+    title: str
+    low: float | None
+    high: float | None
+    null: float | None
+    """Noise floor of a divergence."""
+    n: int
+    n_defined: int
+
+
+@dataclasses.dataclass(frozen=True)
+class SystemScores:
+    """All scores of one system."""
+
+    system: str
+    task: Task
+    dataset: DatasetPlace
+    variant: str
+    departures: tuple[str, ...]
+    """What differs from the settings that rank; empty where the scores may be ranked."""
+    confidence: float
+    clusters: str
+    items: str
+    scores: Mapping[str, Score]
+    """Metric -> score, those that are defined."""
+    undefined: tuple[str, ...]
+    settings: tuple[str, ...]
+    """What the scores were made with, in words."""
+
+    @property
+    def n_items(self) -> int:
+        """Items that were judged."""
+        return max((score.n for score in self.scores.values()), default=0)
+
+
+def read_results(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read results.json, given the file or its folder.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    UnreadableFileError
+        It is no file of results.
+
+    """
+    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
+    if not file.is_file():
+        msg = f"{file} is not there; give the folder of a run (its --out) or its {FILE}"
+        raise NoDataError(msg)
+    try:
+        content = json.loads(file.read_bytes())
+    except ValueError as error:
+        msg = f"{file} is no JSON: {error}; give the {FILE} of a run"
+        raise UnreadableFileError(msg) from error
+    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
+        msg = f"{file} holds no results of `music-evals`; give the {FILE} of a run"
+        raise UnreadableFileError(msg)
+    return content
+
+
+def system_scores(results: Results, system: str | None = None, *, model: str = "") -> SystemScores:
+    """Return the scores of one system.
+
+    Parameters
+    ----------
+    results
+        From `read_results`.
+    system
+        Its name in the results. None takes the one that is called like the model, or the only one that is judged.
+    model
+        Name of the model.
+
+    Raises
+    ------
+    UnknownNameError
+        No such system, or several and none is named.
+    InvalidInputError
+        The scores belong on no card: the system has seen the reference, items failed, only a part of the split was
+        judged, or the systems are kinds of edit.
+    UnreadableFileError
+        The file does not hold what results hold.
+
+    """
+    try:
+        name = _choose(results, system, model)
+        _refuse(results, name)
+        return _read(results, name)
+    except (KeyError, TypeError, AttributeError) as error:
+        msg = f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
+        raise UnreadableFileError(msg) from error
+
+
+def _choose(results: Results, system: str | None, model: str) -> str:
+    known: Mapping[str, Any] = results["systems"]
+    if system is not None:
+        if system not in known:
+            kind = "system"
+            raise UnknownNameError(kind, system, known)
+        return system
+    judged = [name for name, held in known.items() if held["role"] in {"model", "system"}]
+    if model in judged:
+        return model
+    if len(judged) != 1:
+        kind = "system for the model"
+        raise UnknownNameError(kind, model, judged, "name one with --system")
+    return judged[0]
+
+
+def _refuse(results: Results, system: str) -> None:
+    if results["systems"][system]["role"] in NO_RANK:
+        msg = f"{system} has seen the reference, or is a control; its scores belong on no card"
+        raise InvalidInputError(msg)
+    limit = (results.get("options") or {}).get("limit")
+    if limit is not None:
+        msg = f"only the first {limit} items were judged; run again without --limit"
+        raise InvalidInputError(msg)
+    if Path(results["dataset"]["id"]).name in RENDERED_DATASETS:
+        msg = f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"
+        raise InvalidInputError(msg)
+    failed = [row for row in results["failures"] if row["system"] in {system, None}]
+    if failed:
+        first = failed[0]
+        msg = (
+            f"{len(failed)} results of {system} failed, the first at {first['item']}: {first['error']}; run the "
+            "benchmark again until all items have scores"
+        )
+        raise InvalidInputError(msg)
+
+
+def _read(results: Results, system: str) -> SystemScores:
+    cells, titles, items = _inpainting(results, system) if "tables" in results else _shared_tables(results, system)
+    scores = {name: _score(cell, titles.get(name, name)) for name, cell in cells.items() if _is_number(cell["value"])}
+    task = TASKS.get(results["task"]) or Task(f"music-{results['task']}", str(results["task"]))
+    dataset, intervals = results["dataset"], results["intervals"]
+    return SystemScores(
+        system=system,
+        task=task,
+        dataset=DatasetPlace(
+            dataset["id"],
+            dataset.get("config"),
+            dataset.get("split"),
+            dataset.get("revision"),
+            dataset.get("fingerprint"),
+        ),
+        variant=results["variant"],
+        departures=tuple(_departures(results, task)),
+        confidence=intervals["confidence"],
+        clusters=intervals["clusters"],
+        items=items,
+        scores=scores,
+        undefined=tuple(name for name in cells if name not in scores),
+        settings=tuple(_settings(results, system)),
+    )
+
+
+def _departures(results: Results, task: Task) -> Iterator[str]:
+    for place, wanted in task.ranked.items():
+        found: Any = results
+        for key in place.split("."):
+            found = found[key]
+        if found != wanted:
+            yield f"{place.rpartition('.')[2] if place.startswith('options') else place.replace('.', ' ')} {found}"
+
+
+def _inpainting(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
+    from music_evals.benchmark.results import HEADINGS
+
+    return results["tables"]["all"]["scores"][system], HEADINGS, "windows"
+
+
+def _shared_tables(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
+    scales = results["scales"]
+    ranked = {name: cell for name, cell in results["scores"][system].items() if not scales[name]["companion"]}
+    return ranked, {name: scale["title"] for name, scale in scales.items()}, results["wording"]["items"]
+
+
+def _score(cell: Mapping[str, Any], title: str) -> Score:
+    bounds = {key: _rounded(cell.get(key)) for key in ("low", "high", "null")}
+    return Score(round(float(cell["value"]), DECIMALS), title, **bounds, n=cell["n"], n_defined=cell["n_defined"])
+
+
+def _rounded(value: object) -> float | None:
+    return round(float(value), DECIMALS) if _is_number(value) and isinstance(value, int | float) else None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _settings(results: Results, system: str) -> list[str]:
+    held = results["systems"][system]
+    told = [f"protocol {results['protocol']}"] if results.get("protocol") else []
+    seeds = held.get("seeds", results.get("seeds"))
+    if seeds:
+        told.append(f"seeds {', '.join(map(str, seeds))}")
+    options = {**(results.get("options") or {}), **{key: held.get(key) for key in TOLD}}
+    told += [f"{key} {value}" for key, value in options.items() if value not in {None, False} and key != "variant"]
+    if encoder := results.get("encoder"):
+        told.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
+    features = (results.get("extractors") or {}).get("features") or {}
+    told += [f"{feature} by {_extractor(said)}" for feature, said in features.items()]
+    version = results["versions"]["music_evals"]
+    return [*told, f"music_evals {version}"]
+
+
+def _extractor(said: object) -> str:
+    if not isinstance(said, dict):
+        return str(said)
+    return " ".join(str(said[key]) for key in ("backend", "name", "version") if key in said) or json.dumps(said)

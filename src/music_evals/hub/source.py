@@ -1,0 +1,126 @@
+"""Where the code is that a published window installs: address and commit of the source repository."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from music_evals.errors import InvalidInputError
+
+__all__ = ["Source"]
+
+PACKAGE = ("src", "pyproject.toml")
+"""What the installed package is made of."""
+
+_COMMIT = re.compile("[0-9a-f]{40}")
+_URL_NAMES = ("repository", "source", "source code", "homepage")
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The source repository; what is not given is found out where it is first needed.
+
+    Parameters
+    ----------
+    root
+        Root of the clone.
+    given_url
+        Address, ``https://...``; None takes that of pyproject.toml.
+    given_revision
+        Commit that published requirements pin; None takes the last one that changed the package, and refuses if the
+        clone holds changes that it does not, or if no remote branch has it.
+    watched
+        Further folders that must be committed.
+
+    """
+
+    root: Path
+    given_url: str | None = None
+    given_revision: str | None = None
+    watched: Sequence[Path] = ()
+
+    @functools.cached_property
+    def url(self) -> str:
+        """Address without ``.git`` at its end.
+
+        Raises
+        ------
+        InvalidInputError
+            None is known, or it is not fetched over https.
+
+        """
+        found = self.given_url or self._declared_url()
+        if found is None:
+            msg = (
+                "the address of the source repository is not known, which requirements and links of published windows "
+                "need: give --source https://..., or [project.urls] Repository in pyproject.toml"
+            )
+            raise InvalidInputError(msg)
+        if not re.fullmatch(r"https?://[^\s/]+/\S+", found):
+            msg = f"expected the address of the source repository to start with https://, got {found!r}"
+            raise InvalidInputError(msg)
+        return found.rstrip("/").removesuffix(".git")
+
+    def _declared_url(self) -> str | None:
+        path = self.root / "pyproject.toml"
+        if not path.is_file():
+            return None
+        declared = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}).get("urls", {})
+        urls = {name.lower(): address for name, address in declared.items()}
+        return next((urls[name] for name in _URL_NAMES if name in urls), None)
+
+    @functools.cached_property
+    def revision(self) -> str:
+        """Full commit that is pinned.
+
+        Raises
+        ------
+        InvalidInputError
+            It is no commit, or what is published is not in it or nowhere to be fetched from.
+
+        """
+        if self.given_revision is not None:
+            return self._resolved(self.given_revision)
+        advice = "published requirements pin a commit that pip can fetch: {}, or name one with --revision COMMIT"
+        if self._git("rev-parse", "--git-dir") is None:
+            msg = f"{self.root} is no clone of git; " + advice.format("publish from one")
+            raise InvalidInputError(msg)
+        places = [place for place in PACKAGE if (self.root / place).exists()]
+        changed = self._git("status", "--porcelain", "--", *places, *map(str, self.watched))
+        if changed:
+            names = ", ".join(line[3:] for line in changed.splitlines()[:5])
+            msg = f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
+            raise InvalidInputError(msg)
+        pinned = self._git("log", "-1", "--format=%H", "--", *places)
+        if not pinned:
+            msg = f"{self.root} has no commit that holds the package; " + advice.format("commit and push it")
+            raise InvalidInputError(msg)
+        if not self._git("branch", "--remotes", "--contains", pinned):
+            msg = f"no remote branch that this clone knows has {pinned[:12]}; " + advice.format("push it")
+            raise InvalidInputError(msg)
+        return pinned
+
+    def _resolved(self, revision: str) -> str:
+        if _COMMIT.fullmatch(revision):
+            return revision
+        found = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        if not found:
+            msg = f"--revision takes a commit, all 40 digits or a name that this clone knows; got {revision!r}"
+            raise InvalidInputError(msg)
+        return found
+
+    def _git(self, *arguments: str) -> str | None:
+        """Return what git says; None where it fails or is not installed."""
+        git = shutil.which("git")
+        if git is None:
+            return None
+        done = subprocess.run(  # noqa: S603 - git, by its full path
+            [git, "-C", str(self.root), *arguments], capture_output=True, text=True, check=False
+        )
+        return done.stdout.rstrip("\n") if done.returncode == 0 else None

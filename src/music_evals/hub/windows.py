@@ -1,0 +1,131 @@
+"""The windows of a repository: one folder, one repository on the Hub."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.hub.client import Repository, RepositoryType
+
+__all__ = ["HOUSES", "Window", "all_windows", "find_windows"]
+
+HOUSES: dict[str, RepositoryType] = {
+    "datasets_scripts": "dataset",
+    "models": "model",
+    "metrics": "space",
+    "spaces": "space",
+}
+"""Folder of windows -> what they become, in the order in which they need each other: data, models, metrics, Spaces."""
+
+METRICS = "metrics"
+
+IGNORED = frozenset({"__pycache__", "run", "flagged", "results"})
+"""Folders that never travel: caches, and what training and pages leave behind."""
+IGNORED_SUFFIXES = frozenset({".pyc", ".pyo", ".part", ".lock", ".log", ".tmp"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Window:
+    """A folder that mirrors one repository on the Hub.
+
+    Parameters
+    ----------
+    folder
+        Where it is, absolute: ``<root>/<house>/<name>``.
+
+    """
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the folder and of the repository."""
+        return self.folder.name
+
+    @property
+    def house(self) -> str:
+        """Key of `HOUSES`."""
+        return self.folder.parent.name
+
+    @property
+    def root(self) -> Path:
+        """Root of the repository that it belongs to."""
+        return self.folder.parents[1]
+
+    @property
+    def label(self) -> str:
+        """``<house>/<name>``."""
+        return f"{self.house}/{self.name}"
+
+    def repository(self, org: str) -> Repository:
+        """Return what it becomes under a user or an organisation."""
+        return Repository(HOUSES[self.house], f"{org}/{self.name}")
+
+    def files(self) -> dict[str, Path]:
+        """Return path in the repository -> file, without caches, hidden files and what training leaves behind."""
+        return {path.relative_to(self.folder).as_posix(): path for path in sorted(_walk(self.folder))}
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name.startswith(".") or path.name in IGNORED or path.suffix in IGNORED_SUFFIXES:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            yield from _walk(path)
+        else:
+            yield path
+
+
+def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
+    """Return the windows at these paths, each once.
+
+    Raises
+    ------
+    InvalidInputError
+        A path is no folder, or does not lie in one of `HOUSES`.
+    NoDataError
+        No path is given.
+
+    """
+    windows = [_window(Path(path)) for path in paths]
+    if not windows:
+        msg = f"no window is named: give folders such as metrics/note_f1, or --all for all of {', '.join(HOUSES)}"
+        raise NoDataError(msg)
+    return list(dict.fromkeys(windows))
+
+
+def _window(path: Path) -> Window:
+    folder = path.resolve()
+    if not folder.is_dir():
+        msg = f"{path} is no folder; a window is one, such as metrics/note_f1"
+        raise InvalidInputError(msg)
+    if folder.parent.name not in HOUSES:
+        msg = f"{path} is no window: it lies in {folder.parent.name}/, expected one of {', '.join(HOUSES)}"
+        if folder.parents[1].name in HOUSES:
+            msg += f"; a variant is published with the whole folder, {path.parent}"
+        raise InvalidInputError(msg)
+    return Window(folder)
+
+
+def all_windows(root: str | os.PathLike[str]) -> list[Window]:
+    """Return all windows below a root, in the order of `HOUSES`.
+
+    Raises
+    ------
+    NoDataError
+        There is none.
+
+    """
+    base = Path(root).resolve()
+    found = [Window(path) for house in HOUSES for path in sorted((base / house).glob("*")) if _is_window(path)]
+    if not found:
+        msg = f"{root} holds no window; run from the root of the repository, where {', '.join(HOUSES)} are"
+        raise NoDataError(msg)
+    return found
+
+
+def _is_window(path: Path) -> bool:
+    return path.is_dir() and not path.name.startswith(".") and path.name not in IGNORED

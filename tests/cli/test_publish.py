@@ -1,0 +1,83 @@
+"""The verb ``publish``; what it does on a Hub is tested in tests/hub."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from music_evals import cli
+from music_evals.hub import publishing
+from music_evals.hub.client import Repository
+from music_evals.hub.publishing import Change, Published
+from music_evals.hub.windows import Window
+
+
+@pytest.fixture
+def outcome(monkeypatch: pytest.MonkeyPatch, root: Path, in_root: Path) -> list[Published]:
+    """What a publication of two windows comes to."""
+    first, second = Window(root / "metrics/note_f1"), Window(root / "models/anticipation_rnn")
+    changes = (Change("new", "app.py", 12), Change("changed", "weights", 3_987_146), Change("deleted", "old", 0))
+    rows = [
+        Published(first, Repository("space", "o/note_f1"), "would change", changes, ("left.txt",), "https://hub/1"),
+        Published(second, Repository("model", "o/anticipation_rnn"), "unchanged", url="https://hub/2"),
+    ]
+
+    def publish(windows: Any, org: str, **options: Any) -> list[Published]:
+        assert org == "o"
+        assert [window.label for window in windows] == ["metrics/note_f1", "models/anticipation_rnn"]
+        options["progress"](1, 2, "metrics/note_f1")
+        return rows
+
+    monkeypatch.setattr(publishing, "publish", publish)
+    return rows
+
+
+WINDOWS = ("metrics/note_f1", "models/anticipation_rnn")
+
+
+def test_the_table(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--dry-run"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    assert lines[1].split() == [
+        "metrics/note_f1", "space", "o/note_f1", "would", "change", "3", "4.0", "MB", "https://hub/1",
+    ]  # fmt: skip
+    assert lines[2].split() == ["models/anticipation_rnn", "model", "o/anticipation_rnn", "unchanged", "https://hub/2"]
+    assert lines[4:8] == ["space o/note_f1", "  + app.py (12 B)", "  ~ weights (4.0 MB)", "  - old (0 B)"]
+    assert lines[-1] == "Nothing was sent."
+    assert "left.txt" in err
+
+
+def test_json(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["changes"][0] == {"kind": "new", "path": "app.py", "size": 12}
+    assert first["left"] == ["left.txt"]
+    assert (second["window"], second["status"], second["error"]) == ("models/anticipation_rnn", "unchanged", None)
+
+
+def test_failures_are_listed(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:
+    outcome[:] = [
+        outcome[0]._replace(status="failed", error="HubError: it fell"),
+        outcome[1]._replace(status="not tried"),
+    ]
+    assert cli.main(["publish", *WINDOWS, "--org", "o"]) == 1
+    err = capsys.readouterr().err
+    assert "metrics/note_f1: HubError: it fell" in err
+    assert "models/anticipation_rnn: not tried" in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--all", "metrics/note_f1"], ["metrics/gone"], ["src/music_evals"]])
+def test_wrong_usage(arguments: list[str], in_root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["publish", *arguments, "--org", "o"]) == 2
+    assert "music-evals: error: " in capsys.readouterr().err
+
+
+def test_offline(in_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_x")
+    where = ["--source", "https://example.org/a/b", "--revision", "0" * 40]
+    assert cli.main(["publish", "metrics/note_f1", "--org", "o", *where]) == 1
+    assert "HF_HUB_OFFLINE is set" in capsys.readouterr().err

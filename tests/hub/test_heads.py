@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from music_evals.errors import UnreadableFileError
+from music_evals.hub.heads import read_head, replace_block, split_card
+
+CARD = """---
+# what it is
+license: mit   # a remark
+model-index:
+- name: a
+  results: []
+
+# where it comes from
+datasets: [x]
+---
+
+# Title
+---
+text
+"""
+
+
+def test_head_and_body() -> None:
+    card = split_card(CARD)
+    assert card.head.startswith("# what it is\n")
+    assert card.body == "\n# Title\n---\ntext\n"
+    assert str(card) == CARD
+    assert split_card("# no head\n") == ("", "# no head\n")
+    assert read_head("# no head\n") == {}
+
+
+def test_a_block_is_replaced_and_nothing_else() -> None:
+    filled = replace_block(CARD, "model-index", [{"name": "b", "results": [1]}])
+    assert filled == CARD.replace("- name: a\n  results: []\n", "- name: b\n  results:\n  - 1\n")
+
+
+def test_a_block_that_is_missing_is_added() -> None:
+    assert replace_block(CARD, "tags", ["y"]) == CARD.replace("datasets: [x]\n", "datasets: [x]\ntags:\n- y\n")
+    assert replace_block("# no head\n", "tags", ["y"]) == "---\ntags:\n- y\n---\n# no head\n"
+
+
+def test_a_key_on_one_line() -> None:
+    assert replace_block("---\na: [1, 2]\nb: 2\n---\n", "a", 3) == "---\na: 3\nb: 2\n---\n"
+    assert replace_block('---\n"a": 1\nb: 2\n---\n', "a", 3) == "---\na: 3\nb: 2\n---\n"
+
+
+@pytest.mark.parametrize("head", ["a: &x 1\nb: *x\n", "a: 1\nb: 2\na: 3\n"])
+def test_a_block_that_others_lean_on(head: str) -> None:
+    with pytest.raises(UnreadableFileError, match="write it once, as a block of lines"):
+        replace_block(f"---\n{head}---\n", "a", 4)
+
+
+@pytest.mark.parametrize("head", ["a: [1", "- a\n- b", "just text"])
+def test_heads_that_cannot_be_read(head: str) -> None:
+    with pytest.raises(UnreadableFileError, match="head of the card"):
+        read_head(f"---\n{head}\n---\n# x\n")
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(st.characters(codec="utf-8", exclude_categories=["C"])),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["x", "null", "y-z"]), inner),
+    max_leaves=6,
+)
+
+
+@given(values, values, values)
+def test_what_is_put_in_is_read_back(first: object, second: object, new: object) -> None:
+    card = replace_block(replace_block("# body\n", "first", first), "second", second)
+    filled = replace_block(card, "first", new)
+    assert read_head(filled) == {"first": new, "second": second}
+    assert split_card(filled).body == "# body\n"

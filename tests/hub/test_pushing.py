@@ -1,0 +1,377 @@
+"""Results to a model card, with the real client against a local Hub."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .hub_house import House
+
+CARD = """---
+license: mit   # a remark
+tags: [music]
+model-index:
+- name: other name
+  results:
+  - task: {type: music-inpainting}
+    dataset: {type: else/where, name: else, config: one, split: test}
+    metrics:
+    - {type: note_f1, value: 0.5, verified: true}
+datasets: [else/where]
+---
+
+# A model
+"""
+EVAL = """name: Tiny
+description: A tiny benchmark.
+evaluation_framework: music_evals
+tasks:
+- {id: one_test_note_f1, config: one, split: test}
+- {id: one_test_silence_divergence, config: one, split: test}
+- {id: two_test_note_f1, config: two, split: test}
+"""
+MANIFEST = '{"files": {"data/one/test-00000-of-00001.parquet": {"rows": 18}}}'
+RESULTS: dict[str, Any] = {
+    "task": "inpainting",
+    "protocol": None,
+    "variant": "corrected",
+    "dataset": {"id": "tiny_set", "config": "one", "split": "test", "revision": None, "fingerprint": "9a70cc11"},
+    "extractors": {},
+    "seeds": [0, 1],
+    "options": {"limit": None, "decoding": None, "temperature": None},
+    "versions": {"music_evals": "0.1.0"},
+    "intervals": {"confidence": 0.95, "n_resamples": 50, "seed": 0, "clusters": "song"},
+    "systems": {
+        "mine": {"role": "model", "content_hash": "25820029", "seeds": [0, 1], "temperature": 0.25},
+        "copy_past": {"role": "baseline", "content_hash": "07b5fcfd", "seeds": [0]},
+        "reference": {"role": "control", "content_hash": "28d1f903", "seeds": [0]},
+    },
+    "tables": {
+        "all": {
+            "scores": {
+                "mine": {
+                    "note_f1": {"value": 0.123456, "low": 0.1, "high": 0.2, "n": 18, "n_defined": 18},
+                    "silence_divergence": {
+                        "value": 0.05, "low": 0.01, "high": 0.08, "null": 0.03, "n": 18, "n_defined": 18,
+                    },
+                    "pitch_accuracy": {"value": None, "low": None, "high": None, "n": 18, "n_defined": 0},
+                    "inpainting_nll": {"value": 0.5, "low": 0.4, "high": 0.6, "n": 18, "n_defined": 18},
+                },
+            },
+        },
+    },
+    "failures": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def hub(house: House) -> House:
+    """A house with a dataset and a model."""
+    house.hub.put("dataset", f"{house.org}/tiny_set", {"eval.yaml": EVAL, "manifest.json": MANIFEST})
+    house.hub.put("model", f"{house.org}/mine", {"README.md": CARD})
+    return house
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The folder of a run."""
+    (tmp_path / "results.json").write_text(json.dumps(RESULTS))
+    return tmp_path
+
+
+def changed(run: Path, **values: Any) -> Path:
+    """Write other results; dots in a name lead into them."""
+    results = copy.deepcopy(RESULTS)
+    for name, value in values.items():
+        *path, last = name.split("__")
+        inner = results
+        for key in path:
+            inner = inner[key]
+        inner[last] = value
+    (run / "results.json").write_text(json.dumps(results))
+    return run
+
+
+def push(house: House, run: Path, *more: str, token: str | None = "", model: str = "mine") -> Any:
+    where = ("--model", f"{house.org}/{model}", "--dataset", f"{house.org}/tiny_set")
+    return house.cli("push", str(run), *where, *more, token=token)
+
+
+def head(card: str) -> dict[str, Any]:
+    return yaml.safe_load(card.split("---")[1])
+
+
+def entries(house: House, revision: str = "main") -> list[dict[str, Any]]:
+    return yaml.safe_load(house.hub.text("model", f"{house.org}/mine", ".eval_results/tiny_set.yaml", revision))
+
+
+def test_one_commit_holds_both_formats_and_leaves_the_rest(hub: House, run: Path) -> None:
+    done = push(hub, run, "--source", "https://example.org/run")
+    assert done.code == 0, done.stderr
+    repo = hub.hub.repo("model", f"{hub.org}/mine")
+    assert repo.history()[0] == f"Add results on {hub.org}/tiny_set, one test"
+    assert repo.history()[1] == "by hand"
+    card = hub.hub.text("model", repo.name, "README.md")
+    assert "license: mit   # a remark\ntags: [music]\n" in card
+    assert card.endswith("datasets: [else/where]\n---\n\n# A model\n")
+    (model,) = head(card)["model-index"]
+    assert model["name"] == "other name"
+    old, new = model["results"]
+    assert old["metrics"] == [{"type": "note_f1", "value": 0.5, "verified": True}]
+    assert new["task"]["type"] == "music-inpainting"
+    assert new["dataset"] == {"name": "tiny set", "type": f"{hub.org}/tiny_set", "config": "one", "split": "test"}
+    assert new["source"]["url"] == "https://example.org/run"
+    assert {metric["type"]: metric["value"] for metric in new["metrics"]} == {
+        "note_f1": 0.1235, "silence_divergence": 0.05, "inpainting_nll": 0.5,
+    }  # fmt: skip
+    assert new["metrics"][1]["args"] == {
+        "variant": "corrected", "confidence": 0.95, "low": 0.01, "high": 0.08, "null": 0.03,
+    }  # fmt: skip
+    first, second = entries(hub)
+    assert first["dataset"] == {"id": f"{hub.org}/tiny_set", "task_id": "one_test_note_f1"}
+    assert (first["value"], second["value"]) == (0.1235, 0.05)
+    assert first["source"] == {"url": "https://example.org/run", "name": "mine, results"}
+    for part in (
+        "config one, split test", "variant corrected", "95 % interval 0.1 to 0.2, clustered by song",
+        "18 windows, 18 define it", "content of the data 9a70cc11", "seeds 0, 1", "temperature 0.25",
+        "content_hash 25820029", "music_evals 0.1.0",
+    ):  # fmt: skip
+        assert part in first["notes"]
+    assert "noise floor 0.03" in second["notes"]
+    assert "no task in eval.yaml, so in the model-index only: inpainting_nll" in done.stderr
+    assert "undefined, so left out: pitch_accuracy" in done.stderr
+    assert "the entries name no revision" in done.stderr
+
+
+def test_the_client_reads_what_was_written(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    code = f"""
+from huggingface_hub import ModelCard, hf_hub_download, parse_eval_result_entries
+import yaml
+card = ModelCard.load("{hub.org}/mine")
+path = hf_hub_download("{hub.org}/mine", ".eval_results/tiny_set.yaml")
+found = parse_eval_result_entries(yaml.safe_load(open(path)))
+result = [len(card.data.eval_results), [entry.task_id for entry in found]]
+"""
+    assert hub.client.python(code) == [4, ["one_test_note_f1", "one_test_silence_divergence"]]
+
+
+def test_the_same_again_sends_nothing(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    before = hub.hub.text("model", f"{hub.org}/mine", ".eval_results/tiny_set.yaml")
+    other_day = before.replace(entries(hub)[0]["date"], "2020-01-01")
+    hub.hub.put("model", f"{hub.org}/mine", {".eval_results/tiny_set.yaml": other_day})
+    mark = len(hub.hub.log)
+    done = push(hub, run)
+    assert done.code == 0
+    assert "holds these results already; nothing was sent" in done.stdout
+    assert {asked.method for asked in hub.hub.since(mark)} <= {"GET", "HEAD"}
+
+
+def test_a_value_changes_only_when_asked_to(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    changed(run, tables__all__scores__mine__note_f1__value=0.3)
+    done = push(hub, run)
+    assert done.code == 2
+    assert f"note_f1 on {hub.org}/tiny_set one test, variant corrected: 0.1235 would become 0.3" in done.stderr
+    assert f"one_test_note_f1 of {hub.org}/tiny_set: 0.1235 would become 0.3" in done.stderr
+    assert entries(hub)[0]["value"] == 0.1235
+    looked = push(hub, run, "--dry-run")
+    assert looked.code == 0
+    assert "2 values on the card would change, which needs --overwrite" in looked.stderr
+    assert push(hub, run, "--overwrite").code == 0
+    assert [entry["value"] for entry in entries(hub)] == [0.3, 0.05]
+    (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
+    assert len(model["results"]) == 2
+
+
+def test_a_dry_run_prints_the_diff(hub: House, run: Path) -> None:
+    mark = len(hub.hub.log)
+    done = push(hub, run, "--dry-run", token=None)
+    assert done.code == 0, done.stderr
+    assert "--- a/README.md\n+++ b/README.md\n" in done.stdout
+    assert "--- /dev/null\n+++ b/.eval_results/tiny_set.yaml\n" in done.stdout
+    assert "+    task_id: one_test_note_f1" in done.stdout
+    assert "\n-- name: other name" not in done.stdout
+    assert {asked.method for asked in hub.hub.since(mark)} <= {"GET", "HEAD"}
+    told = json.loads(push(hub, run, "--dry-run", "--json").stdout)
+    assert set(told["files"]) == {"README.md", ".eval_results/tiny_set.yaml"}
+    assert told["tasks"] == {"note_f1": "one_test_note_f1", "silence_divergence": "one_test_silence_divergence"}
+
+
+def test_a_guest_proposes_once_and_the_owner_merges(hub: House, run: Path) -> None:
+    guest = hub.hub.add_user("guest")
+    refused = push(hub, run, token=guest)
+    assert refused.code == 1
+    assert "propose the change: --pr" in refused.stderr
+    for _ in range(2):
+        done = push(hub, run, "--pr", token=guest)
+        assert done.code == 0, done.stderr
+        assert done.stdout.endswith(f"{hub.hub.url}/{hub.org}/mine/discussions/1\n")
+    repo = hub.hub.repo("model", f"{hub.org}/mine")
+    assert len(repo.requests) == 1
+    assert ".eval_results/tiny_set.yaml" not in repo.head.tree
+    assert len(entries(hub, "refs/pr/1")) == 2
+    code = f"""
+from huggingface_hub import HfApi
+api = HfApi()
+found = [(request.num, request.status) for request in api.get_repo_discussions({repo.name!r})]
+api.merge_pull_request({repo.name!r}, 1)
+result = [found, api.get_discussion_details({repo.name!r}, 1).status]
+"""
+    assert hub.client.python(code, token=hub.token) == [[[1, "open"]], "merged"]
+    assert len(entries(hub)) == 2
+    assert "holds these results already" in push(hub, run).stdout
+
+
+def test_a_revision_of_the_dataset_is_named(hub: House, run: Path) -> None:
+    name = f"{hub.org}/tiny_set"
+    sha = hub.hub.repo("dataset", name).head.sha
+    hub.hub.put("dataset", name, {"eval.yaml": EVAL.replace("one_test_note_f1", "one_test_gone")})
+    changed(run, dataset__id=name, dataset__revision=sha)
+    done = hub.cli("push", str(run / "results.json"), "--model", f"{hub.org}/mine")
+    assert done.code == 0, done.stderr
+    assert entries(hub)[0]["dataset"] == {"id": name, "task_id": "one_test_note_f1", "revision": sha}
+
+
+def test_entries_stay_in_the_file_that_they_are_in(hub: House, run: Path) -> None:
+    theirs = [
+        {"dataset": {"id": f"{hub.org}/tiny_set", "task_id": "one_test_note_f1"}, "value": 0.1235, "verifyToken": "t"},
+        {"dataset": {"id": "else/where", "task_id": "x"}, "value": 3, "more": "unknown"},
+    ]
+    hub.hub.put("model", f"{hub.org}/mine", {".eval_results/all.yaml": yaml.safe_dump(theirs)})
+    assert push(hub, run).code == 0
+    first, second = yaml.safe_load(hub.hub.text("model", f"{hub.org}/mine", ".eval_results/all.yaml"))
+    assert first["verifyToken"] == "t"
+    assert "interval" in first["notes"]
+    assert second == theirs[1]
+    assert [entry["dataset"]["task_id"] for entry in entries(hub)] == ["one_test_silence_divergence"]
+
+
+def test_another_variant_has_no_rank(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    done = push(hub, changed(run, variant="official"))
+    assert done.code == 0, done.stderr
+    assert "scores made with variant official go into the model-index only" in done.stderr
+    (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
+    variants = [metric["args"]["variant"] for metric in model["results"][-1]["metrics"]]
+    assert variants == ["corrected"] * 3 + ["official"] * 3
+    assert len(entries(hub)) == 2
+
+
+def test_a_model_without_a_card_and_a_dataset_without_tasks(hub: House, run: Path) -> None:
+    hub.hub.put("model", f"{hub.org}/bare", {"config.json": "{}"})
+    hub.hub.put("dataset", f"{hub.org}/plain", {"README.md": "# plain\n"})
+    done = hub.cli("push", str(run), "--model", f"{hub.org}/bare", "--dataset", f"{hub.org}/plain")
+    assert done.code == 0, done.stderr
+    assert "has no eval.yaml" in done.stderr
+    repo = hub.hub.repo("model", f"{hub.org}/bare")
+    assert set(repo.head.tree) == {".gitattributes", "config.json", "README.md"}
+    assert head(hub.hub.text("model", repo.name, "README.md"))["model-index"][0]["name"] == "bare"
+
+
+def test_results_of_the_other_form(hub: House, run: Path) -> None:
+    cell = {"value": 0.4, "low": 0.3, "high": 0.5, "n": 18, "n_defined": 17, "n_failed": 0, "n_groups": 9}
+    scale = {"title": "Note F1", "companion": False}
+    results = {
+        **{key: RESULTS[key] for key in ("variant", "intervals", "versions", "failures")},
+        "task": "preservation",
+        "dataset": {"id": "pairs.csv", "config": None, "split": None, "revision": None},
+        "extractors": {"features": {"beats": {"backend": "own", "version": "2", "parameters": {}}}},
+        "systems": {"mine": {"role": "system"}, "same music": {"role": "control"}},
+        "scales": {"note_f1": scale, "more": {**scale, "companion": True}},
+        "wording": {"items": "pairs"},
+        "scores": {"mine": {"note_f1": cell, "more": cell}},
+    }
+    (run / "results.json").write_text(json.dumps(results))
+    done = push(hub, run, "--config", "one", "--split", "test")
+    assert done.code == 0, done.stderr
+    (entry,) = entries(hub)
+    assert entry["dataset"]["task_id"] == "one_test_note_f1"
+    assert "18 pairs, 17 define it; beats by own 2; music_evals 0.1.0" in entry["notes"]
+    (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
+    assert model["results"][1]["task"]["type"] == "music-editing"
+
+
+@pytest.mark.slow
+def test_from_a_published_dataset_and_model_to_a_score_on_the_card(house: House, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    assert house.publish("datasets_scripts/jsb_chorales", "models/anticipation_rnn").code == 0
+    dataset, model = f"{house.org}/jsb_chorales", f"{house.org}/anticipation_rnn"
+    where = ["--dataset", dataset, "--config", "musib_official", "--model", model, "--out", str(tmp_path)]
+    more = ["--baselines", "none", "--seeds", "1", "--resamples", "20", "--no-report"]
+    judged = house.cli("inpainting", *where, *more)
+    assert judged.code == 0, judged.stderr
+    done = house.cli("push", str(tmp_path), "--model", model)
+    assert done.code == 0, done.stderr
+    found = yaml.safe_load(house.hub.text("model", model, ".eval_results/jsb_chorales.yaml"))
+    sha = house.hub.repo("dataset", dataset).head.sha
+    assert {entry["dataset"]["revision"] for entry in found} == {sha}
+    assert "musib_official_test_note_f1" in {entry["dataset"]["task_id"] for entry in found}
+    (index,) = head(house.hub.text("model", model, "README.md"))["model-index"]
+    assert {result["dataset"]["config"] for result in index["results"]} == {"musib", "musib_official"}
+    assert house.publish("models/anticipation_rnn").stdout.count("unchanged") == 1
+
+
+def test_what_goes_wrong_has_a_name(hub: House, run: Path) -> None:
+    reader = hub.hub.add_user("reader", hub.org, role="read")
+    for arguments, said in [
+        ({"token": None}, "there is no token"),
+        ({"token": "hf_wrong"}, "refuses the token"),
+        ({"token": reader}, "may only read"),
+        ({"model": "gone"}, f"there is no model {hub.org}/gone"),
+    ]:
+        done = push(hub, run, **arguments)
+        assert done.code == 1
+        assert said in done.stderr
+    gone = hub.cli("push", str(run), "--model", f"{hub.org}/mine", "--dataset", f"{hub.org}/gone")
+    assert (gone.code, "there is no dataset" in gone.stderr) == (1, True)
+    for fault, said in [("412", "somebody else committed in between"), ("cut", "the connection to the Hub failed")]:
+        hub.hub.fault("POST .*/mine/commit", fault)
+        broken = push(hub, run)
+        assert broken.code == 1
+        assert said in broken.stderr
+    assert hub.hub.repo("model", f"{hub.org}/mine").history()[0] == "by hand"
+
+
+def test_a_parent_that_moved_is_a_conflict(hub: House) -> None:
+    """The server refuses as the Hub does; the client passes it on."""
+    parent = hub.hub.repo("model", f"{hub.org}/mine").head.parent
+    code = f"""
+from music_evals.hub.client import Repository, commit, connect
+try:
+    commit(connect(), Repository("model", "{hub.org}/mine"), {{"a.txt": b"a"}}, title="late", parent="{parent}")
+except Exception as error:
+    result = type(error).__name__
+"""
+    assert hub.client.python(code, token=hub.token) == "HubConflictError"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"failures": [{"item": "a", "system": "mine", "error": "it fell"}]}, "1 results of mine failed"),
+        ({"options__limit": 4}, "only the first 4 items were judged"),
+        ({"tables__all__scores__mine": {"note_f1": RESULTS["tables"]["all"]["scores"]["mine"]["note_f1"] | {"n": 17}}},
+         "17 of the 18 rows"),
+        ({"dataset__id": "known_edits"}, "kinds of edit"),
+        ({"dataset__split": None}, "name it with --split"),
+        ({"dataset__revision": "a" * 40}, "--dataset says"),
+    ],
+)  # fmt: skip
+def test_scores_that_belong_on_no_card(hub: House, run: Path, values: dict[str, Any], said: str) -> None:
+    done = push(hub, changed(run, **values))
+    assert done.code == 2
+    assert said in done.stderr
+    assert hub.hub.repo("model", f"{hub.org}/mine").history()[0] == "by hand"
+
+
+def test_a_control_and_a_name_that_is_not_there(hub: House, run: Path) -> None:
+    assert "is a control" in push(hub, run, "--system", "reference").stderr
+    assert "did you mean mine" in push(hub, run, "--system", "mime").stderr
+    assert "takes the id of a repository" in hub.cli("push", str(run), "--model", "mine").stderr

@@ -1,0 +1,149 @@
+"""results.json as the verbs write it, read for a card."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from music_evals import cli
+from music_evals.annotations import Score
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.hub.scores import TASKS, read_results, system_scores
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
+
+
+@pytest.fixture(scope="module")
+def inpainting(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("inpainting")
+    predictions = out / "mine.jsonl"
+    rows = [{"item_id": f"musib/test/{row:03d}", "middle": [60, *[128] * 95]} for row in range(70)]
+    predictions.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    arguments = ["inpainting", "--dataset", str(tiny_dataset), "--config", "musib", "--predictions", str(predictions)]
+    more = ["--baselines", "copy_past", "--resamples", "20", "--no-report", "--out", str(out)]
+    assert cli.main([*arguments, *more]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def preservation(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("preservation")
+    tune = np.array([60, 62, 64, 65, 67, 69, 71, 72] * 8)
+    for number, name in enumerate("abc"):
+        for side, shift in (("r", 0), ("e", 7)):
+            path = out / side / f"{name}.mid"
+            path.parent.mkdir(exist_ok=True)
+            save_midi(Score(make_notes(np.arange(64) * 480, 480, tune + number + shift), 480), path)
+    arguments = [
+        "preserve",
+        "--reference",
+        str(out / "r"),
+        "--estimate",
+        f"up={out / 'e'}",
+        "--companions",
+        "same_mode",
+    ]
+    more = ["--metrics", "circle_of_fifths_distance,motif_recall", "--resamples", "20", "--workers", "1"]
+    assert cli.main([*arguments, *more, "--no-report", "--out", str(out / "out")]) == 0
+    return out / "out"
+
+
+def test_inpainting(inpainting: Path) -> None:
+    results = read_results(inpainting)
+    scores = system_scores(results)
+    assert scores.system == "mine"
+    cell = results["tables"]["all"]["scores"]["mine"]["note_f1"]
+    assert scores.scores["note_f1"].value == round(cell["value"], 4)
+    assert (scores.scores["note_f1"].low, scores.scores["note_f1"].high) == (
+        round(cell["low"], 4),
+        round(cell["high"], 4),
+    )
+    assert scores.scores["groove_divergence"].null is not None
+    assert scores.n_items == 70
+    assert (scores.dataset.config, scores.dataset.split, scores.dataset.revision) == ("musib", "test", None)
+    assert scores.dataset.fingerprint == results["dataset"]["fingerprint"]
+    assert (scores.variant, scores.task.type, scores.items) == ("corrected", "music-inpainting", "windows")
+    with pytest.raises(InvalidInputError, match="is a control"):
+        system_scores(results, "reference")
+
+
+def test_preservation(preservation: Path) -> None:
+    results = read_results(preservation / "results.json")
+    scores = system_scores(results)
+    assert scores.system == "up"
+    assert scores.scores["circle_of_fifths_distance"].value == 0.1667
+    assert "same_mode" not in scores.scores  # a companion gets no rank
+    assert set(scores.scores) | set(scores.undefined) == set(results["metrics"])
+    assert (scores.n_items, scores.items, scores.task.type) == (3, "pairs", "music-editing")
+    assert scores.departures == ()
+    assert scores.dataset.config is None
+    with pytest.raises(InvalidInputError, match="is a control"):
+        system_scores(results, "same music")
+
+
+def defaults(settings: type) -> dict[str, Any]:
+    return {field.name: field.default for field in dataclasses.fields(settings)}
+
+
+def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
+    from music_evals.benchmark import descriptions, inpainting, lyrics, preservation
+
+    def ranked(task: str) -> dict[str, Any]:
+        return {place.rpartition(".")[2]: wanted for place, wanted in TASKS[task].ranked.items()}
+
+    lyric = {**defaults(lyrics.Settings), "rhyme": lyrics.Settings(dataset="x", out="y").options["rhyme"]}
+    assert ranked("lyrics") == {name: lyric[name] for name in ranked("lyrics")}
+    described = defaults(descriptions.Settings)
+    assert ranked("descriptions") == {
+        "variant": described["aggregation"],
+        "normalize_by_self": described["normalize_by_self"],
+        "name": described["encoder"],
+    }
+    assert ranked("preservation") == {"variant": defaults(preservation.Settings)["variant"]}
+    assert ranked("inpainting") == {"variant": inpainting.Settings(dataset="x", out="y").judged_variant}
+
+
+def test_another_encoder_has_no_rank(preservation: Path) -> None:
+    results = {
+        **read_results(preservation),
+        "task": "descriptions",
+        "variant": "mean",
+        "options": {"normalize_by_self": True, "empty": "nan"},
+        "encoder": {"name": "char-ngrams", "revision": ""},
+    }
+    scores = system_scores(results)
+    assert scores.departures == ("normalize_by_self True", "encoder name char-ngrams")
+    assert "encoder char-ngrams" in scores.settings
+    assert "normalize_by_self True" in scores.settings
+
+
+def test_which_system(preservation: Path) -> None:
+    results = read_results(preservation)
+    two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}
+    with pytest.raises(UnknownNameError, match="name one with --system"):
+        system_scores(two, model="other")
+    assert system_scores(two, model="up").system == "up"
+    with pytest.raises(UnknownNameError, match="did you mean up"):
+        system_scores(results, "uq")
+
+
+def test_files_that_hold_no_results(tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match="give the folder of a run"):
+        read_results(tmp_path)
+    path = tmp_path / "results.json"
+    for text in ("{", "[]", '{"a": 1}'):
+        path.write_text(text)
+        with pytest.raises(UnreadableFileError):
+            read_results(path)
+
+
+def test_results_of_an_unknown_form(preservation: Path) -> None:
+    results: dict[str, Any] = {**read_results(preservation)}
+    del results["scores"]
+    with pytest.raises(UnreadableFileError, match="unknown form"):
+        system_scores(results)

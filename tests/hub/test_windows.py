@@ -1,0 +1,129 @@
+"""Windows: what they are, and whether those of this repository are fit to be published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.hub.card_checks import problems
+from music_evals.hub.windows import Window, all_windows, find_windows
+
+from .hub_house import ROOT, write
+
+OURS = all_windows(ROOT)
+
+
+@pytest.mark.parametrize("window", OURS, ids=[window.label for window in OURS])
+def test_ours_are_fit_to_be_published(window: Window) -> None:
+    assert problems(window) == []
+
+
+def test_all_in_the_order_of_need(tree: Path) -> None:
+    houses = [window.house for window in all_windows(tree)]
+    assert houses == ["datasets_scripts", "models", "metrics", "spaces"]
+    assert [window.repository("o").type for window in all_windows(tree)] == ["dataset", "model", "space", "space"]
+
+
+def test_windows_are_found_by_their_folders(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tree)
+    (window,) = find_windows(["metrics/tiny_metric/", tree / "metrics/tiny_metric"])
+    assert window.label == "metrics/tiny_metric"
+    assert window.root == tree
+    with pytest.raises(InvalidInputError, match="is no folder"):
+        find_windows(["metrics/gone"])
+    with pytest.raises(InvalidInputError, match="is no window: it lies in root/"):
+        find_windows(["benchmarks"])
+    (tree / "models/tiny_model/variant").mkdir()
+    with pytest.raises(InvalidInputError, match="published with the whole folder, models/tiny_model"):
+        find_windows(["models/tiny_model/variant"])
+    with pytest.raises(NoDataError, match="no window is named"):
+        find_windows([])
+    with pytest.raises(NoDataError, match="holds no window"):
+        all_windows(tree / "benchmarks")
+
+
+def test_what_never_travels(tree: Path) -> None:
+    left = {f"{name}/x": "x" for name in ("__pycache__", "run", "variant/run", ".cache")}
+    folder = write(tree / "models/tiny_model", {**left, "a.pyc": "x", ".hidden": "x", "b.part": "x", "variant/c": "x"})
+    files = set(Window(folder).files())
+    assert files == {"README.md", "config.json", "model.safetensors", "train.yaml", "variant/c"}
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "said"),
+    [
+        ("metrics/tiny_metric/README.md", "license: apache-2.0\n", "", "license is missing"),
+        ("metrics/tiny_metric/README.md", "title: Tiny\n", "", "title is missing"),
+        ("metrics/tiny_metric/README.md", "description: A metric.\n", "", "description is missing"),
+        ("metrics/tiny_metric/README.md", "[evaluate, metric]", "[metric]", "tags must hold evaluate"),
+        ("metrics/tiny_metric/README.md", "sdk: gradio", "sdk: shiny", "sdk must be one of"),
+        ("metrics/tiny_metric/README.md", "6.31.0", "latest", "sdk_version must name one release"),
+        ("metrics/tiny_metric/README.md", "app.py", "main.py", "app_file names main.py"),
+        ("metrics/tiny_metric/README.md", "---\n", "", "no YAML"),
+        ("metrics/tiny_metric/README.md", "title: Tiny", "title: [", "cannot be read"),
+        ("metrics/tiny_metric/requirements.txt", "[spaces]", "==1.0", "with its extras and no version"),
+        ("spaces/tiny_space/README.md", "title: Tiny", f"title: Tiny\nshort_description: {'x' * 61}", "61 characters"),
+        ("datasets_scripts/tiny_set/README.md", "data/one/", "data/two/", "no file is like data/two"),
+        ("datasets_scripts/tiny_set/README.md", "cc-by-4.0", "other", "license_name"),
+        ("datasets_scripts/tiny_set/README.md", "configs:", "config:", "configs must list"),
+        ("datasets_scripts/tiny_set/eval.yaml", "config: one", "config: two", "no config 'two'"),
+        ("datasets_scripts/tiny_set/eval.yaml", "tasks:", "task:", "breaks the schema"),
+        ("models/tiny_model/README.md", "library_name", "library", "library_name is missing"),
+        ("models/tiny_model/README.md", "---\n\n#", "model-index: [{name: a}]\n---\n\n#", "model-index of the card"),
+        ("models/tiny_model/README.md", "\n# Tiny model\n", "\n", "no text below"),
+    ],
+)
+def test_what_keeps_a_window_from_being_published(tree: Path, path: str, old: str, new: str, said: str) -> None:
+    file = tree / path
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    assert any(said in problem for problem in problems(Window(file.parent))), problems(Window(file.parent))
+
+
+def test_files_that_are_missing_or_too_many(tree: Path) -> None:
+    metric = Window(tree / "metrics/tiny_metric")
+    (metric.folder / "tiny_metric.py").unlink()
+    (metric.folder / "requirements.txt").unlink()
+    assert len(problems(metric)) == 2
+    dataset = Window(write(tree / "datasets_scripts/tiny_set", {"tiny_set.py": "x"}))
+    assert "stops load_dataset" in problems(dataset)[0]
+    model = Window(write(tree / "models/tiny_model", {"optimizer.pt": b"x"}))
+    assert "training state" in problems(model)[0]
+    (model.folder / "optimizer.pt").unlink()
+    (model.folder / "model.safetensors").unlink()
+    assert "no weights" in problems(model)[0]
+    card = model.folder / "README.md"
+    card.write_text(card.read_text().replace("license:", "status: untrained\nlicense:"))
+    assert problems(model) == []
+    card.unlink()
+    assert problems(model) == ["README.md, the card, is missing"]
+
+
+def test_links_and_files_that_are_no_text(tree: Path) -> None:
+    window = Window(tree / "spaces/tiny_space")
+    (window.folder / "away").symlink_to(tree)
+    (window.folder / "packages.txt").write_bytes(b"\xff\xfe")
+    first, second = problems(window)
+    assert first == "away is a link; put the file itself there"
+    assert second.startswith("packages.txt is no text in UTF-8")
+
+
+def test_a_manifest_vouches_for_the_files(tree: Path) -> None:
+    window = Window(tree / "datasets_scripts/tiny_set")
+    name = "data/one/test-00000-of-00001.parquet"
+    digest = hashlib.sha256((window.folder / name).read_bytes()).hexdigest()
+    manifest = window.folder / "manifest.json"
+    manifest.write_text(json.dumps({"files": {name: {"sha256": digest}}}))
+    assert problems(window) == []
+    write(window.folder, {name: "other", "data/one/test-x.parquet": "x"})
+    assert problems(window) == [
+        "data/one/test-x.parquet is not in manifest.json; rebuild, or delete it",
+        f"{name} is not the file of manifest.json; rebuild it",
+    ]
+    manifest.write_text("[]")
+    assert "not of our form" in problems(window)[0]
