@@ -2,7 +2,7 @@
 
 `pypinyin_dict` is made to be loaded *into* pypinyin, which then reads differently in the whole process. Here its tables
 are consulted where they lie, in the order in which loading would have laid them over each other, so that the user's own
-pypinyin stays as it is. Words are cut as pypinyin (0.53 or newer) does: forward, the longest phrase that it knows.
+pypinyin stays as it is. A text is cut as pypinyin 0.55 does: forward, the longest phrase that it knows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from music_evals.errors import MissingBackendError
 __all__ = ["Readings", "load_readings", "rhyme_of_bopomofo"]
 
 RhymeClass = int | str | None
+Phrases = Mapping[str, Sequence[Sequence[str]]]
 
 # Zhonghua xinyun, the New Rhyme: the last symbol of a syllable decides, -ng apart
 _CLASSES: Mapping[str, int] = {
@@ -42,8 +43,9 @@ class Readings:
 
     Parameters
     ----------
-    phrases
-        Tables phrase -> readings of its characters; the first that knows a phrase decides.
+    load_phrases
+        Returns tables phrase -> readings of its characters; the first that knows a phrase decides. Called when a word
+        is first looked up: single characters do without these large tables.
     characters
         Character -> its readings, the usual one first.
     bopomofo
@@ -55,12 +57,12 @@ class Readings:
 
     def __init__(
         self,
-        phrases: Sequence[Mapping[str, Sequence[Sequence[str]]]],
+        load_phrases: Callable[[], Sequence[Phrases]],
         characters: Mapping[str, str],
         bopomofo: Callable[[str], str],
         is_han: Callable[[str], object],
     ) -> None:
-        self._phrases, self._bopomofo, self._is_han = phrases, bopomofo, is_han
+        self._load_phrases, self._bopomofo, self._is_han = load_phrases, bopomofo, is_han
         self._syllables: dict[str, RhymeClass] = {}
         self._characters = {each: self._of_reading(reading) for each, reading in characters.items()}
 
@@ -96,6 +98,10 @@ class Readings:
                 return self.of_character(text[-1])
             start += size
 
+    @functools.cached_property
+    def _phrases(self) -> Sequence[Phrases]:
+        return self._load_phrases()
+
     def _is_phrase(self, text: str) -> bool:
         return any(text in table for table in self._phrases)
 
@@ -127,7 +133,7 @@ class Readings:
 
 @functools.cache
 def load_readings() -> Readings:
-    """Return the readings of ``large_pinyin`` and ``cc_cedict`` over pypinyin's own; loaded once, a second or two.
+    """Return the readings of ``large_pinyin`` and ``cc_cedict`` over pypinyin's own; loaded once.
 
     Raises
     ------
@@ -143,14 +149,18 @@ def load_readings() -> Readings:
     except ImportError as error:
         raise MissingBackendError("pypinyin", "lyrics", "the rhyme of a Chinese line") from error
     try:
-        from pypinyin_dict.phrase_pinyin_data import large_pinyin
         from pypinyin_dict.pinyin_data import cc_cedict
     except ImportError as error:
         raise MissingBackendError("pypinyin-dict", "lyrics", "the rhyme of a Chinese line") from error
     usual = {**pinyin_dict, **cc_cedict.pinyin_dict}
     characters = {chr(code): readings.partition(",")[0] for code, readings in usual.items()}
-    phrases = (large_pinyin.phrases_dict, phrases_dict)
-    return Readings(phrases, characters, converter.to_bopomofo, _by_code(RE_HANS))
+
+    def load_phrases() -> tuple[Phrases, Phrases]:
+        from pypinyin_dict.phrase_pinyin_data import large_pinyin  # takes a second or two
+
+        return large_pinyin.phrases_dict, phrases_dict
+
+    return Readings(load_phrases, characters, converter.to_bopomofo, _by_code(RE_HANS))
 
 
 def _by_code(pattern: re.Pattern[str]) -> Callable[[str], object]:

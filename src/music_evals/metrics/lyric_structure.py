@@ -25,8 +25,9 @@ Higher is better; a level that nothing matches on is 0. The two variants:
 - ``"paper"``: the text of appendix G, with our readings where it leaves room. p1 and p2 as above. p3 = 2 sum min / sum
   over lines of matched sections; p4 the same over the characters (``c`` and ``R``) of compared lines; p5 = 2 K / (La +
   Lb), K compared lines that rhyme on both sides, La and Lb *all* lines of the two songs. Each level carries all ratios
-  up to its own (equation 3). Reward: algorithm 1 with all five ratios carried, the share in exact arithmetic, and the
-  condition for 0.7 as printed: as many rhyming lines in the compared lines of both sides, and more than none.
+  up to its own (equation 3). Reward: algorithm 1 with all five ratios carried; the share is that of the lyric's
+  rhyming lines among the compared ones, held to its bounds in exact arithmetic; the condition for 0.7 as printed: as
+  many rhyming lines among the compared ones of both sides, and more than none.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def lyric_structure(
     >>> lyrics = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡"
     >>> score = lyric_structure(lyrics, "(verse)\nccccR\nccccR\nccccc\nccccR", rhyme="char")
     >>> round(score.total, 2), round(score.song, 2), score.reward_factor
-    (109.91, 10.0, 1.0)
+    (109.92, 10.0, 1.0)
 
     """
     _check_texts(generated, reference)
