@@ -98,11 +98,17 @@ class Written(NamedTuple):
     """Tokens that were read; None where the model does not say."""
     completion_tokens: int | None = None
     """Tokens that were written; None where the model does not say."""
+    cut_off: bool | None = None
+    """Whether the answer ended because it may be no longer; None where the model does not say."""
 
 
 @runtime_checkable
 class LyricWriter(Protocol):
     """A language model that answers a prompt.
+
+    What else it may have is used where it is there: `batch_size`, prompts in a call; `concurrency`, calls at once, from
+    threads; ``close()``, let go what it holds, until it is asked again; ``cancel()``, callable from another thread: do
+    not try again what has failed, until it is closed.
 
     Attributes
     ----------
@@ -129,6 +135,9 @@ class LyricWriter(Protocol):
 class Tagger(Protocol):
     """A model that describes a recording by tags.
 
+    One that reads files made from recordings has `suffixes`, the endings of these in lower case; they are looked for in
+    place of recordings.
+
     Attributes
     ----------
     name
@@ -143,6 +152,10 @@ class Tagger(Protocol):
 
     def tag(self, path: str | os.PathLike[str]) -> Mapping[str, Mapping[str, list[str]]]:
         """Return group -> dimension -> tags of one recording."""
+        ...
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what decides its tags besides its own files, as JSON values: encoder, commit, version, threshold."""
         ...
 
 

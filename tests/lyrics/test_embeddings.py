@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import os
 import shutil
 import sqlite3
@@ -355,6 +354,41 @@ def test_a_cut_file_is_told(tmp_path: Path, share: float) -> None:
     assert len(encoder.encode(TAGS)) == len(TAGS)
 
 
+@pytest.mark.parametrize("content", [b"", None])
+def test_an_empty_file_is_no_new_one(tmp_path: Path, content: bytes | None) -> None:
+    """Cut to nothing, or a database without the table."""
+    encoder = StoredEncoder(CharNgrams(), tmp_path)
+    encoder.encode(TAGS)
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(b"")
+    if content is None:
+        with sqlite3.connect(path) as file:
+            file.execute("CREATE TABLE others (a)")
+        file.close()
+    before = path.read_bytes()
+    for use in (lambda: encoder.encode(TAGS), lambda: encoder._store.put({"a": np.ones(2, dtype=np.float32)})):
+        with pytest.raises(CorruptCacheError, match=r"empty.*delete this file"):
+            use()
+    assert path.read_bytes() == before
+    path.unlink()
+    assert len(encoder.encode(TAGS)) == len(TAGS)
+
+
+def test_a_file_that_another_process_made_first_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (EmbeddingStore(tmp_path, "a", "1") for _ in range(2))
+    link = Path.hardlink_to
+
+    def late(path: Path, target: Path) -> None:
+        monkeypatch.setattr(Path, "hardlink_to", link)
+        first.put({"x": np.ones(2, dtype=np.float32)})
+        link(path, target)
+
+    monkeypatch.setattr(Path, "hardlink_to", late)
+    second.put({"y": np.ones(2, dtype=np.float32)})
+    assert set(second.get(["x", "y"])) == {"x", "y"}
+    assert [path.suffix for path in tmp_path.iterdir()] == [".sqlite"]
+
+
 def test_a_changed_vector_and_a_file_of_another_kind_are_told(tmp_path: Path) -> None:
     encoder = StoredEncoder(CharNgrams(), tmp_path)
     encoder.encode(TAGS)
@@ -375,20 +409,22 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
         StoredEncoder(CharNgrams(), tmp_path / "file" / "inner").encode(["a"])
 
 
-def _fill(folder: Path, first: int) -> None:
-    encoder = StoredEncoder(CharNgrams(), folder)
-    for start in range(first, first + 40, 10):
-        encoder.encode([str(number) for number in range(start, start + 20)])
+FILL = """
+import sys
+from pathlib import Path
+from music_evals.lyrics.embeddings import CharNgrams, StoredEncoder
+
+encoder, first = StoredEncoder(CharNgrams(), Path(sys.argv[1])), int(sys.argv[2])
+for start in range(first, first + 40, 10):
+    encoder.encode([str(number) for number in range(start, start + 20)])
+"""
 
 
 def test_many_processes_share_a_store(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn" if sys.platform != "linux" else "fork")
-    workers = [context.Process(target=_fill, args=(tmp_path, first)) for first in (0, 10, 20, 30)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(60)
-    assert [worker.exitcode for worker in workers] == [0] * 4
+    # processes of their own, not forks: threads of torch may hold locks here
+    commands = [[sys.executable, "-c", FILL, str(tmp_path), str(first)] for first in (0, 10, 20, 30)]
+    workers = [subprocess.Popen(command) for command in commands]
+    assert [worker.wait(120) for worker in workers] == [0] * 4
     counting = Counting()
     stored = StoredEncoder(CharNgrams(), tmp_path)
     texts = [str(number) for number in range(80)]

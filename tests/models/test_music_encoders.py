@@ -3,9 +3,9 @@
 import json
 import math
 import shutil
+import types
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pytest
 import soundfile
@@ -21,14 +21,9 @@ from music_evals.errors import (
     UnreadableFileError,
     UnsupportedTypeError,
 )
-from music_evals.models.music_encoders import (
-    ENCODERS,
-    EncoderSettings,
-    audio_sources,
-    load_music_encoder,
-    read_features,
-    write_features,
-)
+from music_evals.models import _encoder_networks
+from music_evals.models.music_encoders import ENCODERS, EncoderSettings, load_music_encoder
+from music_evals.models.precomputed import read_features, write_features
 
 transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -213,7 +208,7 @@ def test_weights_that_were_cut_are_named(models, tmp_path, name):
     shutil.copytree(source, folder)
     (path,) = [*folder.glob("*.safetensors"), *folder.glob("*.bin")]
     path.write_bytes(path.read_bytes()[:-2000])
-    with pytest.raises(ModelUnavailableError, match="cannot load"):
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
         load_music_encoder(EncoderSettings("encodec" if name == "encodec" else "mert-95m", model=str(folder)))
 
 
@@ -396,18 +391,6 @@ def test_what_is_no_recording(models, tmp_path):
         encoder.features({"bytes": b"RIFF", "path": "song.wav"})
 
 
-def test_rows_of_a_data_set(models, tmp_path, song):
-    rows = datasets.Dataset.from_dict({"id": ["a", "b"], "audio": [str(song), str(song)]})
-    rows = rows.cast_column("audio", datasets.Audio())
-    encoder = mert(models, tmp_path)
-    for source in (rows, rows.to_iterable_dataset()):
-        found = dict(encoder.extract(audio_sources(source)))
-        assert list(found) == ["a", "b"]
-        np.testing.assert_array_equal(found["b"], encoder.features(song))
-    with pytest.raises(UnknownNameError, match="sound"):
-        next(audio_sources(rows, column="sound"))
-
-
 # --- the store -------------------------------------------------------------------------------------------------------
 
 
@@ -482,6 +465,91 @@ def test_a_damaged_feature_is_an_error(models, tmp_path, song, damage):
     assert "delete it" in str(caught.value)
 
 
+# --- what a model is identified by -----------------------------------------------------------------------------------
+
+COMMITS = ["0123456789abcdef0123456789abcdef01234567", "89abcdef0123456789abcdef0123456789abcdef"]
+
+
+@pytest.fixture
+def hub_cache(models, tmp_path, monkeypatch):
+    """Put a folder into a cache of the Hub, as the newest commit of an id; there is no connection."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+
+    def put(name: str, source: Path, commit: str) -> None:
+        stored = tmp_path / "hub" / f"models--{name.replace('/', '--')}"
+        shutil.copytree(source, stored / "snapshots" / commit, dirs_exist_ok=True)
+        (stored / "refs").mkdir(exist_ok=True)
+        (stored / "refs" / "main").write_text(commit)
+
+    return put
+
+
+@pytest.mark.parametrize("name", ["mert-95m", "music2vec", "encodec"])
+def test_weights_are_those_of_the_configuration_whatever_happens_in_between(
+    models, hub_cache, tmp_path, monkeypatch, name
+):
+    kind = {"mert-95m": "mert"}.get(name, name)
+    hub_cache("lab/ears", models[kind], COMMITS[0])
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    read = _encoder_networks._config_values
+
+    def push(*given):
+        found = read(*given)
+        hub_cache("lab/ears", broken, COMMITS[1])  # a newer commit, without any file
+        return found
+
+    monkeypatch.setattr(_encoder_networks, "_config_values", push)
+    settings = EncoderSettings(name, model="lab/ears")
+    assert load_music_encoder(settings, device="cpu", cache=False).about["identity"] == COMMITS[0]
+
+
+def test_the_feature_extractor_is_part_of_the_identity(models, hub_cache):
+    hub_cache("lab/ears", models["mert"], COMMITS[0])
+    hub_cache("lab/glasses", models["mert"], COMMITS[1])
+
+    def identity(**options) -> str:
+        settings = EncoderSettings("mert-95m", **options)
+        return load_music_encoder(settings, device="cpu", cache=False).about["identity"]
+
+    own = identity(model="lab/ears")
+    assert own == COMMITS[0]
+    assert identity(model="lab/ears", processor="lab/glasses") == f"{COMMITS[0]}+{COMMITS[1]}"
+    folder = identity(model=str(models["mert"]))
+    assert folder.startswith("sha256-")
+    assert identity(model="lab/ears", processor=str(models["mert"])) == f"{own}+{folder}"
+
+
+def test_what_is_not_here_and_cannot_be_fetched(models, hub_cache):
+    hub_cache("lab/ears", models["mert"], COMMITS[0])
+    for options in ({"model": "lab/eyes"}, {"model": "lab/ears", "processor": "lab/eyes"}):
+        with pytest.raises(ModelUnavailableError, match="hf download lab/eyes"):
+            load_music_encoder(EncoderSettings("mert-95m", **options), device="cpu")
+    with pytest.raises(InvalidInputError, match="no revisions"):
+        load_music_encoder(EncoderSettings("mert-95m", model=str(models["mert"]), revision="main"), device="cpu")
+
+
+@pytest.mark.parametrize("sha", [COMMITS[0], None])
+def test_what_the_hub_says_goes_before_what_is_here(models, hub_cache, monkeypatch, sha):
+    """Its newest commit is taken, not the one that a branch stood at when it was fetched; without one, nothing is."""
+    hub_cache("lab/ears", models["mert"], COMMITS[0])
+    hub_cache("lab/ears", models["mert"], COMMITS[1])
+    told = types.SimpleNamespace(sha=sha)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: told)
+    settings = EncoderSettings("mert-95m", model="lab/ears")
+    if sha is None:
+        with pytest.raises(ModelUnavailableError, match="does not say at which commit"):
+            load_music_encoder(settings, device="cpu")
+    else:
+        assert load_music_encoder(settings, device="cpu", cache=False).about["identity"] == sha
+
+
+def test_devices_that_are_not_there(models):
+    with pytest.raises(InvalidInputError, match="torch has no device 'abacus'"):
+        load_music_encoder(EncoderSettings("mert-95m", model=str(models["mert"])), device="abacus")
+
+
 # --- names and precomputed features ----------------------------------------------------------------------------------
 
 
@@ -492,7 +560,8 @@ def test_models_that_cannot_be_had(name, model, tmp_path, monkeypatch):
     if model == "empty":
         (tmp_path / model).mkdir()
         model = str(tmp_path / model)
-    with pytest.raises(ModelUnavailableError, match="hf download") as caught:
+    advice = {"m-a-p/no-such-model": "hf download", "no/such/folder/at/all": "give a folder that exists"}
+    with pytest.raises(ModelUnavailableError, match=advice.get(model, "get the folder anew")) as caught:
         load_music_encoder(EncoderSettings(name, model=model), device="cpu")
     assert model in str(caught.value)
 
@@ -506,7 +575,6 @@ def test_settings_refuse():
         EncoderSettings("encodec", layer=3)
     with pytest.raises(InvalidInputError, match="pooling"):
         EncoderSettings("mert-95m", pooling="muchin")
-    assert EncoderSettings("encodec", pooling="muchin").changed() == {"name": "encodec", "pooling": "muchin"}
 
 
 def test_window_of_no_whole_frames(models, tmp_path):

@@ -20,12 +20,14 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidTagsError,
     NoDataError,
+    PairCountError,
     UnknownNameError,
     UnreadableFileError,
 )
 from music_evals.models import tag_training
-from music_evals.models.music_encoders import EncoderSettings, load_music_encoder, write_features
+from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
+from music_evals.models.precomputed import write_features
 from music_evals.models.recipe import read_sections
 from music_evals.models.tag_recipe import TaggerData, TaggerTraining, build_tagger_recipe
 from music_evals.models.tag_scores import tag_scores
@@ -366,6 +368,73 @@ def test_scores_of_a_test_split(songs, tmp_path):
     assert scores["0.5"]["amateur"]["song_purpose"]["f1"] > 0.9, "learnt by heart"
 
 
+def test_a_bad_test_split_is_found_before_training(songs, tmp_path):
+    table = tmp_path / "split"
+    rows = {"train": [song_row(index) for index in range(4)], "test": [song_row(4), {**song_row(5), "amateur": None}]}
+    table.mkdir()
+    for split, found in rows.items():
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in found)
+        (table / f"{split}.jsonl").write_text(text)
+    changes = [f"data.dataset={table}", "data.train=train"]
+    with pytest.raises(NoDataError, match="tests"):
+        train_from_file(songs, out=tmp_path / "out", changes=[*changes, "data.test=tests"])
+    with pytest.raises(InvalidTagsError, match="s_5"):
+        train_from_file(songs, out=tmp_path / "out", changes=[*changes, "data.test=test"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_foreign_code_is_allowed_on_the_command_line_only(songs, tmp_path, monkeypatch, capsys):
+    from music_evals.cli import main
+
+    given = []
+    real = tag_training.load_music_encoder
+    monkeypatch.setattr(
+        tag_training,
+        "load_music_encoder",
+        lambda *settings, **options: given.append(options["trust_remote_code"]) or real(*settings, **options),
+    )
+    command = ["train", str(songs), "--out", str(tmp_path / "out"), "--set", "training.epochs=1"]
+    assert main(command) == 0
+    assert main([*command, "--trust-remote-code"]) == 0
+    assert given == [False, True]
+    recipe = json.loads(songs.read_text())
+    recipe["data"]["trust_remote_code"] = True
+    songs.write_text(json.dumps(recipe))
+    assert main(command) == 2
+    assert "unknown data setting 'trust_remote_code'" in capsys.readouterr().err
+    with pytest.raises(InvalidInputError, match="for the encoder of a tagger"):
+        train_from_file(SHIPPED.parents[1] / "anticipation_rnn" / "train.yaml", trust_remote_code=True)
+
+
+def test_songs_are_looked_for_as_describe_does(songs, tmp_path):
+    """In sub-folders, and by ids; what belongs to no song does not matter."""
+    (tmp_path / "songs" / "deeper").mkdir()
+    (tmp_path / "songs" / "s_2.safetensors").rename(tmp_path / "songs" / "deeper" / "s_2.safetensors")
+    for name in ("other.safetensors", "deeper/other.safetensors", ".s_1.safetensors"):
+        (tmp_path / "songs" / name).write_bytes(b"x")
+    changes = ["training.epochs=1"]
+    assert train_from_file(songs, out=tmp_path / "out", changes=changes).songs == 6
+    (tmp_path / "songs" / "deeper" / "s_1.safetensors").write_bytes(b"x")
+    with pytest.raises(PairCountError, match=r"deeper/s_1\.safetensors and s_1\.safetensors are both"):
+        train_from_file(songs, out=tmp_path / "out", changes=changes)
+
+
+def test_lines_end_where_json_says(songs, tmp_path):
+    rows = [{**song_row(index), "title": "a\u2028b\x85c\x1ed"} for index in range(6)]
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    (tmp_path / "rows.jsonl").write_bytes(text.encode())
+    assert train_from_file(songs, out=tmp_path / "out", changes=["training.epochs=1"]).songs == 6
+
+
+def test_an_empty_tag_is_a_tag_as_in_the_scores(songs):
+    from music_evals.pipelines.descriptions import description_of_row
+
+    row = song_row(1)
+    row["amateur"]["dimensions"]["song_purpose"]["tags"] = ["", "KTV"]
+    assert row_tags(row, "amateur")["song_purpose"] == description_of_row(row)["amateur"]["song_purpose"]
+    assert "" in TagVocabulary.build({"amateur": [row_tags(row, "amateur")]}).tags["amateur"]["song_purpose"]
+
+
 def test_songs_without_recording(songs, tmp_path):
     (tmp_path / "songs" / "s_3.safetensors").unlink()
     with pytest.raises(NoDataError, match=r"1 of 6 songs .*'s_3'.*data\.missing=skip"):
@@ -384,6 +453,7 @@ def test_songs_without_recording(songs, tmp_path):
         (["data.grops=[amateur]"], UnknownNameError, "did you mean groups"),
         (["data.groups=[amateurs]"], UnknownNameError, "did you mean amateur"),
         (["data.missing=ignore"], UnknownNameError, "error, skip"),
+        (["data.trust_remote_code=true"], UnknownNameError, "unknown data setting 'trust_remote_code'"),
         (["model.input_size=3"], InvalidInputError, "follows from"),
         (["model.threshold=2"], InvalidInputError, "threshold"),
         (["training.epochs=0"], InvalidInputError, "epochs must be at least 1"),
@@ -396,6 +466,11 @@ def test_songs_without_recording(songs, tmp_path):
 def test_wrong_settings_are_named(songs, changes, error, message):
     with pytest.raises(error, match=message):
         train_from_file(songs, out=songs.parent / "out", changes=changes)
+
+
+def test_a_device_that_is_not_there_is_said_at_once(songs, tmp_path):
+    with pytest.raises(InvalidInputError, match="torch has no device 'abacus'"):
+        train_from_file(songs, out=tmp_path / "out", device="abacus")
 
 
 def test_rows_that_are_wrong_are_named(songs, tmp_path):
@@ -419,7 +494,9 @@ def test_changes_of_a_recipe(songs, tmp_path, monkeypatch):
 
 
 def test_the_shipped_recipe_is_the_published_one():
-    recipe = build_tagger_recipe(read_sections(SHIPPED))
+    with pytest.raises(InvalidInputError, match=r"--set data\.dataset="):
+        build_tagger_recipe(read_sections(SHIPPED))
+    recipe = build_tagger_recipe(read_sections(SHIPPED, ["data.dataset=caimd", "data.audio=audio"]))
     assert recipe.training == TaggerTraining(batch_size=1024, epochs=20000, checkpoint_every=20, learning_rate=1e-5)
     assert recipe.data == TaggerData("caimd", "audio")
     config = json.loads((SHIPPED.parent / "config.json").read_text())
@@ -457,6 +534,10 @@ def test_thresholds(tmp_path):
     assert tagger.name == "music_tagger:jukebox"
     other = MusicTagger.from_pretrained(tmp_path / "saved", threshold=0.1)
     assert other.name == "music_tagger:jukebox:0.1"
+    assert tagger.describe() == {"threshold": 0.6, "encoder": {"name": "jukebox", "size": 4, "version": 1}}
+    assert other.describe()["threshold"] == 0.1
+    assert tagger.suffixes == {".safetensors"}
+    json.dumps(tagger.describe())
     assert all(len(tags["amateur"]["song_purpose"]) == 3 for tags in other.tag_features(features))
     with pytest.raises(InvalidInputError, match="threshold"):
         MusicTagger.from_pretrained(tmp_path / "saved", threshold=-1)
@@ -561,6 +642,8 @@ def test_sounds_are_learnt_by_heart(tmp_path, monkeypatch, capsys):
     assert (said["folder"], said["songs"]) == ("runs/probe", 6)
     tagger = MusicTagger.from_pretrained("runs/probe", device="cpu")
     assert tagger.name == "music_tagger:mert-95m[hubert]"
+    assert tagger.describe()["encoder"]["identity"].startswith("sha256-")
+    assert ".wav" in tagger.suffixes
     for index in range(6):
         found = tagger.tag(Path("audio") / f"s_{index}.wav")
         for group in tagger.groups:

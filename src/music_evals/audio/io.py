@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.audio._decoding import OPENERS, Decoded
+from music_evals.audio._recordings import AUDIO_SUFFIXES, recordings
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
@@ -33,6 +34,7 @@ from music_evals.errors import (
 )
 
 __all__ = [
+    "AUDIO_SUFFIXES",
     "DECODERS",
     "DEFAULT_AUDIO_LIMITS",
     "DEFAULT_POLICY",
@@ -43,6 +45,7 @@ __all__ = [
     "check_header",
     "load_audio",
     "load_channels",
+    "recordings",
 ]
 
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at

@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.records import RecordFile, dump_json
-from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError
+from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError, OutputError
 from music_evals.protocols import LyricWriter, Written
 
 __all__ = ["Asked", "Key", "WritingSystem", "ask", "key_of", "latest_rows"]
@@ -98,6 +98,9 @@ def ask(
     ------
     ModelUnavailableError
         A model that is not there any more. What was answered before is recorded.
+    KeyboardInterrupt
+        Ctrl-C. What a writer of several threads was being asked is waited for and recorded first; a second one ends
+        the wait.
     OutputError
         The records cannot be written.
 
@@ -113,10 +116,11 @@ def ask(
         tell(system.name, len(wanted) - len(left))
         if left:
             _append(records, rows, _new_writer(rows, system, content))
-        for answers in _answers(system.writer, left):
-            _append(records, rows, [_generation(system.name, content, answer) for answer in answers])
-            tell(system.name, len(answers))
-        _close(system.writer)
+        keep = _keeper(records, rows, system.name, content, tell)
+        try:
+            _ask_writer(system.writer, left, keep)
+        finally:
+            _call(system.writer, "close")
     sitting = {"kind": "sitting", "wall_time_sec": time.perf_counter() - start, "versions": dict(versions)}
     _append(records, rows, [sitting])
     return rows
@@ -157,11 +161,23 @@ def _new_writer(rows: Iterable[Row], system: WritingSystem, content: str) -> lis
     return [] if known else [{"kind": "writer", "content_hash": content, "about": system.about}]
 
 
-def _close(writer: LyricWriter) -> None:
-    """Let go what a writer holds, where it holds anything."""
-    close = getattr(writer, "close", None)
-    if close is not None:
-        close()
+def _call(writer: LyricWriter, method: str) -> None:
+    """Call what a writer may have: see `protocols.LyricWriter`."""
+    function = getattr(writer, method, None)
+    if function is not None:
+        function()
+
+
+def _keeper(
+    records: RecordFile, rows: list[Row], system: str, content: str, tell: Callable[[str, int], None]
+) -> Callable[[list[_Answer]], None]:
+    """Return a function that records answers."""
+
+    def keep(answers: list[_Answer]) -> None:
+        _append(records, rows, [_generation(system, content, answer) for answer in answers])
+        tell(system, len(answers))
+
+    return keep
 
 
 def _generation(system: str, content: str, answer: _Answer) -> Row:
@@ -171,41 +187,55 @@ def _generation(system: str, content: str, answer: _Answer) -> Row:
     return {**about, **answer.written._asdict(), "seconds": answer.seconds}
 
 
-def _answers(writer: LyricWriter, left: Sequence[Asked]) -> Iterator[list[_Answer]]:
-    """Yield answers in the portions that the writer likes, as they come."""
+def _ask_writer(writer: LyricWriter, left: Sequence[Asked], keep: Callable[[list[_Answer]], None]) -> None:
+    """Ask in the portions that the writer likes, and keep answers as they come."""
     size, at_once = getattr(writer, "batch_size", 1), getattr(writer, "concurrency", 1)
     portions = [
         portion
         for _, same_seed in itertools.groupby(left, lambda asked: asked.seed)
         for portion in _portions(list(same_seed), size)
     ]
-    if at_once == 1:
-        yield from (_ask_portion(writer, portion) for portion in portions)
-    else:
-        yield from _at_once(writer, portions, at_once)
+    if at_once == 1 and not hasattr(writer, "cancel"):
+        for portion in portions:
+            keep(_ask_portion(writer, portion))
+    else:  # an answer that is under way and paid for outlives Ctrl-C in a thread only
+        _ask_at_once(writer, portions, at_once, keep)
 
 
 def _portions(wanted: list[Asked], size: int) -> list[list[Asked]]:
     return [wanted[start : start + size] for start in range(0, len(wanted), size)]
 
 
-def _at_once(writer: LyricWriter, portions: Sequence[list[Asked]], at_once: int) -> Iterator[list[_Answer]]:
+def _ask_at_once(
+    writer: LyricWriter, portions: Sequence[list[Asked]], at_once: int, keep: Callable[[list[_Answer]], None]
+) -> None:
+    """Ask in threads. What stops the run, Ctrl-C too, is raised when what is under way was answered and kept."""
     pool = ThreadPoolExecutor(at_once)
+    answered: list[list[_Answer]] = []  # by the threads; what comes in is there whatever stops this one
+    n_kept = 0
+
+    def keep_new() -> None:
+        nonlocal n_kept
+        while n_kept < len(answered):
+            keep(answered[n_kept])
+            n_kept += 1
+
     try:
-        futures = [pool.submit(_ask_portion, writer, portion) for portion in portions]
-        stopped: BaseException | None = None
+        futures = [pool.submit(lambda it: answered.append(_ask_portion(writer, it)), portion) for portion in portions]
         for future in as_completed(futures):
-            error = None if future.cancelled() else future.exception()
-            if error is not None and stopped is None:
-                stopped = error
-                for waiting in futures:  # what is under way may still be answered, and is then recorded
-                    waiting.cancel()
-            elif error is None and not future.cancelled():
-                yield future.result()
-        if stopped is not None:
-            raise stopped
+            future.result()
+            keep_new()
+    except OutputError:
+        raise  # nothing can be kept any more
+    except BaseException:
+        _call(writer, "cancel")
+        try:
+            pool.shutdown(cancel_futures=True)  # waits for what is under way; a second Ctrl-C ends that
+        finally:
+            keep_new()
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _ask_portion(writer: LyricWriter, portion: list[Asked]) -> list[_Answer]:

@@ -15,7 +15,7 @@ from music_evals.errors import InvalidInputError
 
 __all__ = ["COLUMNS", "Prices", "html_section", "log_csv", "log_rows", "markdown_section", "text_section", "totals"]
 
-COLUMNS = ("system", "seed", "item", "seconds", "prompt_tokens", "completion_tokens", "cost", "at_limit", "error")
+COLUMNS = ("system", "seed", "item", "seconds", "prompt_tokens", "completion_tokens", "cost", "cut_off", "error")
 
 Row = Mapping[str, Any]
 
@@ -56,9 +56,7 @@ class Prices(NamedTuple):
                 raise InvalidInputError(msg)
 
 
-def log_rows(
-    generations: Iterable[Row], prices: Mapping[str, Prices], limits: Mapping[str, int | None]
-) -> list[dict[str, Any]]:
+def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[dict[str, Any]]:
     """Return one row a generation, with the names of `COLUMNS`.
 
     Parameters
@@ -67,8 +65,6 @@ def log_rows(
         From the records.
     prices
         System -> its prices.
-    limits
-        System -> the most tokens that it may write, where that is known.
 
     """
     return [
@@ -80,15 +76,11 @@ def log_rows(
             "prompt_tokens": row.get("prompt_tokens"),
             "completion_tokens": row.get("completion_tokens"),
             "cost": prices[row["system"]].cost(row.get("prompt_tokens"), row.get("completion_tokens")),
-            "at_limit": _at_limit(row.get("completion_tokens"), limits[row["system"]]),
+            "cut_off": row.get("cut_off"),
             "error": row.get("error"),
         }
         for row in generations
     ]
-
-
-def _at_limit(written: int | None, limit: int | None) -> bool:
-    return written is not None and limit is not None and written >= limit
 
 
 def log_csv(rows: Iterable[Row]) -> str:
@@ -113,7 +105,7 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
     Returns
     -------
     dict
-        System -> ``n_texts``, ``n_failed``, ``n_at_limit``; ``seconds``, of all attempts; ``prompt_tokens``,
+        System -> ``n_texts``, ``n_failed``, ``n_cut_off``; ``seconds``, of all attempts; ``prompt_tokens``,
         ``completion_tokens`` and ``cost``: sums over the texts where they are known, None where they are known for
         none; ``n_with_tokens`` and ``n_with_cost``: how many these are.
 
@@ -128,7 +120,7 @@ def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, 
         found[system] = {
             "n_texts": sum(row["error"] is None for row in own),
             "n_failed": sum(row["error"] is not None for row in own),
-            "n_at_limit": sum(row["at_limit"] for row in own),
+            "n_cut_off": sum(row["cut_off"] is True for row in own),
             "seconds": seconds[system],
             "prompt_tokens": sum(read) if read else None,
             "completion_tokens": sum(written) if written else None,
@@ -145,8 +137,9 @@ def _known(rows: Iterable[Row], name: str) -> list[Any]:
 
 _HEAD = ("system", "texts", "failed", "cut off", "seconds", "tokens read", "tokens written", "cost")
 _INTRO = (
-    "Seconds are those of all requests, one after the other; cut off are texts that were as long as they may be. "
-    "Tokens and cost are summed where the model tells them; the cost is that of the texts, by the prices given."
+    "Seconds are those of all requests, one after the other; cut off are texts that ended at the limit of tokens, "
+    "where the model says so. Tokens and cost are summed where the model tells them; the cost is that of the texts, "
+    "by the prices given."
 )
 
 
@@ -156,7 +149,7 @@ def _cells(found: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
             system,
             str(row["n_texts"]),
             str(row["n_failed"]),
-            str(row["n_at_limit"]),
+            str(row["n_cut_off"]),
             f"{row['seconds']:.1f}",
             *(_counted(row, name) for name in ("prompt_tokens", "completion_tokens")),
             "n/a" if row["cost"] is None else f"{row['cost']:.4f}{_part(row, 'n_with_cost')}",

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.manifests import manifest_rows, some
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
 from music_evals.pipelines.preservation import entrance
@@ -42,14 +43,6 @@ __all__ = [
     "pairs_in_manifest",
     "split_estimate",
 ]
-
-AUDIO_SUFFIXES = frozenset(
-    {
-        *(".wav", ".wave", ".w64", ".rf64", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".aifc", ".au"),
-        *(".m4a", ".mp4", ".aac", ".wma"),
-    }
-)
-"""What is taken for a recording in a folder. Some cannot be decoded: they fail by name, and are not passed over."""
 
 MUSIC_SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
 

@@ -1,7 +1,8 @@
 """Tags of recordings by models: each recording is heard once, and what was said of it is kept.
 
-The record file has, after its header, rows of the kind ``prediction``: system, hash of the model's files and options,
-song, hash of the recording, and its tags or the error in their place. A run that was killed goes on where it stood; a
+The record file has, after its header, rows of the kind ``prediction``: system, hash of the model's files, its options
+and what it says of itself (`protocols.Tagger.describe`), song, hash of the file that was read, and its tags or the
+error in their place. A run that was killed goes on where it stood; a
 recording that failed is heard again.
 """
 
@@ -9,19 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.audio.io import AUDIO_SUFFIXES, recordings
 from music_evals.benchmark.manifests import some
-from music_evals.benchmark.pairs import AUDIO_SUFFIXES, HASH_DIGITS, check_systems, files_of, hash_file, split_estimate
+from music_evals.benchmark.pairs import HASH_DIGITS, check_systems, hash_file, split_estimate
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.score_records import Progress
 from music_evals.benchmark.songs import SongSet
 from music_evals.benchmark.systems import model_type_of
 from music_evals.benchmark.tasks import find_window
 from music_evals.benchmark.text_predictions import Prediction
-from music_evals.errors import MusicEvalsError, NoDataError, PairCountError
+from music_evals.errors import MusicEvalsError, NoDataError
+from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 
@@ -57,7 +60,8 @@ def tag_songs(
         ``DIR`` or ``NAME=DIR``: a folder, or a name under ``./models``, with a config.json whose ``model_type`` is one
         of `protocols.TAGGERS`. Without a name, the tagger says its own.
     audio
-        Folder that is searched with its sub-folders for recordings called ``<id>.wav``, ``<id>.flac`` and so on.
+        Folder that is searched with its sub-folders for recordings called ``<id>.wav``, ``<id>.flac`` and so on, or
+        for the files that a model reads in their place (`protocols.Tagger`).
     songs
         Whose recordings are heard.
     path
@@ -88,9 +92,12 @@ def tag_songs(
         The record file is damaged, or cannot be written.
 
     """
-    recordings = _recordings(Path(audio), songs)
+    if not Path(audio).is_dir():
+        msg = f"{audio}: no such folder of recordings; check the path"
+        raise NoDataError(msg)
     loaded = [_load(text, options) for text in models]
     check_systems([model.system for model in loaded], (), "--model")
+    heard = [(model, item, path) for model in loaded for item, path in _files(model, Path(audio), songs).items()]
     found: list[Prediction] = []
     with RecordFile(path, {"task": "tagging"}, overwrite=overwrite) as records:
         with reading_rows():
@@ -99,62 +106,58 @@ def tag_songs(
                 for row in records.rows
                 if row["kind"] == "prediction" and "error" not in row
             }
-        for number, (model, item) in enumerate(_asked(loaded, songs), start=1):
-            recording = recordings.get(item)
-            if recording is None:
-                lack = f"NoDataError: no recording called {item}.wav, .flac or the like in {audio}; add it"
-                found.append(Prediction(item, model.system, None, where=str(audio), error=lack))
-                continue
-            key = model.system, model.content, hash_file(recording)
-            if key not in known:
-                row = _described(model, item, recording)
-                about = {"system": model.system, "model": model.content, "item": item, "content": key[2]}
-                records.append([{"kind": "prediction", **about, **row}])
-                if "error" in row:
-                    found.append(Prediction(item, model.system, None, where=str(recording), error=row["error"]))
-                else:
-                    known[key] = row["tags"]
-            if key in known:
-                found.append(Prediction(item, model.system, known[key], where=str(recording)))
+        for number, (model, item, file) in enumerate(heard, start=1):
+            found.append(_predicted(model, item, file, records, known))
             if progress is not None:
-                progress(number, len(loaded) * len(songs.songs), item)
+                progress(number, len(heard), item)
     return found
 
 
-def _asked(models: Sequence[_Model], songs: SongSet) -> Iterator[tuple[_Model, str]]:
-    return ((model, song.id) for model in models for song in songs.songs)
-
-
-def _recordings(audio: Path, songs: SongSet) -> dict[str, Path]:
-    """Return song -> its recording."""
-    wanted = {song.id for song in songs.songs}
-    found: dict[str, Path] = {}
-    lack = "no recordings; expected files called by the ids of songs, such as .wav, .flac, .mp3"
-    for path, name in files_of(audio, AUDIO_SUFFIXES, lack).values():
-        if path.stem not in wanted:
-            continue
-        if path.stem in found:
-            msg = f"{audio}: {found[path.stem]} and {name} are both recordings of {path.stem!r}; keep one"
-            raise PairCountError(msg)
-        found[path.stem] = path
-    if not found:
-        msg = f"{audio}: no recording is called by the id of a song; the ids are like {some(sorted(wanted)[:2])}"
+def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
+    """Return song -> the file that a model reads for it, or why there is none."""
+    ids = [song.id for song in songs.songs]
+    suffixes = getattr(model.tagger, "suffixes", AUDIO_SUFFIXES)
+    there = recordings(audio, ids, suffixes)
+    shown = "recording" if suffixes == AUDIO_SUFFIXES else "file"
+    if not there:
+        msg = f"{audio}: no {shown} is called by the id of a song; the ids are like {some(sorted(ids)[:2])}"
         raise NoDataError(msg)
-    return found
+    ends = ".wav, .flac or the like" if suffixes == AUDIO_SUFFIXES else " or ".join(sorted(suffixes))
+    return {item: there.get(item, f"NoDataError: no {shown} called {item}{ends} in {audio}; add it") for item in ids}
+
+
+def _predicted(
+    model: _Model, item: str, file: Path | str, records: RecordFile, known: dict[tuple[str, str, str], Any]
+) -> Prediction:
+    """Return what a model says of a song, from the records where it is there; what is new is recorded."""
+    if isinstance(file, str):
+        return Prediction(item, model.system, None, where=item, error=file)
+    try:
+        key = model.system, model.content, hash_file(file)
+    except MusicEvalsError as error:  # it went away, or may not be read
+        return Prediction(item, model.system, None, where=str(file), error=f"{type(error).__name__}: {error}")
+    if key not in known:
+        row = _described(model, item, file)
+        about = {"system": model.system, "model": model.content, "item": item, "content": key[2]}
+        records.append([{"kind": "prediction", **about, **row}])
+        if "error" in row:
+            return Prediction(item, model.system, None, where=str(file), error=row["error"])
+        known[key] = row["tags"]
+    return Prediction(item, model.system, known[key], where=str(file))
 
 
 def _load(text: str, options: Mapping[str, Any]) -> _Model:
     name, place = split_estimate(text, "--model")
     window, local = find_window(str(place), MODELS, "model", TAGGERS)
     if not local:
-        msg = f"{place} is no folder; fetch the model first, and name the folder"
-        raise NoDataError(msg)
+        raise unavailable(str(place), "a tagger is loaded from a folder, and there is none")
     folder = Path(window)
     plugin = load_plugin(TAGGERS, model_type_of(folder, TAGGERS), "model type")
     tagger: Tagger = plugin.from_pretrained(str(folder), **options)
     files = sorted(file for file in folder.iterdir() if file.suffix in {".json", ".safetensors"})
-    told = dump_json({"options": dict(options), "files": {file.name: hash_file(file) for file in files}})
-    content = hashlib.sha256(told.encode()).hexdigest()[:HASH_DIGITS]
+    hashes = {file.name: hash_file(file) for file in files}
+    told = {"options": dict(options), "files": hashes, "about": dict(tagger.describe())}
+    content = hashlib.sha256(dump_json(told).encode()).hexdigest()[:HASH_DIGITS]
     named = "=" in text and not Path(text).exists()
     return _Model(name if named else tagger.name, content, tagger)
 

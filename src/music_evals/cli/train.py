@@ -35,6 +35,9 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
+    verb.add_argument(
+        "--trust-remote-code", action="store_true", help="run code that comes with a tagger's encoder; read it first"
+    )
     verb.add_argument("--restart", action="store_true", help="forget the checkpoint and start again")
     verb.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -50,6 +53,7 @@ def _run(options: argparse.Namespace) -> int:
         resume=not options.restart,
         device=options.device,
         progress=True,
+        trust_remote_code=options.trust_remote_code,
     )
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
     text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())

@@ -6,40 +6,24 @@ A model that is not there is an error that says how to get it; nothing else is e
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import os
-import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.errors import BackendError, MissingBackendError, ModelUnavailableError
+from music_evals.lyrics.model_files import choose_device, find_model, unavailable
 
 __all__ = ["SentenceEncoder", "load_sentence_encoder"]
 
 PACKAGE = "sentence_transformers"
 MODULES = "modules.json"  # says how tokens become one vector
 BATCH = 64
-HUB_TIMEOUT_SEC = 10.0
-_COMMIT = re.compile("[0-9a-f]{40}")
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-
-
-class _Place(NamedTuple):
-    """Where a model is, and at which revision."""
-
-    path: str
-    commit: str | None
-    """None for a folder."""
-    revision: str
-    """The commit, or the hash of the folder's files."""
-    here: bool
-    """Ask the Hub for nothing."""
+_ADVICE = "'char-ngrams' needs no weights"
 
 
 class SentenceEncoder:
@@ -111,100 +95,25 @@ def load_sentence_encoder(
     """
     if importlib.util.find_spec(PACKAGE) is None:
         raise MissingBackendError("sentence-transformers", "text", "an encoder of texts")
-    place = _find(name, revision)  # before the library, which takes seconds to import
-    _check_device(device)
+    place = find_model(name, revision, MODULES, advice=_ADVICE)  # before the library, which takes seconds to import
+    chosen = choose_device(device)
     library = importlib.import_module(PACKAGE)
     with _named(name), _quiet():
-        if not library.util.is_sentence_transformer_model(
-            place.path, revision=place.commit, local_files_only=place.here
-        ):
+        if not library.util.is_sentence_transformer_model(name, revision=place.commit, local_files_only=place.here):
             msg = (
                 f"{name!r} is not a sentence-transformers model: it has no {MODULES}, which says how tokens become one "
                 "vector; name one that has, or wrap your own function by as_encoder"
             )
             raise ModelUnavailableError(msg)
         model = library.SentenceTransformer(
-            place.path,
+            name,
             revision=place.commit,
-            device=device,
+            device=str(chosen),
             trust_remote_code=trust_remote_code,
             local_files_only=place.here,
             model_kwargs={"dtype": "float32"},
         )
-    return SentenceEncoder(model.float().eval(), name, place.revision)
-
-
-def _check_device(device: str | None) -> None:
-    if device is None:
-        return
-    import torch
-
-    try:
-        kind = torch.device(device).type
-    except RuntimeError as error:
-        msg = f"no device {device!r}; expected 'cpu', 'cuda', 'cuda:0' ...: {str(error).splitlines()[0]}"
-        raise InvalidInputError(msg) from error
-    if kind == "cuda" and not torch.cuda.is_available():
-        msg = f"device {device!r} needs a GPU and torch sees none; leave the device out or say 'cpu'"
-        raise InvalidInputError(msg)
-
-
-def _find(name: str, revision: str | None) -> _Place:
-    if _is_folder(name):
-        if revision is not None:
-            msg = f"{name} is a folder, which has no revisions; a revision goes with a Hub id"
-            raise InvalidInputError(msg)
-        return _Place(name, None, _folder_hash(Path(name)), here=True)
-    if not _HUB_ID.fullmatch(name):
-        raise ModelUnavailableError(_advice(name, "there is no such folder, and it is no Hub id (owner/name)"))
-    commit, here = _commit(name, revision)
-    return _Place(name, commit, commit, here=here)
-
-
-def _is_folder(name: str) -> bool:
-    return bool(name) and Path(name).is_dir()  # an empty path is the current folder
-
-
-def _commit(name: str, revision: str | None) -> tuple[str, bool]:
-    """Return the commit to load, and whether the copy on this machine is all there is."""
-    stored = _stored_commit(name, revision)
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
-
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
-    try:
-        found = huggingface_hub.HfApi().model_info(name, revision=revision, timeout=HUB_TIMEOUT_SEC).sha
-    except RevisionNotFoundError as error:
-        raise ModelUnavailableError(_advice(name, f"the Hub has no revision {revision!r} of it")) from error
-    except RepositoryNotFoundError as error:
-        raise ModelUnavailableError(_advice(name, "the Hub has no such model, or it is private")) from error
-    except (OSError, ValueError, no_connection) as error:
-        if stored is None:
-            reason = "it is not on this machine, and the Hub cannot be reached"
-            raise ModelUnavailableError(_advice(name, reason)) from error
-        return stored, True
-    return str(found), False  # what an interrupted download left out is fetched
-
-
-def _stored_commit(name: str, revision: str | None) -> str | None:
-    """Return the commit of the copy in the Hub's cache on this machine."""
-    import huggingface_hub
-
-    path = huggingface_hub.try_to_load_from_cache(name, MODULES, revision=revision)
-    commit = Path(path).parent.name if isinstance(path, str) else ""
-    return commit if _COMMIT.fullmatch(commit) else None
-
-
-def _folder_hash(folder: Path) -> str:
-    """Return ``sha256-`` and 16 digits of the names and contents of a folder's files, hidden ones left out."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        inner = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in inner.parts):
-            digest.update(inner.as_posix().encode("utf-8", "surrogateescape") + b"\0")
-            with path.open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
-    return f"sha256-{digest.hexdigest()[:16]}"
+    return SentenceEncoder(model.float().eval(), name, place.identity)
 
 
 @contextlib.contextmanager
@@ -217,15 +126,10 @@ def _named(name: str) -> Iterator[None]:
     except ModelUnavailableError:
         raise
     except (OSError, ValueError, RuntimeError, KeyError, ImportError, SafetensorError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = str(error) or type(error).__name__
         if "trust_remote_code" in str(error):
             reason = "it runs code of its own, which needs trust_remote_code=True; read that code first"
-        raise ModelUnavailableError(_advice(name, reason)) from error
-
-
-def _advice(name: str, reason: str) -> str:
-    get = "get the folder anew" if _is_folder(name) else f"get the weights with `hf download {name}`, or give a folder"
-    return f"the encoder {name!r} cannot be loaded: {reason}; {get}; 'char-ngrams' needs no weights"
+        raise unavailable(name, reason, _ADVICE) from error
 
 
 @contextlib.contextmanager

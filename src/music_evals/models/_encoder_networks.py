@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import pickle  # for the name of its error
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +13,7 @@ import torch
 from torch import Tensor
 
 from music_evals.errors import InvalidAudioError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.lyrics.model_files import find_model, unavailable
 
 __all__ = ["Encodec", "Origin", "Transformer", "load_data2vec", "load_encodec", "load_mert"]
 
@@ -50,11 +49,6 @@ class Origin(NamedTuple):
     revision: str | None
     processor: str
     trust_remote_code: bool
-
-    @property
-    def processor_revision(self) -> str | None:
-        """Of the preprocessor: a revision of the model says nothing of another repository."""
-        return self.revision if self.processor == self.model else None
 
 
 class _Window(NamedTuple):
@@ -224,42 +218,48 @@ def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
 
 
 def load_mert(origin: Origin) -> tuple[Any, Any, str]:
-    """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the weights.
+    """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the two.
 
     MERT's repository brings code of its own. Where the configuration switches everything off that this code adds to
     HuBERT, as that of MERT-v1-95M does, the weights are loaded into transformers' own class, and every tensor must find
     its place there; otherwise that code must be trusted.
 
+    All is read at one commit, whatever happens on the Hub in between.
+
     Raises
     ------
     ModelUnavailableError
         No such model, none to be had now, weights that do not fit, or one that needs code which is not trusted.
+    InvalidInputError
+        A revision of a folder.
 
     """
     transformers = _transformers()
-    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
+    values, pinned, identity = _configuration(transformers, origin)
     if origin.trust_remote_code and "auto_map" in values:
-        model = _load_remote(transformers, origin)
+        model = _load_remote(transformers, pinned)
     else:
         _check_hubert(values, origin.model)
         config = transformers.HubertConfig(**{k: v for k, v in values.items() if k not in _OF_THE_CLASS})
-        model = _load_class(transformers.HubertModel, origin, config)
-    return model, _load_extractor(transformers, origin), _identity(origin, values.get("_commit_hash"))
+        model = _load_class(transformers.HubertModel, pinned, config)
+    extractor, other = _load_extractor(transformers, pinned)
+    return model, extractor, identity + other
 
 
 def load_data2vec(origin: Origin) -> tuple[Any, Any, str]:
     """Load music2vec or another Data2Vec model; see `load_mert`."""
     transformers = _transformers()
-    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
-    model = _load_class(transformers.Data2VecAudioModel, origin, None)
-    return model, _load_extractor(transformers, origin), _identity(origin, values.get("_commit_hash"))
+    _, pinned, identity = _configuration(transformers, origin)
+    model = _load_class(transformers.Data2VecAudioModel, pinned, None)
+    extractor, other = _load_extractor(transformers, pinned)
+    return model, extractor, identity + other
 
 
 def load_encodec(origin: Origin) -> tuple[Any, str]:
     """Load EnCodec; see `load_mert`."""
     transformers = _transformers()
-    values = _fetch(origin.model, lambda: _config_values(transformers, origin))
-    return _load_class(transformers.EncodecModel, origin, None), _identity(origin, values.get("_commit_hash"))
+    _, pinned, identity = _configuration(transformers, origin)
+    return _load_class(transformers.EncodecModel, pinned, None), identity
 
 
 def _transformers() -> Any:
@@ -277,12 +277,14 @@ def _fetch(model: str, load: Callable[[], Value]) -> Value:
         return load()
     # missing or offline; a configuration that fits no class; weights of other shapes; weights that are cut
     except (OSError, ValueError, RuntimeError, SafetensorError, pickle.UnpicklingError, EOFError) as error:
-        reason = " ".join(str(error).split())
-        msg = (
-            f"cannot load {model!r}: {reason[:300]} Give an id of the Hub or a folder of transformers files; where "
-            f"there is no network, fetch it elsewhere with `hf download {model}` and pass the folder"
-        )
-        raise ModelUnavailableError(msg) from error
+        raise unavailable(model, " ".join(str(error).split()) or type(error).__name__) from error
+
+
+def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], Origin, str]:
+    """Return what config.json says, the origin at the commit that it was read at, and what identifies that."""
+    place = find_model(origin.model, origin.revision, "config.json")
+    pinned = origin._replace(revision=place.commit)
+    return _fetch(origin.model, lambda: _config_values(transformers, pinned)), pinned, place.identity
 
 
 def _config_values(transformers: Any, origin: Origin) -> dict[str, Any]:
@@ -343,19 +345,11 @@ def _load_remote(transformers: Any, origin: Origin) -> Any:
         raise ModelUnavailableError(msg) from error
 
 
-def _load_extractor(transformers: Any, origin: Origin) -> Any:
+def _load_extractor(transformers: Any, pinned: Origin) -> tuple[Any, str]:
+    """Return the feature extractor, and what identifies it where it comes from a place of its own."""
+    name, commit, identity = pinned.processor, pinned.revision, ""
+    if name != pinned.model:  # a revision of the model says nothing of another repository
+        place = find_model(name, None, "preprocessor_config.json")
+        commit, identity = place.commit, f"+{place.identity}"
     kind = transformers.Wav2Vec2FeatureExtractor
-    return _fetch(origin.processor, lambda: kind.from_pretrained(origin.processor, revision=origin.processor_revision))
-
-
-def _identity(origin: Origin, commit: str | None) -> str:
-    """Return what identifies the weights: the commit on the Hub, or a hash of the files of a folder."""
-    folder = Path(origin.model)
-    if not folder.is_dir():
-        return commit or origin.revision or "main"
-    digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
-        if path.suffix in {".json", ".safetensors", ".bin", ".py"} and path.is_file():
-            with path.open("rb") as file:
-                digest.update(f"{path.name}:{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return f"sha256:{digest.hexdigest()[:32]}"
+    return _fetch(name, lambda: kind.from_pretrained(name, revision=commit)), identity

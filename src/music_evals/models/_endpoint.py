@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import email.utils
+import ipaddress
 import os
-import time
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError
+from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
@@ -38,25 +38,32 @@ class EndpointWriter:
     max_new_tokens
         The longest answer, at least 1; sent as ``max_tokens``.
     temperature, top_p
-        At least 0; above 0 and up to 1. None leaves it to the server. With a temperature of 0 it counts as
-        deterministic and no seed is sent.
+        At least 0; above 0 and up to 1. None leaves it to the server.
     options
-        Further fields of the request; None as a value leaves a field out. They stand in the receipt: no secrets.
+        Further fields of the request, which go before ours; None as a value leaves a field out. They stand in the
+        receipt: no secrets. Not ``messages``, ``model``, ``stream`` and ``n``. With a ``temperature`` of 0, from here
+        or above, it counts as deterministic and no seed is sent; a ``seed`` here is sent with every request, and one of
+        None never.
     timeout_sec
         Longest silence of the server.
     retries
         How often a request is sent again after 408, 429, a 5xx or a lost connection, at least 0.
     concurrency
-        Requests at once, at least 1.
+        Requests at once, at least 1: `write` may be called from so many threads.
+    allow_http
+        Send the key over plain http to another machine too, where anybody on the way can read it.
     sleep
-        Waits that many seconds; for tests.
+        Waits that many seconds; None ends the wait where `cancel` is called.
 
     Raises
     ------
     InvalidInputError
-        A number out of range, or an address that is not http(s), or that holds a user, password or query.
+        A number out of range; an address that is not http(s), or that holds a user, password or query; a key for plain
+        http to another machine; or one of `options` that is ours to set.
     ModelUnavailableError
         The environment variable is not set, or holds no key.
+    MissingBackendError
+        httpx is not installed.
 
     """
 
@@ -76,7 +83,8 @@ class EndpointWriter:
         timeout_sec: float = 300.0,
         retries: int = 5,
         concurrency: int = 4,
-        sleep: Callable[[float], None] = time.sleep,
+        allow_http: bool = False,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
         check_decoding(temperature, top_p, max_new_tokens)
         if not (timeout_sec > 0 and retries >= 0 and concurrency >= 1):
@@ -88,19 +96,26 @@ class EndpointWriter:
         self.url = _checked_url(url)
         self.model = checked_name(model)
         self.name = checked_name(Path(model).name if name is None else name)
-        self.deterministic = temperature == 0
-        self.max_new_tokens = max_new_tokens
         self.concurrency = concurrency
         self._key_name = api_key_env
         self._key = _read_key(api_key_env)
-        fields = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p, **options}
-        self._fields = {key: value for key, value in fields.items() if value is not None}
+        if self._key is not None and not allow_http:
+            _check_encrypted(self.url)
+        asked = {"max_tokens": max_new_tokens, "temperature": temperature, "top_p": top_p}
+        self._fields = _merged(asked, options)
+        is_greedy = self._fields.get("temperature") == 0
+        self.deterministic = is_greedy or "seed" in self._fields
+        self._sends_seed = not is_greedy and "seed" not in options
         self._timeout_sec = timeout_sec
         self._retries = retries
-        self._sleep = sleep
+        self._cancelled = threading.Event()
+        self._sleep = self._cancelled.wait if sleep is None else sleep
+        self._httpx = _import_httpx()
+        self._lock = threading.Lock()
+        self._open_client: Any = None
 
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
-        """Return one answer a prompt, in their order.
+        """Return one answer a prompt, in their order, asked one after the other.
 
         Raises
         ------
@@ -110,60 +125,96 @@ class EndpointWriter:
             The server answered with an error again and again, or with something other than a text.
 
         """
-        with self._client() as client, ThreadPoolExecutor(self.concurrency) as pool:
-            return list(pool.map(lambda prompt: self._write_one(client, prompt, seed), prompts))
+        return [self._write_one(prompt, seed) for prompt in prompts]
 
     def describe(self) -> Mapping[str, Any]:
         """Return what decides its answers; never the key."""
-        return {"kind": "endpoint", "url": self.url, "model": self.model, "request": dict(self._fields)}
+        about = {"kind": "endpoint", "url": self.url, "model": self.model, "request": dict(self._fields)}
+        return {**about, "sends_seed": self._sends_seed}
+
+    def cancel(self) -> None:
+        """Let requests that are under way end, and try none again, until the writer is closed."""
+        self._cancelled.set()
+
+    def close(self) -> None:
+        """Close the connections; they are opened again when they are needed."""
+        with self._lock:
+            client, self._open_client = self._open_client, None
+        if client is not None:
+            client.close()
+        self._cancelled.clear()
 
     def _client(self) -> Any:
-        import httpx
+        with self._lock:
+            if self._open_client is None:
+                headers = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
+                self._open_client = self._httpx.Client(
+                    headers=headers,
+                    timeout=self._timeout_sec,
+                    follow_redirects=False,
+                    trust_env=not _is_loopback(self.url),  # no proxy stands between us and ourselves
+                    limits=self._httpx.Limits(max_connections=self.concurrency),
+                )
+            return self._open_client
 
-        headers = {} if self._key is None else {"Authorization": f"Bearer {self._key}"}
-        return httpx.Client(headers=headers, timeout=self._timeout_sec, follow_redirects=False)
-
-    def _write_one(self, client: Any, prompt: str, seed: int) -> Written:
+    def _write_one(self, prompt: str, seed: int) -> Written:
         body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **self._fields}
-        if not self.deterministic:
+        if self._sends_seed:
             body["seed"] = seed
-        response = self._post(client, body)
-        self._check_status(response)
+        response = self._post(body)
         try:
             return _read_answer(response.json())
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
             msg = (
                 f"{self.url} answered with something other than a chat completion ({type(error).__name__}: "
                 f"{self._shown(str(error))}); expected JSON with a text in choices[0].message.content"
             )
             raise BackendError(msg) from error
 
-    def _post(self, client: Any, body: Mapping[str, Any]) -> Any:
-        """Send a request, again where that may help, and return the last answer."""
-        import httpx
-
+    def _post(self, body: Mapping[str, Any]) -> Any:
+        """Send a request, again where that may help, and return a good answer."""
         for attempt in range(self._retries + 1):
-            last = attempt == self._retries
-            try:
-                response = client.post(self.url, json=body)
-            except httpx.TimeoutException as error:
-                if last:
-                    msg = f"{self.url} did not answer within {self._timeout_sec:g} s, {attempt + 1} times; try later"
-                    raise BackendError(msg) from error
-                wait_sec = _backoff_sec(attempt)
-            except httpx.TransportError as error:
-                if last:
-                    msg = f"{self.url} cannot be reached ({error}); check address, server and network"
-                    raise ModelUnavailableError(msg) from error
-                wait_sec = _backoff_sec(attempt)
-            else:
-                if last or not _may_recover(response.status_code):
-                    return response
-                wait_sec = _asked_wait_sec(response.headers.get("retry-after"), _backoff_sec(attempt))
-            self._sleep(wait_sec)
+            found = self._send(body)
+            wait_sec = self._pause_sec(found, attempt)
+            if wait_sec is None or attempt == self._retries or self._waited_in_vain(wait_sec):
+                return self._checked(found, attempt + 1)
         raise AssertionError  # the last attempt returns or raises
 
-    def _check_status(self, response: Any) -> None:
+    def _send(self, body: Mapping[str, Any]) -> Any:
+        """Return the answer, or what kept us from getting one."""
+        try:
+            return self._client().post(self.url, json=body)
+        except self._httpx.RequestError as error:
+            return error
+
+    def _pause_sec(self, found: Any, attempt: int) -> float | None:
+        """Return how long to wait before asking again; None where that would not help."""
+        wait_sec = float(min(2**attempt, _MOST_WAIT_SEC))
+        if isinstance(found, self._httpx.TransportError):
+            return wait_sec
+        if isinstance(found, Exception) or not _may_recover(found.status_code):
+            return None
+        return _asked_wait_sec(found.headers.get("retry-after"), wait_sec)
+
+    def _waited_in_vain(self, seconds: float) -> bool:
+        if not self._cancelled.is_set():
+            self._sleep(seconds)
+        return self._cancelled.is_set()
+
+    def _checked(self, found: Any, times: int) -> Any:
+        if isinstance(found, self._httpx.TimeoutException):
+            msg = f"{self.url} did not answer within {self._timeout_sec:g} s, {times} times; try later"
+            raise BackendError(msg) from found
+        if isinstance(found, self._httpx.TransportError):
+            msg = f"{self.url} cannot be reached ({found}); check address, server and network"
+            raise ModelUnavailableError(msg) from found
+        if isinstance(found, Exception):  # it came, and is not what its head says
+            msg = f"the answer of {self.url} cannot be read ({self._shown(str(found))}); try later"
+            raise BackendError(msg) from found
+        self._check_status(found, times)
+        return found
+
+    def _check_status(self, response: Any, n_sent: int) -> None:
         status = response.status_code
         if status == 200:
             return
@@ -179,7 +230,7 @@ class EndpointWriter:
         if 300 <= status < 400:
             msg = f"{self.url} sends elsewhere (status {status}), which is not followed; give the final address"
             raise BackendError(msg)
-        times = f", {self._retries + 1} times" if _may_recover(status) and self._retries else ""
+        times = f", {n_sent} times" if n_sent > 1 else ""
         msg = f"{self.url} answered with an error{times} ({reason})"
         raise BackendError(msg)
 
@@ -210,6 +261,40 @@ def _checked_url(url: str) -> str:
     return parts._replace(path=path).geturl()
 
 
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_encrypted(url: str) -> None:
+    if urlsplit(url).scheme == "http" and not _is_loopback(url):
+        msg = (
+            f"{url} is plain http, over which anybody on the way could read the key; give the https address, or no "
+            "key; allow_http=True (--allow-http) sends it all the same"
+        )
+        raise InvalidInputError(msg)
+
+
+def _merged(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of every request, those of the options over ours."""
+    wrong = [name for name in _OURS if name in options]
+    if wrong:
+        msg = f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
+        raise InvalidInputError(msg)
+    return {name: value for name, value in {**asked, **options}.items() if value is not None}
+
+
+def _import_httpx() -> Any:
+    try:
+        import httpx
+    except ImportError as error:
+        raise MissingBackendError("httpx", "models", "a language model behind an endpoint") from error
+    return httpx
+
+
 def _read_key(variable: str | None) -> str | None:
     if variable is None:
         return None
@@ -223,6 +308,9 @@ def _read_key(variable: str | None) -> str | None:
     return key
 
 
+_OURS = ("messages", "model", "stream", "n")
+"""Fields that no option may set: the prompt, the model, and a form of answer that is not read."""
+
 _MOST_WAIT_SEC = 60.0
 """Longest pause of our own making; a server may ask for more."""
 _MOST_ASKED_SEC = 600.0
@@ -230,10 +318,6 @@ _MOST_ASKED_SEC = 600.0
 
 def _may_recover(status: int) -> bool:
     return status in {408, 429} or status >= 500
-
-
-def _backoff_sec(attempt: int) -> float:
-    return float(min(2**attempt, _MOST_WAIT_SEC))
 
 
 def _asked_wait_sec(header: str | None, otherwise: float) -> float:
@@ -254,14 +338,17 @@ def _asked_wait_sec(header: str | None, otherwise: float) -> float:
 
 def _read_answer(content: Mapping[str, Any]) -> Written:
     """Return the text of a chat completion; raise a builtin error for anything else."""
-    text = content["choices"][0]["message"]["content"]
+    choice = content["choices"][0]
+    text = choice["message"]["content"]
     if not isinstance(text, str):
         msg = f"the content is {type(text).__name__}, not a text"
         raise TypeError(msg)
+    reason = choice.get("finish_reason")
     usage = content.get("usage") or {}
-    return Written(text, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"))
+    cut_off = None if reason is None else reason == "length"
+    return Written(text, _count(usage, "prompt_tokens"), _count(usage, "completion_tokens"), cut_off)
 
 
 def _count(usage: Mapping[str, Any], field: str) -> int | None:
     value = usage.get(field)
-    return value if isinstance(value, int) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None

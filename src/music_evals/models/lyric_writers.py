@@ -1,7 +1,7 @@
 """Language models that answer a prompt: a function, a model of transformers, an OpenAI-compatible endpoint.
 
-Each fulfils `music_evals.protocols.LyricWriter`. Beside the protocol each says how it likes to be asked: `batch_size`
-prompts in a call, `concurrency` calls at once. An answer that fails raises `BackendError`, and the next prompt may well
+Each fulfils `music_evals.protocols.LyricWriter` and says how it likes to be asked: `batch_size` prompts in a call,
+`concurrency` calls at once. An answer that fails raises `BackendError`, and the next prompt may well
 succeed; a model that is not there, or refuses the key, raises `ModelUnavailableError`, and no prompt will.
 
 MuChin publishes no decoding settings, so None takes the model's own (its generation config, or the server's default).
@@ -20,9 +20,9 @@ from music_evals.errors import (
     BackendError,
     InvalidInputError,
     MissingBackendError,
-    ModelUnavailableError,
     UnsupportedTypeError,
 )
+from music_evals.lyrics.model_files import ModelPlace, choose_device, find_model, has_file, unavailable
 from music_evals.models._endpoint import EndpointWriter
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
@@ -131,7 +131,8 @@ class TransformersWriter:
     Raises
     ------
     ModelUnavailableError
-        No such model, no network, or one that transformers cannot read; the message says how to get it.
+        No such model, no network, or one that transformers cannot read; the message says how to get it. The weights
+        must be safetensors.
     MissingBackendError
         transformers is not installed.
     InvalidInputError
@@ -164,7 +165,7 @@ class TransformersWriter:
         self.name = checked_name(Path(self.source).name if name is None else name)
         self.batch_size = batch_size
         self.max_new_tokens = max_new_tokens
-        self._device = _checked_device(device)
+        self._device = choose_device(device)
         self._trust = trust_remote_code
         self._template_options = dict(template_options)
         self._loaded = _load_light(self.source, revision, trust=trust_remote_code)
@@ -200,8 +201,8 @@ class TransformersWriter:
         return {
             "kind": "transformers",
             "model": self.source,
-            "commit": self._loaded.commit,
-            "content_hash": self._loaded.content_hash,
+            "commit": self._loaded.place.commit,
+            "content_hash": None if self._loaded.place.commit else self._loaded.place.identity,
             "prompt_form": "chat template" if self._loaded.tokenizer.chat_template else "plain prompt",
             "template_options": dict(self._template_options),
             "sampling": dict(self.sampling) or "likeliest token",
@@ -293,23 +294,8 @@ class TransformersWriter:
         text = self._loaded.tokenizer.decode(
             ids[:n_written], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
-        return Written(text, n_read, n_written)
-
-
-def _checked_device(device: str | None) -> torch.device:
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingBackendError("torch", "models", "a language model of transformers") from error
-    try:
-        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    except RuntimeError as error:
-        msg = f"torch has no device {device!r}; expected cpu, cuda or cuda:1"
-        raise InvalidInputError(msg) from error
-    if found.type == "cuda" and not torch.cuda.is_available():
-        msg = f"device {device!r} is not there: torch finds no CUDA device; leave the device out to use the CPU"
-        raise InvalidInputError(msg)
-    return found
+        cut_off = n_written == self.max_new_tokens and ids[n_written - 1] not in ends
+        return Written(text, n_read, n_written, cut_off)
 
 
 def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
@@ -332,10 +318,7 @@ class _Loaded(NamedTuple):
     generation: Any
     tokenizer: Any
     end_ids: frozenset[int]
-    commit: str | None
-    """On the Hub."""
-    content_hash: str | None
-    """Of a folder."""
+    place: ModelPlace
 
 
 def _load_light(source: str, revision: str | None, *, trust: bool) -> _Loaded:
@@ -343,23 +326,23 @@ def _load_light(source: str, revision: str | None, *, trust: bool) -> _Loaded:
         from transformers import AutoConfig, AutoTokenizer, GenerationConfig
     except ImportError as error:
         raise MissingBackendError("transformers", "models", "a language model of transformers") from error
+    place = find_model(source, revision, "config.json")
+    commit, named = place.commit, has_file(source, place, "generation_config.json")  # many models come without it
     try:
-        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=trust)
-        commit = getattr(config, "_commit_hash", None)
-        at = commit or revision
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=at, trust_remote_code=trust, padding_side="left")
+        config = AutoConfig.from_pretrained(source, revision=commit, trust_remote_code=trust)
+        tokenizer = AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=trust, padding_side="left")
+        generation = (
+            GenerationConfig.from_pretrained(source, revision=commit)
+            if named
+            else GenerationConfig.from_model_config(config)
+        )
     except (OSError, ValueError, KeyError, ImportError) as error:
-        raise _unavailable(source, error) from error
-    try:
-        generation = GenerationConfig.from_pretrained(source, revision=at)
-    except OSError:  # many models come without that file
-        generation = GenerationConfig.from_model_config(config)
+        raise unavailable(source, str(error) or type(error).__name__) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)  # masked: any token will do
     ends = generation.eos_token_id
     end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    folder = Path(source)
-    return _Loaded(config, generation, tokenizer, end_ids, commit, _folder_hash(folder) if folder.is_dir() else None)
+    return _Loaded(config, generation, tokenizer, end_ids, place)
 
 
 def _load_weights(source: str, loaded: _Loaded, dtype: torch.dtype, *, trust: bool) -> Any:
@@ -368,36 +351,20 @@ def _load_weights(source: str, loaded: _Loaded, dtype: torch.dtype, *, trust: bo
 
     try:
         model = AutoModelForCausalLM.from_pretrained(
-            source, config=loaded.config, revision=loaded.commit, dtype=dtype, trust_remote_code=trust
+            source,
+            config=loaded.config,
+            revision=loaded.place.commit,
+            dtype=dtype,
+            trust_remote_code=trust,
+            use_safetensors=True,  # a pickle runs code when it is read
         )
     except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        raise _unavailable(source, error) from error
+        raise unavailable(source, str(error) or type(error).__name__) from error
     own = model.generation_config
     own.do_sample, own.num_beams = False, 1
     for setting in _warpers():
         setattr(own, setting, None)
     return model.eval()
-
-
-def _unavailable(source: str, error: Exception) -> ModelUnavailableError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return ModelUnavailableError(
-        f"model {source!r} cannot be loaded: {reason.rstrip('.')}. Give a folder with config.json, tokenizer and "
-        f"safetensors, or a Hub id; fetch it once with: hf download {source}"
-    )
-
-
-def _folder_hash(folder: Path) -> str:
-    """Return a hash of names, sizes, beginnings and ends of the files: weights of another training differ in these."""
-    digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
-        size, part = path.stat().st_size, 1 << 20
-        digest.update(f"{path.name}\0{size}\0".encode())
-        with path.open("rb") as file:
-            digest.update(file.read(part))
-            file.seek(max(0, size - part))
-            digest.update(file.read(part))
-    return digest.hexdigest()[:16]
 
 
 def _warpers() -> dict[str, Any]:

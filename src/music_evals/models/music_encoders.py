@@ -21,24 +21,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
-from music_evals.errors import (
-    InvalidAudioError,
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    UnknownNameError,
-    UnreadableFileError,
-    located,
-)
+from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
+from music_evals.lyrics.model_files import choose_device
 from music_evals.models._encoder_audio import LOUDNESS, Source, content_hash, prepare
 from music_evals.models._encoder_cache import feature_path, read_feature, write_feature
 from music_evals.models._encoder_networks import (
@@ -49,29 +40,21 @@ from music_evals.models._encoder_networks import (
     load_encodec,
     load_mert,
 )
-from music_evals.symbolic.output import cache_folder, write_atomically
+from music_evals.models._extraction import Extraction, Feature
+from music_evals.models.precomputed import JUKEBOX_SIZE, PrecomputedFeatures
+from music_evals.symbolic.output import cache_folder
 
 __all__ = [
     "ENCODERS",
-    "JUKEBOX_SIZE",
     "POOLINGS",
     "EncoderInfo",
     "EncoderSettings",
-    "Extractor",
     "MusicEncoder",
-    "PrecomputedFeatures",
-    "audio_sources",
     "load_music_encoder",
-    "read_features",
-    "write_features",
 ]
-
-Feature = npt.NDArray[np.float32]
 
 POOLINGS = ("mean", "muchin")
 """Of EnCodec; see `EncoderSettings`."""
-
-JUKEBOX_SIZE: Final = 4800
 
 _VERSION = 1  # of the numbers; goes up whenever they change, so that what is stored is not found any more
 _CACHE = "music_features"  # folder in the cache of the user
@@ -194,77 +177,8 @@ class EncoderSettings:
         """What is fixed of the named encoder."""
         return ENCODERS[self.name]
 
-    def changed(self) -> dict[str, Any]:
-        """Return the name and every other option that is not at its default, for a config.json."""
-        values = {
-            f.name: getattr(self, f.name) for f in dataclasses.fields(self)[1:] if getattr(self, f.name) != f.default
-        }
-        return {"name": self.name, **values}
 
-
-class Extractor(Protocol):
-    """Anything that turns a recording into one vector.
-
-    Attributes
-    ----------
-    name
-        One of `ENCODERS`.
-    size
-        Length of the vector.
-    about
-        All that decides the numbers besides the recording, for records and keys.
-
-    """
-
-    name: str
-    size: int
-    about: Mapping[str, Any]
-
-    def features(self, source: Source) -> Feature:
-        """Return float32, shape (size,)."""
-        ...
-
-    def extract(
-        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
-    ) -> Iterator[tuple[str, Feature]]:
-        """Yield (id, feature) of each (id, recording)."""
-        ...
-
-
-class _Extraction:
-    def features(self, source: Source) -> Feature:
-        raise NotImplementedError
-
-    def extract(
-        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
-    ) -> Iterator[tuple[str, Feature]]:
-        """Yield (id, feature) of each (id, recording), one after the other: nothing is held back.
-
-        Parameters
-        ----------
-        sources
-            Ids and recordings, as from `audio_sources`; read as they are needed.
-        progress
-            Show a bar on stderr.
-
-        Raises
-        ------
-        MusicEvalsError
-            As `features`; the message names the id. What came before is stored: run again to go on from there.
-
-        """
-        from tqdm import tqdm
-
-        total = len(sources) if isinstance(sources, Sized) else None
-        for name, source in tqdm(sources, desc="features", unit="song", total=total, disable=not progress):
-            try:
-                feature = self.features(source)
-            except MusicEvalsError as error:
-                raise located(error, name) from error
-            yield name, feature
-
-
-class MusicEncoder(_Extraction):
+class MusicEncoder(Extraction):
     """A network that turns recordings into vectors, and remembers them in files.
 
     Parameters
@@ -274,7 +188,8 @@ class MusicEncoder(_Extraction):
     network
         A loaded `Transformer` or `Encodec`.
     identity
-        What identifies its weights: a commit on the Hub, or a hash of files.
+        What identifies its files: a commit on the Hub, or a hash of a folder; after a plus sign that of the feature
+        extractor, where it comes from elsewhere.
     cache
         Folder of the stored features, or None for no store.
     batch_size
@@ -310,7 +225,7 @@ class MusicEncoder(_Extraction):
         values = dataclasses.asdict(settings)
         del values["size"]
         values["model"] = settings.info.model if settings.model is None else settings.model
-        if identity.startswith("sha256:"):
+        if identity.startswith("sha256-"):
             values["model"] = ""  # a folder may move
         self.about: Mapping[str, Any] = {**values, "identity": identity, "version": _VERSION}
 
@@ -364,41 +279,6 @@ class MusicEncoder(_Extraction):
         return feature
 
 
-class PrecomputedFeatures(_Extraction):
-    """Features that were made elsewhere: one safetensors file a song; see `write_features` for the format.
-
-    Parameters
-    ----------
-    settings
-        Of an encoder of the kind ``"precomputed"``.
-
-    """
-
-    def __init__(self, settings: EncoderSettings) -> None:
-        self.name = settings.name
-        self.size = settings.info.size if settings.size is None else settings.size
-        self.about: Mapping[str, Any] = {"name": self.name, "size": self.size, "version": _VERSION}
-
-    def features(self, source: Source) -> Feature:
-        """Return the vector of a song: the mean over time where the file holds frames.
-
-        Parameters
-        ----------
-        source
-            The file, or a path that has it beside it under the same name with the ending ``.safetensors``.
-
-        Raises
-        ------
-        NoDataError, UnreadableFileError
-            As `read_features`.
-
-        """
-        if not isinstance(source, str | os.PathLike):
-            msg = f"{self.name} features are read from files; pass a path, not {type(source).__name__}"
-            raise InvalidInputError(msg)
-        return read_features(Path(source).with_suffix(".safetensors"), size=self.size)
-
-
 def load_music_encoder(
     settings: EncoderSettings | str,
     *,
@@ -431,15 +311,16 @@ def load_music_encoder(
     MissingBackendError
         transformers is not installed.
     InvalidInputError
-        A layer, window, bandwidth or pooling that the model does not have.
+        A layer, window, bandwidth or pooling that the model does not have, or a device that is not there.
 
     """
     if isinstance(settings, str):
         settings = EncoderSettings(settings)
     if settings.info.kind == "precomputed":
-        return PrecomputedFeatures(settings)
+        return PrecomputedFeatures(settings.name, settings.info.size if settings.size is None else settings.size)
+    place = choose_device(device)
     network, identity = _load_network(settings, trust_remote_code=trust_remote_code)
-    network.model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    network.model.to(place)
     folder = (cache_folder(_CACHE) if cache else None) if isinstance(cache, bool) else Path(cache)
     return MusicEncoder(settings, network, identity, cache=folder, batch_size=batch_size)
 
@@ -456,111 +337,3 @@ def _load_network(settings: EncoderSettings, *, trust_remote_code: bool) -> tupl
     loaded, extractor, identity = loader(origin)
     window = info.window_seconds if settings.window_seconds is None else settings.window_seconds
     return Transformer(loaded, extractor, layer=settings.layer, window_seconds=window), identity
-
-
-def audio_sources(rows: Any, *, column: str = "audio", id_column: str = "id") -> Iterator[tuple[str, Source]]:
-    """Yield (id, recording) of the rows of a data set with a column of audio, undecoded; streamed data sets too.
-
-    Parameters
-    ----------
-    rows
-        A `datasets.Dataset` or `datasets.IterableDataset`.
-    column, id_column
-        Names of the columns.
-
-    Raises
-    ------
-    UnknownNameError
-        A column that is not there.
-
-    """
-    import datasets
-
-    names = list(rows.features or {})
-    for name in (column, id_column):
-        if name not in names:
-            raise UnknownNameError("column", name, names)
-    if isinstance(rows.features[column], datasets.Audio):
-        rows = rows.cast_column(column, datasets.Audio(decode=False))
-    for row in rows:
-        yield str(row[id_column]), row[column]
-
-
-def write_features(
-    folder: str | os.PathLike[str], song_id: str, features: npt.ArrayLike, *, sample_rate: int, layer: int
-) -> Path:
-    """Write features that were made elsewhere, in the form that `read_features` takes; return the path.
-
-    The file is ``<folder>/<song id>.safetensors``. Its tensor ``features`` is float32, the vector itself, shape
-    (size,), or frames, shape (frames, size), of which the mean is taken. Its metadata are three texts: ``song_id``,
-    ``sample_rate`` (Hz, of the recording as the network heard it) and ``layer``.
-
-    Parameters
-    ----------
-    folder
-        Must exist.
-    song_id
-        Becomes the name of the file.
-    features
-        Shape (size,) or (frames, size).
-    sample_rate, layer
-        As in the metadata.
-
-    Raises
-    ------
-    InvalidInputError
-        Features of another shape, or not finite.
-    OutputError
-        The folder cannot be written to.
-
-    """
-    from safetensors.numpy import save
-
-    array = np.ascontiguousarray(features, dtype=np.float32)
-    if array.ndim not in {1, 2} or not array.size or not np.isfinite(array).all():
-        msg = f"expected finite features of shape (size,) or (frames, size), got shape {array.shape}"
-        raise InvalidInputError(msg)
-    about = {"song_id": song_id, "sample_rate": str(sample_rate), "layer": str(layer)}
-    return write_atomically(Path(folder) / f"{song_id}.safetensors", save({"features": array}, metadata=about))
-
-
-def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> Feature:
-    """Read features that were made elsewhere; `write_features` tells the format.
-
-    Returns
-    -------
-    numpy.ndarray
-        float32, shape (size,): the mean over time.
-
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        Not safetensors, cut, without the metadata, of another song than its name says, or of another shape.
-
-    """
-    from safetensors import SafetensorError, safe_open
-
-    path = Path(path)
-    if not path.is_file():
-        msg = f"{path}: no such file; features of a song lie in <song id>.safetensors (see models/music_tagger)"
-        raise NoDataError(msg)
-    try:
-        with safe_open(path, framework="numpy") as file:
-            about = file.metadata() or {}
-            array = np.asarray(file.get_tensor("features"), dtype=np.float32)
-    except (SafetensorError, OSError, ValueError, TypeError) as error:
-        msg = (
-            f"{path}: not a file of features ({error}); write it with music_evals.models.music_encoders.write_features"
-        )
-        raise UnreadableFileError(msg) from error
-    wrong = [name for name in ("song_id", "sample_rate", "layer") if name not in about]
-    if wrong or about["song_id"] != path.stem:
-        what = f"lacks the metadata {', '.join(wrong)}" if wrong else f"holds the song {about['song_id']!r}"
-        msg = f"{path}: {what}; name the file after its song and write it with write_features"
-        raise UnreadableFileError(msg)
-    if array.ndim not in {1, 2} or array.shape[-1] != size or not array.size or not np.isfinite(array).all():
-        msg = f"{path}: expected finite features of shape ({size},) or (frames, {size}), got {array.shape}"
-        raise UnreadableFileError(msg)
-    return array if array.ndim == 1 else array.mean(axis=0, dtype=np.float64).astype(np.float32)

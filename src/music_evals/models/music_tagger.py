@@ -26,6 +26,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from torch import Tensor, nn
 
 from music_evals.annotations import GROUPS
+from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
@@ -34,7 +35,9 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models._encoder_audio import Source
-from music_evals.models.music_encoders import EncoderSettings, Extractor, load_music_encoder
+from music_evals.models._extraction import Extractor
+from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
+from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
@@ -152,7 +155,7 @@ class MusicTagger(
     name
         ``"music_tagger:<encoder>"``; with another model of its class in square brackets, and with the threshold where
         that is not the default of the config.
-    groups
+    groups, suffixes
         See `protocols.Tagger`.
 
     Raises
@@ -206,6 +209,12 @@ class MusicTagger(
     def groups(self) -> tuple[str, ...]:
         """Groups of annotators that it was trained on."""
         return self.vocabulary.groups
+
+    @property
+    def suffixes(self) -> frozenset[str]:
+        """Endings of the files that `tag` reads."""
+        precomputed = self.config.encoder_settings.info.kind == "precomputed"
+        return frozenset({FEATURES_SUFFIX}) if precomputed else AUDIO_SUFFIXES
 
     @property
     def encoder(self) -> Extractor:
@@ -291,6 +300,19 @@ class MusicTagger(
 
         """
         return self.tag_features(self.encoder.features(path)[None])[0]
+
+    def describe(self) -> Mapping[str, Any]:
+        """Return what decides its tags besides its own files: the threshold, and of the encoder all that does.
+
+        The encoder is loaded: which commit it is at is not known before.
+
+        Raises
+        ------
+        ModelUnavailableError, MissingBackendError
+            The encoder cannot be loaded.
+
+        """
+        return {"threshold": self.threshold, "encoder": dict(self.encoder.about)}
 
     @classmethod
     def from_pretrained(

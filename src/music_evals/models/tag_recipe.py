@@ -6,6 +6,8 @@
     model: {hidden_size: 8192}         # fields of `MusicTaggerConfig` but those that follow from the data
     data: {dataset: caimd_v2, audio: songs, encoder: {name: mert-95m}}      # fields of `TaggerData`
     training: {seed: 0, epochs: 20000, learning_rate: 0.00001}              # fields of `TaggerTraining`
+
+No recipe can allow that foreign code runs: that is said where training is started.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ class TaggerData:
         or an id on the Hub.
     audio
         Folder of recordings that are named by song id, e.g. ``s_0001.mp3``; for precomputed features of their files.
+        Sub-folders are searched too, as by `audio.io.recordings`.
     audio_column
         Column of the rows that holds the recordings, in place of `audio`.
     config
@@ -52,8 +55,6 @@ class TaggerData:
         What a song without recording is: ``"error"`` or ``"skip"``.
     features_cache
         Folder of stored features; None is the user's own.
-    trust_remote_code
-        Whether code in the repository of the encoder may run here.
 
     Raises
     ------
@@ -75,7 +76,6 @@ class TaggerData:
     max_songs: int | None = None
     missing: str = "error"
     features_cache: str | None = None
-    trust_remote_code: bool = False
 
     def __post_init__(self) -> None:
         encoder: Any = self.encoder  # YAML holds names and lists

@@ -7,17 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from music_evals.audio.io import AUDIO_SUFFIXES, recordings
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.models._encoder_audio import Source
 from music_evals.models.music_encoders import ENCODERS
+from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.tag_recipe import TaggerData
 
-__all__ = ["AUDIO_SUFFIXES", "Song", "Sources", "load_songs", "recordings"]
-
-AUDIO_SUFFIXES: Final = (".wav", ".flac", ".mp3", ".ogg", ".aif", ".aiff")
-"""Endings of recordings that are looked for, in either case."""
+__all__ = ["Song", "Sources", "load_songs"]
 
 
 class Song(NamedTuple):
@@ -29,7 +28,7 @@ class Song(NamedTuple):
 
 
 class Sources(Sized, Iterable[tuple[str, Source]]):
-    """Ids and recordings of songs, for `music_encoders.Extractor.extract`.
+    """Ids and recordings of songs, for `_extraction.Extractor.extract`.
 
     Parameters
     ----------
@@ -68,7 +67,8 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
         Rows or recordings that are not as they should be.
 
     """
-    place = _place(folder, data.dataset)
+    known = Path("datasets_scripts") / data.dataset  # by its name, as in the other verbs
+    place = known if known.is_dir() else _place(folder, data.dataset)
     rows = _json_lines(place) if place.is_file() else _load(data, split, place)
     words, readers = _apart(rows, data.audio_column) if data.audio_column else (list(rows), _files(rows, data, folder))
     _check_ids([str(row.get("id")) for row in words], f"{data.dataset}, {split}")
@@ -100,8 +100,9 @@ def _place(folder: Path, name: str) -> Path:
 
 def _json_lines(path: Path) -> list[Mapping[str, Any]]:
     try:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, ValueError) as error:
+        # not splitlines: a text may hold U+2028 and other characters that it takes for ends of lines
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (OSError, ValueError, RecursionError) as error:
         msg = f"{path}: not JSON lines in UTF-8 ({error})"
         raise UnreadableFileError(msg) from error
     if not all(isinstance(row, dict) for row in rows):
@@ -150,30 +151,12 @@ def _files(rows: Any, data: TaggerData, folder: Path) -> list[Callable[[], Sourc
     if not place.is_dir():
         msg = f"there is no folder {data.audio}; say where the recordings are: --set data.audio=DIR"
         raise NoDataError(msg)
-    found = recordings(place, str(data.encoder.get("name")))
+    precomputed = _is_precomputed(str(data.encoder.get("name")))
+    suffixes = (FEATURES_SUFFIX,) if precomputed else AUDIO_SUFFIXES
+    found = recordings(place, [str(row.get("id")) for row in rows], suffixes)
     paths = [found.get(str(row.get("id"))) for row in rows]
     return [None if path is None else functools.partial(Path, path) for path in paths]
 
 
-def recordings(folder: Path, encoder: str = "") -> dict[str, Path]:
-    """Return song id -> file of a folder; for an encoder of precomputed features, their files.
-
-    Raises
-    ------
-    InvalidInputError
-        Two files of one song.
-
-    """
-    precomputed = encoder in ENCODERS and ENCODERS[encoder].kind == "precomputed"
-    suffixes = (".safetensors",) if precomputed else AUDIO_SUFFIXES
-    found: dict[str, Path] = {}
-    for path in _named(folder, suffixes):
-        if path.stem in found:
-            msg = f"{folder} holds {found[path.stem].name} and {path.name}: two recordings of one song; keep one"
-            raise InvalidInputError(msg)
-        found[path.stem] = path
-    return found
-
-
-def _named(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
-    return (path for path in sorted(folder.iterdir()) if path.suffix.lower() in suffixes and path.is_file())
+def _is_precomputed(encoder: str) -> bool:
+    return encoder in ENCODERS and ENCODERS[encoder].kind == "precomputed"

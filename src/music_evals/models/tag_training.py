@@ -27,7 +27,9 @@ from torch.nn import functional
 
 from music_evals.annotations import GROUPS
 from music_evals.errors import CorruptRecordsError, InvalidInputError
-from music_evals.models.music_encoders import Extractor, load_music_encoder
+from music_evals.lyrics.model_files import choose_device
+from music_evals.models._extraction import Extractor
+from music_evals.models.music_encoders import load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_recipe import TaggerRecipe, TaggerTraining, build_tagger_recipe
@@ -87,6 +89,7 @@ def train_tagger(
     resume: bool = True,
     device: str | None = None,
     progress: bool = False,
+    trust_remote_code: bool = False,
     encoder: Extractor | None = None,
 ) -> TaggerTrainingResult:
     """Train the tagger of a recipe; what ``music-evals train`` does with one.
@@ -108,6 +111,8 @@ def train_tagger(
         PyTorch device; by default a GPU if there is one.
     progress
         Show bars on stderr.
+    trust_remote_code
+        Whether code in the repository of the encoder may run here; no recipe can say so.
     encoder
         In place of that of the recipe, which it must be.
 
@@ -130,15 +135,19 @@ def train_tagger(
 
     """
     recipe = build_tagger_recipe(values)
+    device = str(choose_device(device))
     base = _config(recipe, input_size=1)
     clusters = read_clusters(_beside(folder, recipe.data.clusters)) if recipe.data.clusters else None
     songs = load_songs(recipe.data, recipe.data.train, folder)[: recipe.data.max_songs]
     tags = _tags(songs, base.groups, clusters)  # before anything is encoded: bad rows are found at once
     vocabulary = TagVocabulary.build(tags, min_count=recipe.data.min_count)
-    encoder = encoder or _encoder(recipe, base, device)
+    # also those that are needed at the end only
+    test = load_songs(recipe.data, recipe.data.test, folder) if recipe.data.test else []
+    true = _tags(test, vocabulary.groups, clusters)
+    encoder = encoder or _encoder(recipe, base, device, trust=trust_remote_code)
     features = _features(encoder, songs, progress=progress)
+    test_features = _features(encoder, test, progress=progress)
     config = _config(recipe, input_size=encoder.size)
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     probes, losses, started = {}, {}, time.monotonic()
     with _threads(recipe.training.threads):
         for group in vocabulary.groups:
@@ -148,11 +157,7 @@ def train_tagger(
             probes[group], losses[group] = run.weights(), run.history[-1]["loss"]
     seconds = round(time.monotonic() - started, 3)
     tagger = _publish(config, vocabulary, probes, out)
-    scores = None
-    if recipe.data.test:
-        test = load_songs(recipe.data, recipe.data.test, folder)
-        true = _tags(test, vocabulary.groups, clusters)
-        scores = _write_scores(tagger, _features(encoder, test, progress=progress), true, out / SCORES)
+    scores = _write_scores(tagger, test_features, true, out / SCORES) if test else None
     outputs = {group: vocabulary.size(group) for group in vocabulary.groups}
     return TaggerTrainingResult(out, len(songs), outputs, recipe.training.epochs, losses, seconds, scores)
 
@@ -192,11 +197,11 @@ def _beside(folder: Path, name: str) -> Path:
     return folder / name if (folder / name).exists() else Path(name)
 
 
-def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None) -> Extractor:
+def _encoder(recipe: TaggerRecipe, config: MusicTaggerConfig, device: str | None, *, trust: bool) -> Extractor:
     return load_music_encoder(
         config.encoder_settings,
         device=device,
-        trust_remote_code=recipe.data.trust_remote_code,
+        trust_remote_code=trust,
         cache=recipe.data.features_cache or True,
     )
 
@@ -208,7 +213,9 @@ def _tags(
 
 
 def _features(encoder: Extractor, songs: Sequence[Song], *, progress: bool) -> Features:
-    return np.stack([feature for _, feature in encoder.extract(Sources(songs), progress=progress)])
+    """Return the features of songs, shape (songs, size)."""
+    found = [feature for _, feature in encoder.extract(Sources(songs), progress=progress and bool(songs))]
+    return np.stack(found) if found else np.empty((0, encoder.size), dtype=np.float32)
 
 
 @contextlib.contextmanager

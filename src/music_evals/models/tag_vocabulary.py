@@ -215,13 +215,14 @@ def check_tags(tags: Any, place: str) -> tuple[str, ...]:
     Raises
     ------
     InvalidTagsError
-        Not a list of strings that are not empty.
+        Not a list of strings. An empty one is a tag: the released rows have it, and it is scored.
 
     """
-    if isinstance(tags, str) or not isinstance(tags, Sequence) or not all(isinstance(t, str) and t for t in tags):
-        msg = f"{place}: expected a list of tags that are non-empty strings, got {tags!r:.80}"
+    is_list = isinstance(tags, Sequence | np.ndarray) and not isinstance(tags, str | bytes)
+    if not is_list or not all(isinstance(tag, str) for tag in tags):
+        msg = f"{place}: expected a list of tags that are strings, got {tags!r:.80}"
         raise InvalidTagsError(msg)
-    return tuple(tags)
+    return tuple(str(tag) for tag in tags)
 
 
 def row_tags(row: Mapping[str, Any], group: str, clusters: Clusters | None = None) -> dict[str, list[str]]:

@@ -73,6 +73,7 @@ def train_from_file(
     resume: bool = True,
     device: str | None = None,
     progress: bool = False,
+    trust_remote_code: bool = False,
 ) -> TrainingResult | TaggerTrainingResult:
     """Train the network of a recipe; what ``music-evals train <path>`` does.
 
@@ -94,6 +95,8 @@ def train_from_file(
         PyTorch device; by default a GPU if there is one.
     progress
         Show a bar on stderr.
+    trust_remote_code
+        Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
 
     Returns
     -------
@@ -123,7 +126,18 @@ def train_from_file(
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger
 
-        return train_tagger(values, path.parent, folder, resume=resume, device=device, progress=progress)
+        return train_tagger(
+            values,
+            path.parent,
+            folder,
+            resume=resume,
+            device=device,
+            progress=progress,
+            trust_remote_code=trust_remote_code,
+        )
+    if trust_remote_code:
+        msg = f"trust_remote_code is for the encoder of a tagger; {values['model_type']} has none, leave it out"
+        raise InvalidInputError(msg)
     recipe = build_recipe(values)
     settings = {"model_type": recipe.model_type, **recipe.model}
     config = from_mapping(network.config_class, settings, "model setting")

@@ -1,0 +1,216 @@
+"""Models of transformers as files: what a folder is identified by, which device is there, how to get a model."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from music_evals.errors import InvalidInputError, MissingBackendError, ModelUnavailableError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["ModelPlace", "choose_device", "find_model", "folder_hash", "has_file", "unavailable"]
+
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_COMMIT = re.compile("[0-9a-f]{40}")
+_HUB_TIMEOUT_SEC = 10.0
+_NOT_MODEL = "__pycache__"  # made by running code that comes with a model
+
+
+def _is_folder(name: str) -> bool:
+    """Tell whether a name is a folder; an empty one is not, though it is a path of the current folder."""
+    return bool(name) and Path(name).is_dir()
+
+
+def _is_hub_id(name: str) -> bool:
+    """Tell whether a name has the form of an id on the Hub, ``owner/name`` or ``name``."""
+    return _HUB_ID.fullmatch(name) is not None
+
+
+class ModelPlace(NamedTuple):
+    """Where the files of a model are, at which state."""
+
+    commit: str | None
+    """None for a folder."""
+    identity: str
+    """The commit, or the hash of the folder's files."""
+    here: bool
+    """Whether the copy on this machine is all there is: the Hub cannot be reached, or need not be."""
+
+
+def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") -> ModelPlace:
+    """Find out what identifies a model, before anything of it is read: all is then read at that state.
+
+    Parameters
+    ----------
+    name
+        Folder or Hub id.
+    revision
+        Commit, tag or branch of a Hub id; None is the newest, or without a connection the one on this machine.
+    mark
+        A file that such a model has, by which a copy on this machine is found.
+    advice
+        What else helps where there is none.
+
+    Raises
+    ------
+    ModelUnavailableError
+        No such folder or Hub id, or no connection and no copy here.
+    InvalidInputError
+        A revision of a folder.
+
+    """
+    if _is_folder(name):
+        if revision is not None:
+            msg = f"{name} is a folder, which has no revisions; a revision goes with a Hub id"
+            raise InvalidInputError(msg)
+        return ModelPlace(None, folder_hash(Path(name)), here=True)
+    if not _is_hub_id(name):
+        raise unavailable(name, "there is no such folder, and it is no Hub id (owner/name)", advice)
+    return _on_the_hub(name, revision, mark, advice)
+
+
+def _on_the_hub(name: str, revision: str | None, mark: str, advice: str) -> ModelPlace:
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+
+    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
+    try:
+        commit = huggingface_hub.HfApi().model_info(name, revision=revision, timeout=_HUB_TIMEOUT_SEC).sha
+    except RevisionNotFoundError as error:
+        raise unavailable(name, f"the Hub has no revision {revision!r} of it", advice) from error
+    except RepositoryNotFoundError as error:
+        raise unavailable(name, "the Hub has no such model, or it is private", advice) from error
+    except (OSError, ValueError, no_connection) as error:
+        stored = _stored_commit(name, revision, mark)
+        if stored is None:
+            raise unavailable(name, "it is not on this machine, and the Hub cannot be reached", advice) from error
+        return ModelPlace(stored, stored, here=True)
+    if commit is None:
+        raise unavailable(name, "the Hub does not say at which commit it is, so that nothing could be repeated", advice)
+    return ModelPlace(commit, commit, here=False)  # what an interrupted download left out is fetched
+
+
+def has_file(name: str, place: ModelPlace, file: str) -> bool:
+    """Tell whether a model comes with a file, fetching it where it is on the Hub.
+
+    Raises
+    ------
+    ModelUnavailableError
+        That cannot be found out: the file is not here, and the Hub cannot be reached.
+
+    """
+    if place.commit is None:
+        return (Path(name) / file).is_file()
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    known = _in_cache(name, file, place.commit)
+    if known is not None:
+        return isinstance(known, str)  # else a note that the Hub does not have it
+    try:
+        huggingface_hub.hf_hub_download(name, file, revision=place.commit)
+    except LocalEntryNotFoundError as error:
+        reason = f"{file} is not on this machine, and without a connection it is not known whether there is one"
+        raise unavailable(name, reason, "a folder is taken as it is: that of the copy here will do") from error
+    except EntryNotFoundError:
+        return False
+    return True
+
+
+def _in_cache(name: str, file: str, revision: str | None) -> Any:
+    """Return the path of a file in the Hub's cache, None where nothing is known of it, else a note that it is none."""
+    import huggingface_hub
+
+    folder = huggingface_hub.constants.HF_HUB_CACHE
+    return huggingface_hub.try_to_load_from_cache(name, file, revision=revision, cache_dir=folder)
+
+
+def _stored_commit(name: str, revision: str | None, mark: str) -> str | None:
+    """Return the commit of the copy in the Hub's cache on this machine."""
+    path = _in_cache(name, mark, revision)
+    commit = Path(path).parent.name if isinstance(path, str) else ""
+    return commit if _COMMIT.fullmatch(commit) else None
+
+
+def folder_hash(folder: Path) -> str:
+    """Return ``sha256-`` and 16 digits of the names and whole contents of a folder's files, hidden ones left out.
+
+    Parameters
+    ----------
+    folder
+        Read with its sub-folders, every byte: weights that differ in the middle of a file only are other weights.
+
+    Raises
+    ------
+    ModelUnavailableError
+        A file cannot be read.
+
+    """
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if not path.is_file() or any(part.startswith(".") or part == _NOT_MODEL for part in inner.parts):
+            continue
+        digest.update(inner.as_posix().encode("utf-8", "surrogateescape") + b"\0")
+        try:
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+        except OSError as error:
+            raise unavailable(str(folder), f"{inner} cannot be read ({error.strerror or error})") from error
+    return f"sha256-{digest.hexdigest()[:16]}"
+
+
+def choose_device(device: str | None) -> torch.device:
+    """Return the device of a name, or where there is none a GPU if there is one, else the CPU.
+
+    Raises
+    ------
+    InvalidInputError
+        A name that torch does not have, or a GPU that is not there.
+    MissingBackendError
+        torch is not installed.
+
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingBackendError("torch", "models", "a model of transformers") from error
+    try:
+        found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        msg = f"torch has no device {device!r}; expected 'cpu', 'cuda', 'cuda:1' ...: {str(error).splitlines()[0]}"
+        raise InvalidInputError(msg) from error
+    n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found.type == "cuda" and (found.index or 0) >= n_gpus:
+        seen = f"{n_gpus} of them" if n_gpus else "none"
+        msg = f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
+        raise InvalidInputError(msg)
+    return found
+
+
+def unavailable(name: str, reason: str, advice: str = "") -> ModelUnavailableError:
+    """Return the error for a model that cannot be loaded, with how to get it.
+
+    Parameters
+    ----------
+    name
+        Folder or Hub id.
+    reason
+        Why; of what another library says, the first line is kept, without its final stop.
+    advice
+        What else helps.
+
+    """
+    first = (reason.strip().splitlines() or ["no reason was given"])[0].rstrip(". ")[:300]
+    if _is_folder(name):
+        get = "get the folder anew"
+    elif _is_hub_id(name):
+        get = f"give a folder, or fetch it with: hf download {name}"
+    else:
+        get = "give a folder that exists, or an id on the Hub (owner/name)"
+    more = f"; {advice}" if advice else ""
+    return ModelUnavailableError(f"model {name!r} cannot be loaded: {first}; {get}{more}")

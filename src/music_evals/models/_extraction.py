@@ -1,0 +1,82 @@
+"""Recordings in, one vector each out: what all encoders of music have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import MusicEvalsError, located
+from music_evals.models._encoder_audio import Source
+
+__all__ = ["Extraction", "Extractor", "Feature"]
+
+Feature = npt.NDArray[np.float32]
+"""A vector, shape (size,)."""
+
+
+class Extractor(Protocol):
+    """Anything that turns a recording into one vector.
+
+    Attributes
+    ----------
+    name
+        One of `music_encoders.ENCODERS`.
+    size
+        Length of the vector.
+    about
+        All that decides the numbers besides the recording, for records and keys.
+
+    """
+
+    name: str
+    size: int
+    about: Mapping[str, Any]
+
+    def features(self, source: Source) -> Feature:
+        """Return float32, shape (size,)."""
+        ...
+
+    def extract(
+        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
+    ) -> Iterator[tuple[str, Feature]]:
+        """Yield (id, feature) of each (id, recording)."""
+        ...
+
+
+class Extraction:
+    """What all extractors share."""
+
+    def features(self, source: Source) -> Feature:
+        """Return float32, shape (size,)."""
+        raise NotImplementedError
+
+    def extract(
+        self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
+    ) -> Iterator[tuple[str, Feature]]:
+        """Yield (id, feature) of each (id, recording), one after the other: nothing is held back.
+
+        Parameters
+        ----------
+        sources
+            Ids and recordings, as from `tag_songs.Sources`; read as they are needed.
+        progress
+            Show a bar on stderr.
+
+        Raises
+        ------
+        MusicEvalsError
+            As `features`; the message names the id. What came before is stored: run again to go on from there.
+
+        """
+        from tqdm import tqdm
+
+        total = len(sources) if isinstance(sources, Sized) else None
+        for name, source in tqdm(sources, desc="features", unit="song", total=total, disable=not progress):
+            try:
+                feature = self.features(source)
+            except MusicEvalsError as error:
+                raise located(error, name) from error
+            yield name, feature
