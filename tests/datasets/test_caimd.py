@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
 from music_evals.annotations.groupings import GROUPINGS
 from music_evals.datasets.caimd import SECTION_TYPES, effect_tags, features, load_rows, section_row, song_texts
 from music_evals.datasets.caimd_demo import demo_rows, line_pattern, read_lyrics
-from music_evals.datasets.caimd_paper import from_json, joined_description, theme, to_json
+from music_evals.datasets.caimd_paper import from_json, joined_description, to_json
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
 from music_evals.errors import (
     InvalidInputError,
@@ -213,7 +213,7 @@ def test_json_has_theme_sections_and_patterns(rows: list[dict[str, Any]]) -> Non
     told = json.loads(to_json(row))
     assert told["lyrics"].startswith("(verse1)\n春眠不觉晓\n处处闻啼鸟\n")
     assert told["rhyme"].startswith("(verse1)\nccccR\nccccR\nccccc\nccccR\n(verse2)\n")
-    assert told["theme"] == row["professional"]["dimensions"]["lyric_themes"]["text"] == theme(row)
+    assert told["theme"] == row["professional"]["dimensions"]["lyric_themes"]["text"] == theme_of_row(row)
     aspect = told["descriptions"]["amateur"]["aspects"]["song_purpose"]
     assert aspect == {"name": "歌曲用途", "tags": ["教小孩背诗", "校园活动"], "text": "教小朋友背古诗。"}
     joined = told["descriptions"]["amateur"]["joined"].split("\n")
@@ -254,7 +254,8 @@ def descriptions(group: str) -> st.SearchStrategy[dict[str, Any]]:
             "sound_quality": st.sampled_from(["clear", "unclear", None]),
             "live": maybe,
             "lo_fi": maybe,
-            "option_texts": st.fixed_dictionaries({"live": st.none() | texts, "lo_fi": st.none() | texts}),
+            "option_texts": st.none()
+            | st.fixed_dictionaries({}, optional={"live": st.none() | texts, "lo_fi": st.none() | texts}),
         }
     )
     dimensions = {name: effects if name == AUDIO_EFFECTS else told for name in DIMENSIONS[group]}
@@ -285,10 +286,28 @@ def test_any_row_comes_back_from_json(row: dict[str, Any]) -> None:
     assert from_json(to_json(row)) == row
 
 
+@pytest.mark.parametrize("remarks", [{}, {"live": "掌声"}, {"lo_fi": None}, {"live": None, "lo_fi": "噪声"}, None])
+def test_remarks_on_sound_come_back_as_they_are(remarks: dict[str, Any] | None, rows: list[dict[str, Any]]) -> None:
+    row = copy.deepcopy(rows[0])
+    row["amateur"]["dimensions"][AUDIO_EFFECTS]["option_texts"] = remarks
+    assert from_json(to_json(row)) == row
+
+
 @needs_dev
 def test_development_songs_come_back_from_json() -> None:
-    for row in dev_rows():
+    written = list(map(json.loads, DEV.read_text(encoding="utf-8").splitlines()))
+    for row in (*dev_rows(), *written):  # with all keys of the remarks on sound, and with those that were written
         assert from_json(to_json(row)) == row
+
+
+def test_a_header_is_what_the_lyric_score_takes_for_one(rows: list[dict[str, Any]]) -> None:
+    told = json.loads(to_json(rows[0]))
+    with pytest.raises(InvalidInputError, match=r"header such as \(verse1\) first, got '\(verse 1\)'"):
+        from_json(json.dumps({**told, "lyrics": told["lyrics"].replace("(verse1)", "(verse 1)", 1)}))
+    row = copy.deepcopy(rows[0])
+    row["structure"][1] |= {"label": "verse 1", "type": "verse "}
+    with pytest.raises(InvalidInputError, match="read back"):
+        to_json(row)
 
 
 def change_line(row: dict[str, Any], line: str) -> None:
@@ -342,10 +361,13 @@ def test_text_that_is_no_such_json_is_refused(text: str) -> None:
 def test_theme_falls_back_on_the_amateur(rows: list[dict[str, Any]]) -> None:
     row = copy.deepcopy(rows[0])
     row["professional"]["dimensions"]["lyric_themes"]["text"] = None
-    row["amateur"]["dimensions"]["lyric_themes"]["text"] = "离别"
-    assert theme(row) == "离别"
+    row["amateur"]["dimensions"]["lyric_themes"]["text"] = " 离别\n"
+    assert theme_of_row(row) == "离别"
     row["amateur"]["dimensions"]["lyric_themes"]["text"] = None
-    assert theme(row) is None
+    assert theme_of_row(row) is None
+    row["professional"]["dimensions"]["lyric_themes"]["text"] = " \n"
+    assert theme_of_row(row) is None
+    assert theme_of_row({"id": "a", "amateur": None, "professional": {"dimensions": {}}}) is None
     assert "歌词和主题内容：失恋、回忆、夜晚、回家。\n" in joined_description(row["amateur"], "amateur")
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ PLAIN = "(verse)\n春眠不觉晓\n处处闻啼鸟\n(chorus)\n夜来风雨声\n�
 # what models write, each of them the same song
 AS_WRITTEN = {
     "preamble and closing": f"好的，以下是为您创作的歌词：\n\n{PLAIN}\n\n希望你喜欢",
-    "closing without a blank line": f"{PLAIN}\n希望这首歌词能让您满意！",
+    "closing below a rule": f"{PLAIN}\n---\n希望这首歌词能让您满意！",
     "a note on the song": f"{PLAIN}\n\n---\n\n**创作说明：**\n1. 押韵：鸟、少\n2. 结构：主歌与副歌",
     "English remarks": f"Sure! Here is the song:\n\n{PLAIN}\n\nHope you enjoy these lyrics!",
     "an offer": f"{PLAIN}\n\n如果您需要修改，请随时告诉我。",
@@ -154,19 +155,135 @@ def test_a_text_that_is_all_thinking_is_empty() -> None:
     assert normalise_lyrics("").changes == ()
 
 
+# what may be sung: below the last line of the song, or below a blank line
+SUNG = [
+    "希望你还在，希望有歌。",
+    "如果你爱我，请告诉我。",
+    "这首歌，送给你。",
+    "请告诉我，为什么？",
+    "感谢你，陪着我。",
+    "注定，要分离。",
+    "感谢你来过",
+    "谢谢您！",
+    "感谢阅读",
+    "希望你喜欢我",
+    "希望你喜欢这样的我，这样的夜",
+    "如果你不满意，我就走",
+    "如果你需要我，请告诉我",
+    "如果可以，我想修改结局",
+    "请你修改我的命运！",
+    "请随时告诉我，你在哪里",
+    "把你写进我的歌词，唱给风听",
+    "写一首歌词，给从前的你",
+    "以上苍的名义，爱你",
+    "云层以上，是你的歌",
+    "这首歌我唱给你听",
+    "感谢你听完这首歌",
+    "唱完",
+    "故事没有说完，夜已完",
+    "他说：别走",
+    "注意，列车进站",
+    "好的，我会等你",
+    "Let me know if you still love me",
+    "Let me know that you are mine",
+    "Hope you find what you are looking for",
+    "I hope you remember me",
+    "Feel free to fall in love",
+    "Thank you for the days",
+    "This song is for you",
+]
+
+
+@pytest.mark.parametrize("line", SUNG)
+def test_words_of_the_last_section_are_no_closing_remark(line: str) -> None:
+    for text in (f"{PLAIN}\n{line}", f"{PLAIN}\n\n{line}", f"{PLAIN}\n\n{line}\n\n床前明月光"):
+        found = normalise_lyrics(text)
+        assert len(found.text.split("\n")) == 7 + text.endswith("光")
+        assert found.removed_lines == ()
+
+
+REMARKS = [
+    "希望你喜欢",
+    "希望您喜欢！",
+    "希望你喜欢这首歌词！",
+    "希望这首歌能让您满意。",
+    "希望这些歌词符合您的要求",
+    "感谢您的信任，希望您喜欢这首作品！",
+    "以上就是为您创作的歌词。",
+    "以上歌词共两段，每段两句。",
+    "（以上为完整歌词）",
+    "如有需要，请告诉我。",
+    "如需调整，请随时告诉我！",
+    "欢迎提出修改意见。",
+    "如果您觉得哪里需要修改，欢迎告诉我。",
+    "如果有什么想要调整的地方，请随时告诉我",
+    "这首歌采用一韵到底的写法，描绘春夜。",
+    "**注：**歌词押“少”韵。",
+    "歌词严格按照结构创作",
+    "创作说明：\n主题：春天\n意象：春、鸟、雨、花",
+    "---\n**押韵说明**\n- 第一段：晓、鸟\n- 第二段：声、少",
+    "🎵 希望您喜欢这首歌！\n\n如需修改，请告诉我。",
+    "Hope you like it!",
+    "I hope this song meets your needs.",
+    "Let me know if you'd like any changes!",
+    "Feel free to adjust the lyrics.",
+    "Would you like me to change the chorus?",
+    "Note: every line rhymes.",
+    "These lyrics follow the given structure.",
+    "The End",
+    "—— 全文完 ——",
+    "（终）",
+]
+
+
+@pytest.mark.parametrize("remark", REMARKS)
+def test_a_remark_on_the_text_goes_where_it_stands_apart(remark: str) -> None:
+    """Below a blank line, a rule or a fence; not where it stands among the lines of the song, or before one."""
+    worded = [line for line in remark.split("\n") if any(map(str.isalnum, line))]
+    for above in (
+        f"{PLAIN}\n\n",
+        f"{PLAIN}\n---\n",
+        "## 主歌\n```\n春眠不觉晓\n处处闻啼鸟\n```\n" + PLAIN[PLAIN.index("(chorus)") :] + "\n\n",
+    ):
+        found = normalise_lyrics(above + remark)
+        assert found.text == PLAIN
+        assert len(found.removed_lines) == len(worded)
+    fenced = "(verse)\n```\n春眠不觉晓\n处处闻啼鸟\n```\n"
+    assert normalise_lyrics(fenced + remark).text == "(verse)\n春眠不觉晓\n处处闻啼鸟"
+    if "\n" not in remark:
+        among = normalise_lyrics(f"{PLAIN}\n{remark}")
+        assert (len(among.text.split("\n")), among.removed_lines) == (7, ())
+    before = normalise_lyrics(f"{PLAIN}\n\n{remark}\n\n床前明月光")
+    assert before.text.endswith("床前明月光")
+    assert before.removed_lines == ()
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("text", "left"),
     [
-        "希望你还在，希望有歌。",
-        "如果你爱我，请告诉我。",
-        "这首歌，送给你。",
-        "请告诉我，为什么？",
-        "感谢你，陪着我。",
-        "注定，要分离。",
+        ("(verse)\n希望你喜欢我的歌词，好吗\n疑是地上霜", "(verse)\n希望你喜欢我的歌词 好吗\n疑是地上霜"),
+        ("床前明月光\n如果你不满意，我就走\n疑是地上霜", "床前明月光\n如果你不满意 我就走\n疑是地上霜"),
+        ("(verse)\n床前明月光\n\n感谢你来过", "(verse)\n床前明月光\n感谢你来过"),
+        ("好的，我会等你\n床前明月光", "好的 我会等你\n床前明月光"),
+        ("当然：我爱你\n床前明月光", "当然 我爱你\n床前明月光"),
     ],
 )
-def test_words_of_the_last_section_are_no_closing_remark(line: str) -> None:
-    assert len(normalise_lyrics(f"{PLAIN}\n{line}").text.split("\n")) == 7
+def test_lines_that_sound_like_remarks_stay(text: str, left: str) -> None:
+    assert normalise_lyrics(text).text == left
+
+
+def test_removed_lines_are_told() -> None:
+    text = f"<think>先想想</think>\n好的，以下是歌词：\n```text\n{PLAIN}\n```\n希望您喜欢！"
+    assert normalise_lyrics(text).removed_lines == ("<think>先想想</think>", "好的，以下是歌词：", "希望您喜欢！")
+    assert normalise_lyrics(f"《春晓》\n{PLAIN}\n\n希望您喜欢！").removed_lines == ("《春晓》", "希望您喜欢!")
+    assert normalise_lyrics(PLAIN.replace("(", "【").replace(")", "】")).removed_lines == ()
+
+
+@pytest.mark.parametrize("piece", ["可以修改", "希望", "(", "注:", "如", "歌词:", "- ", "—", "let me know if ", "a("])
+def test_long_lines_are_read_in_a_moment(piece: str) -> None:
+    start = time.process_time()
+    normalise_lyrics(f"{PLAIN}\n\n{piece * (40_000 // len(piece))}x")
+    assert time.process_time() - start < 3
 
 
 def test_a_line_of_many_headers() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from music_evals.annotations import LyricSection, sections_of_rows, sections_text
+from music_evals.annotations import LyricSection, Pattern, sections_of_rows, sections_text
 from music_evals.errors import InvalidPatternError, UnsupportedTypeError
 from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
 
@@ -71,7 +71,7 @@ def test_a_class_without_a_chinese_character_marks_nothing() -> None:
 
 
 def test_text_without_a_header_has_no_pattern() -> None:
-    assert mark_lyrics("床前明月光", last_letter) == ("", (), (), ())
+    assert mark_lyrics("床前明月光", last_letter) == Pattern("", (), (), ())
 
 
 @given(st.text(alphabet="(va)\n 我你c，\r", max_size=80))

@@ -15,8 +15,9 @@ from music_evals.annotations.descriptions import (
     PROFESSIONAL,
     SCORED,
     Dimension,
+    theme_of_row,
 )
-from music_evals.annotations.lyrics import LyricSection, sections_of_rows, sections_text
+from music_evals.annotations.lyrics import LyricSection, Pattern, sections_of_rows, sections_of_text, sections_text
 from music_evals.annotations.recordings import (
     FEATURES,
     NO_CHORD,
@@ -78,6 +79,7 @@ __all__ = [
     "LyricSection",
     "Melody",
     "NoteArray",
+    "Pattern",
     "Score",
     "Segments",
     "StructureFrames",
@@ -86,5 +88,7 @@ __all__ = [
     "Tokens",
     "check_tokens",
     "sections_of_rows",
+    "sections_of_text",
     "sections_text",
+    "theme_of_row",
 ]

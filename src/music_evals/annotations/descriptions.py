@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-__all__ = ["AMATEUR", "AUDIO_EFFECTS", "DIMENSIONS", "GROUPS", "PROFESSIONAL", "SCORED", "Dimension"]
+__all__ = ["AMATEUR", "AUDIO_EFFECTS", "DIMENSIONS", "GROUPS", "PROFESSIONAL", "SCORED", "Dimension", "theme_of_row"]
 
 GROUPS: Final = ("professional", "amateur")
 """Who describes: trained musicians, and music lovers."""
@@ -105,3 +105,19 @@ SCORED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {group: tuple(name for name, row in table.items() if row.table_row) for group, table in DIMENSIONS.items()}
 )
 """Group -> its ten dimensions of table 2: all but the themes of the lyrics."""
+
+
+def theme_of_row(row: Mapping[str, Any]) -> str | None:
+    """Return what a song of CaiMD is about, without spaces around it.
+
+    The professional's text on the themes of the lyrics, else the amateur's, else None; a blank one counts as none.
+
+    Parameters
+    ----------
+    row
+        Of the data set; groups and dimensions may be missing.
+
+    """
+    dimensions = ((row.get(group) or {}).get("dimensions") or {} for group in GROUPS)
+    texts = (((told.get("lyric_themes") or {}).get("text") or "").strip() for told in dimensions)
+    return next(filter(None, texts), None)

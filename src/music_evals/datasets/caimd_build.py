@@ -153,8 +153,8 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     if not sum(facts["rows"] for facts in manifest["files"].values()):
         msg = f"{settings.source}: all {total} songs are broken, the first: {manifest['left_out'][-1]['reason']}"
         raise NoDataError(msg)
-    _write(settings.out / "README.md", _card(manifest).encode())
-    _write(settings.out / "manifest.json", _json(manifest))  # last: it vouches for everything
+    write_atomically(settings.out / "README.md", _card(manifest).encode(), parents=True)
+    write_atomically(settings.out / "manifest.json", _json(manifest), parents=True)  # last: it vouches for everything
     return manifest
 
 
@@ -194,8 +194,8 @@ def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, A
         "sha256": hashlib.sha256(content).hexdigest(),
         "rows_sha256": rows_sha256(rows),
     }
-    _write(data, content)
-    _write(record, _json(facts))
+    write_atomically(data, content, parents=True)
+    write_atomically(record, _json(facts), parents=True)
     return facts
 
 
@@ -284,15 +284,6 @@ def _duplicates(records: Iterable[Mapping[str, Any]]) -> dict[str, list[list[str
     found = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
     found["words"] = [songs for songs in found["words"] if songs not in found["structure"]]
     return found
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"{path.parent}: cannot be made ({error.strerror}); choose another folder"
-        raise OutputError(msg) from error
-    write_atomically(path, content)
 
 
 def _json(value: Any) -> bytes:

@@ -10,7 +10,7 @@ import importlib.resources
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_text
 from music_evals.datasets.caimd import CLEAR, LIVE, LO_FI, SECTION_TYPES, UNCLEAR, effect_tags, section_row
 from music_evals.errors import InvalidInputError
 
@@ -80,21 +80,13 @@ def read_lyrics(text: str) -> tuple[LyricSection, ...]:
         Lines before the first header, a label whose kind is not one of `SECTION_TYPES`, or a repetition of nothing.
 
     """
-    blocks: list[tuple[str, list[str]]] = []
-    for line in text.strip().split("\n"):
-        if line.startswith("(") and line.endswith(")"):
-            blocks.append((line[1:-1], []))
-        elif blocks:
-            blocks[-1][1].append(line)
-        else:
-            msg = f"expected a section header such as (verse1) first, got {line!r}"
-            raise InvalidInputError(msg)
     known: dict[str, LyricSection] = {}
-    return tuple(_section(label, lines, known) for label, lines in blocks)
+    return tuple(_section(written, known) for written in sections_of_text(text.strip()))
 
 
-def _section(label: str, lines: Sequence[str], known: dict[str, LyricSection]) -> LyricSection:
-    section = LyricSection(label, tuple(lines)) if lines else known.get(label)
+def _section(written: LyricSection, known: dict[str, LyricSection]) -> LyricSection:
+    label = written.label
+    section = written if written.lines else known.get(label)
     if section is None:
         msg = f"({label}) has no lines and there is no earlier one to repeat"
         raise InvalidInputError(msg)

@@ -10,27 +10,19 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, sections_of_text, theme_of_row
 from music_evals.datasets.caimd import section_row, song_texts
 from music_evals.errors import InvalidInputError, InvalidTagsError, MusicEvalsError
 
-__all__ = ["from_json", "joined_description", "theme", "to_json"]
+__all__ = ["from_json", "joined_description", "to_json"]
 
-_HEADER: Final = re.compile(r"\(([^()]+)\)")
 _META: Final = ("id", "title", "artist", "genre", "album")
 _EFFECT_KEYS: Final = ("sound_quality", "live", "lo_fi")
 _REMARKS: Final = ("live", "lo_fi")
 _TIMED: Final = {"timed_lyrics": ("start", "text"), "timed_sections": ("start", "section", "text")}
-
-
-def theme(row: Mapping[str, Any]) -> str | None:
-    """Return what the song is about: the professional's text on the lyrics, else the amateur's, else None."""
-    texts = (row[group]["dimensions"]["lyric_themes"]["text"] for group in DIMENSIONS)
-    return next((text for text in texts if text), None)
 
 
 def joined_description(description: Mapping[str, Any], group: str) -> str:
@@ -84,7 +76,7 @@ def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
         words, patterns = song_texts(row)
         told = {
             **{name: row[name] for name in _META},
-            "theme": theme(row),
+            "theme": theme_of_row(row),
             "lyrics": words,
             "rhyme": patterns,
             "descriptions": {group: _write_description(row[group], group) for group in DIMENSIONS},
@@ -119,9 +111,10 @@ def _dimension(told: Mapping[str, Any], name: str) -> dict[str, Any]:
         raise InvalidTagsError(msg)
     columns: dict[str, Any] = {"tags": list(tags), "text": told["text"]}
     if name == AUDIO_EFFECTS:
-        remarks = told["option_texts"] or {}
+        remarks = told["option_texts"]
         columns |= {key: told[key] for key in _EFFECT_KEYS}
-        columns["option_texts"] = {key: remarks.get(key) for key in _REMARKS}
+        # a key that is not there stays so: the released songs leave it out where nothing was remarked
+        columns["option_texts"] = None if remarks is None else dict(remarks)
     return columns
 
 
@@ -150,7 +143,7 @@ def from_json(text: str) -> dict[str, Any]:
             **{name: [_timed(entry, keys) for entry in told[name]] for name, keys in _TIMED.items()},
         }
         derived = {
-            "theme": (told["theme"], theme(row)),
+            "theme": (told["theme"], theme_of_row(row)),
             **{
                 f"descriptions/{group}/joined": (part["joined"], joined_description(row[group], group))
                 for group, part in told["descriptions"].items()
@@ -186,26 +179,12 @@ def _read_description(told: Mapping[str, Any], group: str) -> dict[str, Any]:
 
 
 def _structure(words: str, patterns: str) -> list[dict[str, Any]]:
-    sung, marked = _sections(words), _sections(patterns)
+    sung, marked = sections_of_text(words), sections_of_text(patterns)
     here, there = ([(part.label, len(part.lines)) for part in parts] for parts in (sung, marked))
     if here != there:
         msg = f"lyrics and rhyme must have the same sections and numbers of lines, got {here} and {there}"
         raise InvalidInputError(msg)
     return [section_row(part.label, part.lines, rhyme.lines) for part, rhyme in zip(sung, marked, strict=True)]
-
-
-def _sections(text: str) -> list[LyricSection]:
-    blocks: list[tuple[str, list[str]]] = []
-    for line in text.split("\n") if text else ():
-        header = _HEADER.fullmatch(line)
-        if header:
-            blocks.append((header[1], []))
-        elif blocks:
-            blocks[-1][1].append(line)
-        else:
-            msg = f"expected a section header such as (verse1) first, got {line!r:.40}"
-            raise InvalidInputError(msg)
-    return [LyricSection(label, tuple(lines)) for label, lines in blocks]
 
 
 def _timed(entry: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:

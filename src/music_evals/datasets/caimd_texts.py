@@ -7,12 +7,13 @@ import json
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from music_evals.annotations import sections_of_text
 from music_evals.datasets.caimd import SECTION_TYPES, section_row
-from music_evals.errors import UnreadableFileError
+from music_evals.errors import InvalidLyricsError, UnreadableFileError
 
 __all__ = [
     "ANOMALIES",
@@ -80,7 +81,6 @@ ANOMALIES: Final = {
 }
 """What is counted, and what becomes of it."""
 
-_HEADER: Final = re.compile(r"\(([\w-]+)\)")
 _PATTERN: Final = re.compile(r"[c ]*[cR]?")
 _CHINESE: Final = re.compile(r"[\u4e00-\u9fff ]*")
 _TIME: Final = re.compile(r"\[(\d{1,3}):(\d{1,2})\.(\d{1,3})\](.*)", re.ASCII | re.DOTALL)
@@ -209,8 +209,8 @@ def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]
         Lines before the first header, no section at all, or words and patterns that differ in sections or lines.
 
     """
-    sung = list(_sections(words, folder / "str_lyric", found))
-    marked = list(_sections(patterns, folder / "str_rhyme", found))
+    sung = _sections(words, folder / "str_lyric", found)
+    marked = _sections(patterns, folder / "str_rhyme", found)
     here, there = ([(label, len(lines)) for label, lines in part] for part in (sung, marked))
     if here != there:
         where = next((pair for pair in zip(here, there, strict=False) if pair[0] != pair[1]), (len(here), len(there)))
@@ -225,23 +225,17 @@ def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]
     return rows
 
 
-def _sections(text: str, path: Path, found: Counter[str]) -> Iterator[tuple[str, list[str]]]:
-    label, lines = "", list[str]()
-    for line in text.removesuffix("\n").split("\n"):
-        header = _HEADER.fullmatch(line.strip())
-        if header:
-            if label:
-                yield label, lines
-            label, lines = header[1], []
-        elif not line.strip():
-            found["blank_line"] += 1
-        elif not label:
-            raise BrokenSongError("unparsable", path, f"expected a section header such as (verse1), got {line!r:.40}")
-        else:
-            lines.append(line)
-    if not label:
+def _sections(text: str, path: Path, found: Counter[str]) -> list[tuple[str, tuple[str, ...]]]:
+    lines = text.removesuffix("\n").split("\n")
+    kept = [line for line in lines if line.strip()]
+    found["blank_line"] += len(lines) - len(kept)
+    try:
+        sections = sections_of_text("\n".join(kept))
+    except InvalidLyricsError as error:
+        raise BrokenSongError("unparsable", path, str(error)) from error
+    if not sections:
         raise BrokenSongError("unparsable", path, "no section header such as (verse1)")
-    yield label, lines
+    return [(section.label, section.lines) for section in sections]
 
 
 def _check_line(line: str, pattern: str, found: Counter[str]) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import OutputError
 from music_evals.symbolic.output import write_atomically
 
 __all__ = ["parquet_bytes", "rows_sha256", "write_dataset"]
@@ -78,17 +77,8 @@ def write_dataset(
     # Last, so that a manifest never vouches for files that were not written.
     contents["manifest.json"] = (json.dumps(manifest, indent=2) + "\n").encode()
     for name, content in contents.items():
-        _make_folder((folder / name).parent)
-        write_atomically(folder / name, content)
+        write_atomically(folder / name, content, parents=True)
     return manifest
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"{folder}: cannot be made ({error.strerror}); choose another folder"
-        raise OutputError(msg) from error
 
 
 def parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:

@@ -1,8 +1,9 @@
 """Embeddings on disk: what a model made of a text once is read the next time.
 
 One SQLite file holds the vectors of one model at one revision, by the hash of the text. A file is written by
-transactions, so that a process that dies leaves it as it was; many processes may use it at once. Each vector carries a
-checksum. The file should not lie on a network file system whose locks do not work.
+transactions, so that a process that dies leaves it as it was; many processes may use it at once. It is made beside its
+place and linked there with its table in it, so that an empty file is a damaged one. Each vector carries a checksum. The
+file must lie on a file system with hard links, and not on a network whose locks do not work.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import os
 import re
 import sqlite3
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +33,7 @@ _FORMAT = "1"  # goes up whenever the layout of the file changes
 _LITTLE_ENDIAN = np.dtype("<f4")
 _WAIT_SEC = 120.0  # for other processes that write
 _ASKED_AT_ONCE = 500  # placeholders in a statement: old libraries allow 999
-_TABLE = "CREATE TABLE IF NOT EXISTS vectors (text BLOB PRIMARY KEY, checksum INTEGER NOT NULL, vector BLOB NOT NULL)"
+_TABLE = "CREATE TABLE vectors (text BLOB PRIMARY KEY, checksum INTEGER NOT NULL, vector BLOB NOT NULL)"
 
 
 class EmbeddingStore:
@@ -68,17 +70,16 @@ class EmbeddingStore:
         Raises
         ------
         CorruptCacheError
-            The file is cut or damaged; the message says what to delete.
+            The file is empty, cut or damaged; the message says what to delete.
         OutputError
             The file cannot be opened.
 
         """
-        if not self.path.is_file():
+        if not self.path.exists():
             return {}
         keys = {_key(text): text for text in texts}
         found: dict[str, Vector] = {}
         with self._open() as file:
-            file.execute(_TABLE)
             for some in _parts(list(keys)):
                 places = ",".join("?" * len(some))
                 rows = file.execute(f"SELECT text, checksum, vector FROM vectors WHERE text IN ({places})", some)  # noqa: S608 (question marks only)
@@ -92,7 +93,7 @@ class EmbeddingStore:
         Raises
         ------
         CorruptCacheError
-            The file is cut or damaged.
+            The file is empty, cut or damaged.
         OutputError
             The folder cannot be written to, is full, or another process kept the file for two minutes.
 
@@ -103,25 +104,40 @@ class EmbeddingStore:
         for text, vector in vectors.items():
             key, content = _key(text), np.asarray(vector, dtype=_LITTLE_ENDIAN).tobytes()
             rows.append((key, _checksum(key, content), content))
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            msg = f"{self.path.parent}: cannot be made ({error.strerror}); name a folder that can be written to"
-            raise OutputError(msg) from error
+        if not self.path.exists():
+            self._create()
         with self._open() as file:
             file.execute("BEGIN IMMEDIATE")
-            file.execute(_TABLE)
             file.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?, ?)", rows)
             file.execute("COMMIT")
+
+    def _create(self) -> None:
+        """Put a file with an empty table into its place, unless another process was first."""
+        part = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}.part")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.closing(sqlite3.connect(part)) as file:
+                file.execute(_TABLE)
+            with contextlib.suppress(FileExistsError):
+                self.path.hardlink_to(part)  # unlike a move, it never takes the place of a file
+        except (OSError, sqlite3.Error) as error:
+            msg = f"{self.path}: cannot be made ({error}); name a folder that can be written to, on a local disk"
+            raise OutputError(msg) from error
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one task: a connection must not be carried into another process or thread."""
+        place = f"{self.path.absolute().as_uri()}?mode=rw"  # opening makes no file
         try:
-            with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_SEC, isolation_level=None)) as file:
+            with contextlib.closing(sqlite3.connect(place, timeout=_WAIT_SEC, isolation_level=None, uri=True)) as file:
                 (page_size,) = file.execute("PRAGMA page_size").fetchone()
                 if self.path.stat().st_size % page_size:
                     raise self._damaged("its last page is cut")
+                if file.execute("SELECT 1 FROM sqlite_master WHERE name = 'vectors'").fetchone() is None:
+                    raise self._damaged("it is empty, or a file of another kind")
                 yield file
         except sqlite3.OperationalError as error:
             msg = f"{self.path}: the stored embeddings cannot be used ({error}); check that the folder is writable"

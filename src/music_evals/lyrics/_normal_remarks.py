@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from music_evals.lyrics._normal_headers import bare, is_header, is_released_header
 
-__all__ = ["drop_fences", "drop_reasoning", "drop_remarks"]
+__all__ = ["drop_fences", "drop_reasoning", "drop_remarks", "is_fence"]
 
 _TAGS = "think|thinking|thought|reasoning"
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
@@ -16,19 +17,50 @@ _OPENING = re.compile(
     r"|here(?:'s|\u2019s| is| are)|below)",
     re.IGNORECASE,
 )
-# how a remark begins: words about the text, not of it
-_CLOSING = re.compile(
-    r"(?:希望(?=.{0,20}(?:喜欢|满意|符合|帮助|帮到|有用))(?=.{0,20}(?:歌词|作品|要求|需求|您|首歌))|以上(?:就是|是|歌词|内容)"
-    r"|(?:这首|这段|本|该|整首|全)[歌曲词文].{0,20}(?:结构|韵|采用|要求|表达|描绘|展现|讲述|围绕|遵循|完)"
-    r"|歌词(?:说明|解析|解释|采用|严格|围绕|完)|创作(?:说明|思路)|押韵(?:说明|情况)|请随时"
-    r"|(?:注|注意|备注|说明|解释|解析|提示|note|notes|explanation)\s*:"
-    r"|如果?(?:您|你)?.{0,20}(?:修改|调整|不满意|要求|意见|建议|需求)"
-    r"|(?:i )?hope (?:you|this|it|these).{0,30}(?:lyric|song|enjoy|meet|require)|feel free to|would you like me"
-    r"|let me know if.{0,40}(?:chang|adjust|edit|revis)"
-    r"|(?:this|the|these) (?:song|lyrics?)\b.{0,40}(?:follow|structure|pattern|rhym|theme|captur|reflect|convey))",
+_INTRODUCES = re.compile(r"歌名|标题|歌词|歌曲|这首|首歌|创作|lyric|song|title|:\s*$", re.IGNORECASE)
+
+_TEXT = "(?:歌词|这首|这段|首歌|歌曲|作品|要求|需求|创作)"
+_WELL = "(?:喜欢|满意|符合|帮助|帮到|有用)"
+_IF = "(?:如果?|若|倘若|要是|有(?:任何|什么|其他)|需要|欢迎|可以|随时|请)"
+_CHANGE = "(?:修改|调整|改动|改写|改进|润色|优化|补充|续写|完善|其他版本|其他风格)"
+_REPLY = "(?:告诉|告知|随时|请|欢迎|提出|联系|吩咐|说明|帮|乐意|愿意)"
+_SONG_EN = r"(?:this|the|these|my|your|above)(?: \w+)? (?:song|lyrics?)\b"
+_CHANGE_EN = "(?:chang|adjust|edit|revis|tweak|modif|rewrit|another version|different)"
+_REMARKS: Final = {
+    "wish": rf"希望.{{0,15}}{_WELL}.{{0,12}}{_TEXT}|希望.{{0,12}}{_TEXT}.{{0,12}}{_WELL}",
+    "wish alone": r"希望(?:你们?|您|大家)(?:能|会)?(?:喜欢|满意)(?:这[首段个份]?)?\W*$",
+    "reference": "^以上(?:就?是|为|便是|即为|歌词|内容|作品|创作)",
+    "description": "^(?:这首|这段|本|该|整首|全)[歌曲词文诗].{0,20}"
+    "(?:结构|韵|采用|要求|表达|描绘|展现|讲述|围绕|遵循|字数|主题|风格|完成).{0,200}[,.。:;!]",
+    "title": r"^歌词(?:采用|严格|围绕|已|符合|完)|^(?:创作|押韵|结构|韵脚|歌词)(?:说明|思路|情况|解析|分析|解释)(?!\w)",
+    "note": "^(?:注|注意|备注|附注|说明|解释|解析|提示|notes?|explanation|ps) *:"
+    "(?: *$|.{0,80}(?:歌|词|韵|字|句|行|结构|模式|lyric|song|rhym|line|verse))",
+    "offer": rf"{_IF}.{{0,20}}{_CHANGE}.{{0,40}}{_REPLY}|(?:修改|调整)(?:意见|建议)"
+    "|^如(?:需|有(?:任何|其他)?(?:需[要求]|要求|问题|疑问|意见|建议|想法))",
+    "English wish": r"^(?:i )?hope (?:that )?"
+    r"(?:you(?:'ll| will)?(?: all)? (?:enjoy|like|love) (?:it|them|these|this|the|my)\b"
+    rf"|(?:this|it|these|{_SONG_EN}).{{0,30}}(?:meet|fit|match|help|work|suit|captur|enjoy|like|satisf))",
+    "English offer": rf"let me know (?:if|whether|how|which|what).{{0,60}}"
+    rf"(?:{_CHANGE_EN}|lyrics?\b|song\b|version|style|what you think)"
+    rf"|feel free to.{{0,20}}(?:{_CHANGE_EN}|ask|let me know|reach out)"
+    rf"|would you like me to.{{0,20}}(?:{_CHANGE_EN}|add|write|make)",
+    "English description": rf"^{_SONG_EN}.{{0,40}}"
+    "(?:follow|structure|pattern|rhym|theme|captur|reflect|convey|express)",
+}
+"""What speaks about the text, in words that a song rarely has; such a line is a remark where it stands apart."""
+
+_ABOUT_TEXT = re.compile("|".join(_REMARKS.values()), re.IGNORECASE)
+_END = re.compile(
+    r"[(\[【\u2014-]+ *(?:全?[文曲剧歌]?[完终]|(?:the )?end|fin)[ )\]】。.\u2014-]*"
+    "|(?:全?[文曲剧歌]?完|(?:the )?end)[。.]?",
     re.IGNORECASE,
 )
-_CLOSING_PARAGRAPH = re.compile(r"希望.{0,8}(?:喜欢|帮助|帮到)|感谢|谢谢您|全?[文曲剧]?完$|(?:the )?end$|fin$")
+# More of a remark: a point of a list of properties, or more on the text.
+_GOES_ON = re.compile(
+    "^[^:]{1,12}:.|歌词|歌曲|首歌|押韵|韵脚|结构|段落|主歌|副歌|每[句段行]|字数|意象|意境|主题|情感|风格|表达|描绘|创作|修改|调整"
+    "|lyric|song|rhym|verse|chorus|stanza|structure|syllable",
+    re.IGNORECASE,
+)
 
 
 def drop_reasoning(text: str) -> str:
@@ -38,26 +70,35 @@ def drop_reasoning(text: str) -> str:
     return re.sub(rf"<(?:{_TAGS})>.*\Z", "", text, flags=re.DOTALL | re.IGNORECASE)
 
 
+def is_fence(line: str) -> bool:
+    """Tell whether a line begins or ends a block of code."""
+    return _FENCE.match(line) is not None
+
+
 def drop_fences(text: str) -> str:
-    """Remove code fences, and what stands outside of them unless a section header stands there."""
+    """Remove code fences, and what stands outside of them unless a section header stands there.
+
+    Where something stands outside, a fence leaves a blank line: what comes after it stands apart.
+    """
     inside: list[str] = []
     outside: list[str] = []
     fenced = False
     for line in text.split("\n"):
-        if _FENCE.match(line):
+        if is_fence(line):
             fenced = not fenced
         else:
             (inside if fenced else outside).append(line)
     if not any(map(bare, inside)) or any(map(is_header, outside)):
-        return "\n".join(line for line in text.split("\n") if not _FENCE.match(line))
+        return "\n".join("" if is_fence(line) else line for line in text.split("\n"))
     return "\n".join(inside)
 
 
 def drop_remarks(text: str) -> str:
     """Remove what stands before the first header, and closing remarks after the last one.
 
-    Without a header, an introduction of one line is known by how it begins and by its punctuation. A closing remark is
-    known by its words; it has punctuation, or a blank line or rule above it. All after it goes too.
+    Without a header, an introduction of one line is known by how it begins and by its words. A closing remark stands
+    apart, below a blank line, a rule or a code fence; it speaks about the text; and no line of the song follows, only
+    more of it. Anything less may be sung, and stays.
     """
     lines = text.split("\n")
     headers = [i for i, line in enumerate(lines) if is_released_header(line)]
@@ -70,18 +111,21 @@ def drop_remarks(text: str) -> str:
 
 def _without_opening(lines: list[str]) -> list[str]:
     first = next((i for i, line in enumerate(lines) if bare(line)), 0)
-    is_opening = lines and _OPENING.match(lines[first].strip()) and _PROSE.search(lines[first])
+    words = lines[first].strip()
+    is_opening = _OPENING.match(words) and _PROSE.search(words) and _INTRODUCES.search(words)
     return lines[first + 1 :] if is_opening else lines
 
 
 def _closing(lines: list[str]) -> int:
     """Return the index of the first line of the closing remarks, or the number of lines."""
-    for i, line in enumerate(lines):
-        words = re.sub(r"^[\W_]+", "", line)
-        apart = i > 0 and not bare(lines[i - 1])
-        if _CLOSING.match(words) and (apart or _PROSE.search(words)):
-            return i
-        last = apart and not any(bare(later) for later in lines[i + 1 :])
-        if last and _CLOSING_PARAGRAPH.match(bare(words)):
-            return i
-    return len(lines)
+    found = len(lines)
+    for i in range(len(lines) - 1, 0, -1):
+        words = re.sub(r"^[\W_]+", "", lines[i])
+        if not words:
+            continue
+        is_remark = _ABOUT_TEXT.search(words) is not None or _END.fullmatch(lines[i].strip()) is not None
+        if is_remark and not bare(lines[i - 1]):
+            found = i
+        elif not is_remark and not _GOES_ON.search(words):
+            break
+    return found

@@ -4,6 +4,9 @@ jieba chooses the most probable path through the words of its dictionary, and ha
 hidden Markov model (accurate mode with HMM). Only where the last word begins is of interest here, so no word list is
 built; the arithmetic, its order and its way with ties are jieba's, and so is the result, to the letter. Dictionary and
 model are read from the installed jieba. Words that the user added to jieba do not count.
+
+The reason is time: jieba takes 3.2 times as long to cut the same lines whole (``benchmarks/lyric_structure``), and
+the official rhymes are more than half of the work of the lyric score.
 """
 
 from __future__ import annotations

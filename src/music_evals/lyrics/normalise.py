@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from music_evals.errors import MissingBackendError, UnsupportedTypeError
 from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
-from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks
+from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks, is_fence
 
 __all__ = ["STEPS", "Normalised", "normalise_lyrics"]
 
@@ -30,10 +30,10 @@ _HAN = "\u4e00-\u9fff"
 _RELEASED_LINE = re.compile(f" ?[{_HAN}]+(?: [{_HAN}]+)* ?")
 _DIGIT, _STOP, _LEFT, _RIGHT, _COLON = "[0-9\uff10-\uff19]", "[.\uff0e]", "[(\uff08]", "[)\uff09]", "[:\uff1a]"
 _LIST_MARK = re.compile(
-    r"^(\s*#*\s*(?:\*\*|__)?)\s*(?:(?:"
-    r"[-*+\u2022\u00b7\u25cf\u25aa\u25e6>\u2013\u2014]\s+"  # bullets, quotes
+    r"^(\s*+#*+\s*+(?:\*\*|__)?)\s*+(?:(?:"
+    r"[-*+\u2022\u00b7\u25cf\u25aa\u25e6>\u2013\u2014]\s++"  # bullets, quotes
     r"|[\u2460-\u249b]"  # digits in a circle, in brackets, with a full stop
-    rf"|{_DIGIT}{{1,3}}\s*(?:{_STOP}|{_RIGHT}|{_COLON}|、)(?!{_DIGIT})|{_LEFT}{_DIGIT}{{1,3}}{_RIGHT})\s*)+"
+    rf"|{_DIGIT}{{1,3}}\s*(?:{_STOP}|{_RIGHT}|{_COLON}|、)(?!{_DIGIT})|{_LEFT}{_DIGIT}{{1,3}}{_RIGHT})\s*+)+"
 )
 _HEADER_MARK = re.compile(rf"^\s*{_LEFT}?[一二三四五六七八九十]{{1,3}}(?:{_RIGHT}\s*、?|、|{_STOP})\s*(?=\S)")
 _BOLD_LINE = re.compile(rf"^\s*(\*\*|__)((?:(?!\1).)+)\1\s*({_COLON}?)\s*$")
@@ -57,12 +57,16 @@ class Normalised:
     foreign
         Words that are not Chinese characters, in their order: Latin, numbers, kana. They stay in the text as they are,
         where the scorer counts them as symbols that no pattern has.
+    removed_lines
+        Lines with words that were taken out as no part of the song (reasoning, what stands around code fences, remarks
+        before and after), as they then stood and in their order.
 
     """
 
     text: str
     changes: tuple[str, ...]
     foreign: tuple[str, ...] = ()
+    removed_lines: tuple[str, ...] = ()
 
 
 def normalise_lyrics(text: str) -> Normalised:
@@ -76,7 +80,7 @@ def normalise_lyrics(text: str) -> Normalised:
     Returns
     -------
     Normalised
-        The text, what was changed, and the words that are not Chinese.
+        The text, what was changed, the words that are not Chinese, and the lines that were taken out.
 
     Raises
     ------
@@ -96,12 +100,14 @@ def normalise_lyrics(text: str) -> Normalised:
 
     """
     _check_text(text)
-    changes = []
+    changes: list[str] = []
+    removed: list[str] = []
     for name, step in STEPS.items():
         before, text = text, step(text)
         if text != before:
             changes.append(_told(name, before, text))
-    return Normalised(text, tuple(changes), _foreign(text))
+            removed += _gone(before, text) if name in _REMOVING else []
+    return Normalised(text, tuple(changes), _foreign(text), tuple(removed))
 
 
 def _check_text(text: Any) -> None:
@@ -192,6 +198,8 @@ STEPS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
 )
 """Name -> function of the whole text, in their order."""
 
+_REMOVING: Final = ("reasoning", "code fences", "remarks")
+
 
 @functools.lru_cache(maxsize=1)
 def _opencc() -> Any:
@@ -237,6 +245,12 @@ def _is_latin(char: str) -> bool:
 def _foreign(text: str) -> tuple[str, ...]:
     words = " ".join(line for line in text.split("\n") if not is_released_header(line))
     return tuple(re.findall(f"[^{_HAN}\\s]+", words))
+
+
+def _gone(before: str, after: str) -> list[str]:
+    """Return the lines with words that a step took out, but for the marks of code fences."""
+    gone = collections.Counter(before.split("\n")) - collections.Counter(after.split("\n"))
+    return [line for line in gone.elements() if bare(line) and not is_fence(line)]
 
 
 def _told(name: str, before: str, after: str) -> str:

@@ -16,11 +16,11 @@ import re
 from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
-from music_evals.annotations import LyricSection
+from music_evals.annotations import LyricSection, Pattern
 from music_evals.errors import InvalidPatternError, UnsupportedTypeError
 from music_evals.lyrics.rhyme import RhymeMethod, class_counts, last_character, rhyme_function
 
-__all__ = ["MarkedText", "SplitText", "TextSection", "check_pattern", "mark_lyrics", "read_pattern", "split_sections"]
+__all__ = ["SplitText", "TextSection", "check_pattern", "mark_lyrics", "read_pattern", "split_sections"]
 
 # the authors' expression: `\w` holds every script's letters, so that a bracketed word inside a line is a header too
 _HEADER: Final = re.compile(r"\(([\w-]+)\)\n?")
@@ -49,19 +49,6 @@ class SplitText(NamedTuple):
     sections: tuple[TextSection, ...]
 
 
-class MarkedText(NamedTuple):
-    """A text with its characters replaced by ``c`` and ``R``; all else stays as it is."""
-
-    text: str
-    """The whole, with headers and preamble."""
-    labels: tuple[str, ...]
-    """One a section."""
-    lines: tuple[tuple[str, ...], ...]
-    """Pattern of each line of each section."""
-    words: tuple[tuple[str, ...], ...]
-    """The lines as they were."""
-
-
 def split_sections(text: str) -> SplitText:
     """Cut a text at its headers, wherever they stand.
 
@@ -78,7 +65,7 @@ def split_sections(text: str) -> SplitText:
     return SplitText(text[: found[0].start()], sections)
 
 
-def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> MarkedText:
+def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> Pattern:
     r"""Return the pattern of lyrics, as MuChin's scorer derives it.
 
     Each Chinese character (U+4E00 to U+9FFF) becomes ``c``. The last one of a line becomes ``R`` if another line of the
@@ -117,7 +104,7 @@ def mark_lyrics(text: str, rhyme: RhymeMethod = "official") -> MarkedText:
         labels.append(section.label)
         lines.append(tuple(parts[-1].splitlines()))
         words.append(tuple(written))
-    return MarkedText("".join(parts), tuple(labels), tuple(lines), tuple(words))
+    return Pattern("".join(parts), tuple(labels), tuple(lines), tuple(words))
 
 
 def read_pattern(text: str) -> tuple[LyricSection, ...]:

@@ -6,34 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ["Level", "LineReport", "Pattern", "SectionReport", "line_counts", "report_sections", "told_sections"]
+from music_evals.annotations import Pattern
+
+__all__ = ["Level", "LineReport", "SectionReport", "line_counts", "report_sections", "told_sections"]
 
 _MATCHED: Final = "matched"
 _MISSING: Final = "missing"
 _EXTRA: Final = "extra"
-
-
-class Pattern(NamedTuple):
-    """A song text whose characters are replaced by ``c`` and ``R``.
-
-    Attributes
-    ----------
-    text
-        The whole, with headers.
-    labels
-        One a section, without brackets.
-    lines
-        Pattern of each line of each section: ``c`` a character, ``R`` the last one of a rhyming line, a space a pause;
-        anything else is foreign.
-    words
-        The lines as they were, for explanations; empty where they are not known.
-
-    """
-
-    text: str
-    labels: tuple[str, ...]
-    lines: tuple[tuple[str, ...], ...]
-    words: tuple[tuple[str, ...], ...] = ()
 
 
 class Level(NamedTuple):
@@ -154,14 +133,17 @@ def report_sections(
 
 
 def told_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
-    """Yield a line of text for each section and line that lost points."""
+    """Yield a line of text for each section and line that lost points; all sections in reading order."""
+    expected = found = 0  # place among the sections of its text, from 1
     for report in reports:
+        expected += report.status != _EXTRA
+        found += report.status != _MISSING
         if report.status == _MISSING:
-            yield f"section {_place(report.expected_index)} ({report.expected_label}) is missing"
+            yield f"section {expected} ({report.expected_label}) is missing"
         elif report.status == _EXTRA:
-            yield f"section ({report.found_label}), number {_place(report.found_index)} of the lyrics, is not expected"
+            yield f"section ({report.found_label}), number {found} of the lyrics, is not expected"
         elif not all(line.lossless for line in report.lines):
-            yield _told_section(report)
+            yield f"section {expected} ({report.expected_label}): {_told_lengths(report.lines)}"
             yield from _told_lines(report.lines)
 
 
@@ -205,12 +187,9 @@ def _line(expected: str | None, found: str | None, words: str | None, variant: s
     )
 
 
-def _told_section(report: SectionReport) -> str:
-    expected = sum(line.expected is not None for line in report.lines)
-    found = sum(line.found is not None for line in report.lines)
-    return (
-        f"section {_place(report.expected_index)} ({report.expected_label}): {expected} lines expected, {found} found"
-    )
+def _told_lengths(lines: Sequence[LineReport]) -> str:
+    expected, found = (sum(getattr(line, side) is not None for line in lines) for side in ("expected", "found"))
+    return f"{expected} lines expected, {found} found"
 
 
 def _told_lines(lines: Sequence[LineReport]) -> Iterator[str]:
@@ -232,7 +211,3 @@ def _faults(line: LineReport) -> Iterator[str]:
         yield f"{line.expected_count} characters expected, {line.found_count}{foreign} found, ratio {line.ratio:.3f}"
     if line.rhyme_expected != line.rhyme_found:
         yield "a rhyme is expected" if line.rhyme_expected else "rhymes where no rhyme is expected"
-
-
-def _place(index: int | None) -> int:
-    return -1 if index is None else index + 1

@@ -37,17 +37,18 @@ import functools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from music_evals.annotations import Pattern
 from music_evals.errors import InvalidInputError, InvalidLyricsError, UnknownNameError
 from music_evals.metrics._gestalt import gestalt_blocks, gestalt_ratio
 from music_evals.metrics._lyric_report import (
     Level,
     LineReport,
-    Pattern,
     SectionReport,
     line_counts,
     report_sections,
     told_sections,
 )
+from music_evals.metrics._undefined import undefined
 
 __all__ = [
     "MAXIMUM",
@@ -249,13 +250,15 @@ def structure_score(
         What the authors' code stops at, with ``strict``.
     UnknownNameError
         A variant or a way to match that does not exist.
-    InvalidInputError
-        A pattern whose labels, lines and words differ in number.
-
     """
-    _check(reference, generated, variant, section_match)
+    if variant not in VARIANTS:
+        raise UnknownNameError("variant", variant, VARIANTS)
+    if section_match not in SECTION_MATCHES:
+        raise UnknownNameError("way to match sections", section_match, SECTION_MATCHES)
     codes = tuple(_codes(each.labels, section_match) for each in (reference, generated))
-    notes = _check_codes(reference, generated, codes, strict=strict and variant == "official")
+    notes: tuple[str, ...] = ()
+    if variant == "official" and section_match == "initial":
+        notes = _check_initials((*reference.labels, *generated.labels), strict=strict)
     blocks = gestalt_blocks(*codes, autojunk=autojunk)
     pairs = tuple((block.first + k, block.second + k) for block in blocks for k in range(block.size))
     counts = _count(reference, generated, pairs, variant)
@@ -300,6 +303,11 @@ def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> A
     Agreement
         Precision is NaN where no line is marked, recall where no line should be, F1 where neither.
 
+    Warns
+    -----
+    UndefinedMetricWarning
+        Where one of them is NaN.
+
     Raises
     ------
     InvalidInputError
@@ -316,24 +324,11 @@ def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> A
         raise InvalidInputError(msg)
     wanted, found = sum(map(bool, reference_marks)), sum(map(bool, marks))
     both = sum(bool(first and second) for first, second in zip(reference_marks, marks, strict=True))
-    return Agreement(_share(both, found), _share(both, wanted), _share(2 * both, wanted + found))
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")
-
-
-def _check(reference: Pattern, generated: Pattern, variant: str, section_match: str) -> None:
-    if variant not in VARIANTS:
-        raise UnknownNameError("variant", variant, VARIANTS)
-    if section_match not in SECTION_MATCHES:
-        raise UnknownNameError("way to match sections", section_match, SECTION_MATCHES)
-    for name, pattern in (("reference", reference), ("generated", generated)):
-        if len(pattern.labels) != len(pattern.lines) or (
-            pattern.words and [*map(len, pattern.words)] != [*map(len, pattern.lines)]
-        ):
-            msg = f"{name}: a pattern needs lines for each label, and words for each line or none at all"
-            raise InvalidInputError(msg)
+    return Agreement(
+        both / found if found else undefined("precision of rhymes", "no line is marked"),
+        both / wanted if wanted else undefined("recall of rhymes", "no line has a reference mark"),
+        2 * both / (wanted + found) if wanted + found else undefined("F1 of rhymes", "no line is marked on any side"),
+    )
 
 
 def _codes(labels: Sequence[str], section_match: str) -> tuple[str, ...]:
@@ -344,20 +339,16 @@ def _codes(labels: Sequence[str], section_match: str) -> tuple[str, ...]:
     return tuple(label.rstrip("0123456789_-").casefold() or label.casefold() for label in labels)
 
 
-def _check_codes(
-    reference: Pattern, generated: Pattern, codes: Sequence[Sequence[str]], *, strict: bool
-) -> tuple[str, ...]:
+def _check_initials(labels: Sequence[str], *, strict: bool) -> tuple[str, ...]:
     """Return a note where the authors' code would lose count of the sections, or raise it."""
-    for pattern, found in zip((reference, generated), codes, strict=True):
-        for label, code in zip(pattern.labels, found, strict=True):
-            if len(label[0].upper()) == 1:
-                continue
-            about = f"the first letter of section label {label!r} becomes {code!r} as a capital"
-            if strict:
-                msg = f"{about}, where the official code loses count of the sections; rename it, or use strict=False"
-                raise InvalidLyricsError(msg)
-            return (f"{about}: the official code cannot score this",)
-    return ()
+    odd = next((label for label in labels if len(label[0].upper()) != 1), None)
+    if odd is None:
+        return ()
+    about = f"the first letter of section label {odd!r} becomes {odd[0].upper()!r} as a capital"
+    if strict:
+        msg = f"{about}, where the official code loses count of the sections; rename it, or score it with strict=False"
+        raise InvalidLyricsError(msg)
+    return (f"{about}: the official code cannot score this",)
 
 
 def _check_blanks(reference: Pattern, blanks: Sequence[tuple[int, int]], *, strict: bool) -> tuple[str, ...]:
@@ -368,7 +359,7 @@ def _check_blanks(reference: Pattern, blanks: Sequence[tuple[int, int]], *, stri
     place = f"section {section + 1} ({reference.labels[section]}), line {line + 1}"
     about = f"{place}: blank in the reference and in the lyrics"
     if strict:
-        msg = f"{about}, where the official code divides by zero; remove the line, or use strict=False to score it as 1"
+        msg = f"{about}, where the official code divides by zero; remove the line, or score it with strict=False"
         raise InvalidLyricsError(msg)
     return (f"{about}; scored as 1, where the official code stops",)
 
@@ -403,18 +394,18 @@ def _count(reference: Pattern, generated: Pattern, pairs: Sequence[tuple[int, in
 def _official(p1: float, p2: float, counts: _Counts, *, accumulate_song: bool) -> _Points:
     """Return points and ratios; each product in the order of the authors' code, since its bits are kept."""
     carried = (p1 if accumulate_song else 1.0) * p2
-    song, section = 10.0 * p1, 32.5 * carried
+    song, section = MAXIMUM["song"] * p1, MAXIMUM["section"] * carried
     p3 = counts.compared * 2.0 / counts.matched
     carried *= p3
-    phrase = 17.5 * carried
+    phrase = MAXIMUM["phrase"] * carried
     p4 = counts.product
-    word = 20.0 * p4 * carried
+    word = MAXIMUM["word"] * p4 * carried
     rhymes = counts.expected_rhymes + counts.found_rhymes
     p5 = 2 * min(counts.expected_rhymes, counts.found_rhymes) / rhymes if rhymes else 0.0
-    rhyme = 20.0 * p5 * carried
+    rhyme = MAXIMUM["rhyme"] * p5 * carried
     share = counts.found_rhymes / counts.compared if counts.compared else 0.0
     factor = _official_factor(share, counts)
-    reward = 10.0 * carried * factor
+    reward = MAXIMUM["reward"] * carried * factor
     total = song + section + phrase + word + rhyme + reward
     return _Points(song, section, phrase, word, rhyme, reward, total, p1, p2, p3, p4, p5, carried, share, factor)
 

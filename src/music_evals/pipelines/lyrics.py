@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.annotations import Pattern
 from music_evals.errors import (
     InvalidLyricsError,
     InvalidPatternError,
@@ -22,20 +23,23 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
-from music_evals.lyrics.patterns import MarkedText, SplitText, check_pattern, mark_lyrics, split_sections
+from music_evals.lyrics.patterns import SplitText, check_pattern, mark_lyrics, split_sections
 from music_evals.lyrics.rhyme import RhymeMethod
 from music_evals.metrics.lyric_structure import (
     MAXIMUM,
     Agreement,
     LyricStructure,
-    Pattern,
     rhyme_agreement,
     structure_score,
 )
+from music_evals.metrics.scales import LYRIC_SCORES
 from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
 from music_evals.stats import resampling
 
 __all__ = [
+    "EMPTY_TEXT",
+    "HEADERS_ONLY",
+    "NO_HEADER",
     "SCORES",
     "Agreement",
     "LyricStructure",
@@ -45,6 +49,12 @@ __all__ = [
     "rhyme_agreement",
     "scores_of",
 ]
+
+
+EMPTY_TEXT: Final = "the lyrics are empty"
+NO_HEADER: Final = "the lyrics have no section header, a word in round brackets as (verse)"
+HEADERS_ONLY: Final = "the lyrics are headers only: not one line stands under them"
+"""Notes on lyrics in which there is nothing to score."""
 
 
 class ScoreInfo(NamedTuple):
@@ -72,15 +82,8 @@ class ScoreInfo(NamedTuple):
 
 SCORES: Final[Mapping[str, ScoreInfo]] = MappingProxyType(
     {
-        "lyric_structure": ScoreInfo(0.0, sum(MAXIMUM.values()), "higher", "Lyric structure, total", "total"),
-        **{
-            f"lyric_{level}": ScoreInfo(0.0, most, "higher", title, level)
-            for (level, most), title in zip(
-                MAXIMUM.items(),
-                ("Song", "Section", "Phrase", "Word", "Rhyming fitting accuracy", "Proportion reasonableness"),
-                strict=True,
-            )
-        },
+        name: ScoreInfo(scale.low, scale.high, scale.direction, scale.title, field)
+        for (name, scale), field in zip(LYRIC_SCORES.items(), ("total", *MAXIMUM), strict=True)
     }
 )
 """The scores of `evaluate_lyrics`, in the order of its result; titles of the levels as in table 1 of the paper."""
@@ -161,7 +164,7 @@ def lyric_structure(
     notes = (*notes, *_check_contents(generated, marked, wanted, strict=strict))
     score = structure_score(
         _reference_pattern(reference, wanted),
-        Pattern(*marked),
+        marked,
         variant=variant,
         autojunk=autojunk,
         accumulate_song=accumulate_song,
@@ -259,17 +262,17 @@ def _check_texts(generated: object, reference: object) -> None:
             raise UnsupportedTypeError(msg)
 
 
-def _check_contents(generated: str, marked: MarkedText, wanted: SplitText, *, strict: bool) -> tuple[str, ...]:
+def _check_contents(generated: str, marked: Pattern, wanted: SplitText, *, strict: bool) -> tuple[str, ...]:
     """Return notes on what there is not to score, or raise the first."""
     notes = []
     if not generated.strip():
-        notes.append("the lyrics are empty")
+        notes.append(EMPTY_TEXT)
     elif not marked.labels:
-        notes.append("the lyrics have no section header, a word in round brackets as (verse)")
+        notes.append(NO_HEADER)
     elif not any(line.strip() for section in marked.lines for line in section):
-        notes.append("the lyrics are headers only: not one line stands under them")
+        notes.append(HEADERS_ONLY)
     if strict and notes:
-        msg = f"{notes[0]}; give lyrics with headers, try normalise=True, or score them as they are with strict=False"
+        msg = f"{notes[0]}; give lyrics with headers, read them with normalise=True, or score them with strict=False"
         raise InvalidLyricsError(msg)
     if not wanted.sections:
         notes.append("the reference has no section header")

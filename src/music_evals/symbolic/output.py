@@ -19,16 +19,26 @@ def cache_folder(name: str) -> Path:
     return (Path(root) if root else Path.home() / ".cache" / "music_evals") / name
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: bool = False) -> Path:
     """Write a file beside its place and, once it is on the disk, move it there; return its path.
+
+    Parameters
+    ----------
+    path, content
+        The file, and all that it will hold.
+    parents
+        Make its folder, and those above, where they are missing.
 
     Raises
     ------
     OutputError
-        The folder is missing, full or not writable. Nothing is left behind, and a file that was there is kept.
+        The folder is missing, cannot be made, is full or not writable. No part of a file is left behind, and a file
+        that was there is kept.
 
     """
     target = Path(path)
+    if parents:
+        _make_folder(target.parent)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)
@@ -41,3 +51,11 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> Path:
         msg = f"{target}: cannot be written ({error.strerror}); check that the folder exists and has room"
         raise OutputError(msg) from error
     return target
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made ({error.strerror}); choose another folder, one that can be written to"
+        raise OutputError(msg) from error
