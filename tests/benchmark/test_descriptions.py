@@ -12,7 +12,7 @@ import pytest
 from music_evals.annotations import GROUPS, SCORED
 from music_evals.benchmark import descriptions
 from music_evals.benchmark.descriptions import Settings, run_descriptions
-from music_evals.benchmark.score_tables import markdown_report, text_report
+from music_evals.benchmark.score_tables import cautions, markdown_report, text_report
 from music_evals.benchmark.songs import load_songs
 from music_evals.benchmark.text_controls import ANOTHER_SONG, OWN_TAGS
 from music_evals.errors import (
@@ -96,8 +96,18 @@ def test_a_system_for_one_group_has_no_score_over_both(
     half = {item: {"amateur": described["amateur"]} for item, described in tags.items()}
     path = predictions(tmp_path / "half.jsonl", half)
     alone = run_descriptions(Settings(**settings, predictions=[path])).results
-    assert list(alone["scales"]) == [name for name in DESCRIPTION_SCORES if name.startswith("amateur")]
+    assert (
+        list(alone["scales"]) == alone["metrics"] == [name for name in DESCRIPTION_SCORES if name.startswith("amateur")]
+    )
     assert alone["undefined"] == []
+    assert "Professional" not in text_report(alone).partition("published")[0]
+    # the records hold all scores, so that a system for the other group can be added
+    other = {item: {"professional": described["professional"]} for item, described in tags.items()}
+    added = [path, predictions(tmp_path / "other.jsonl", other)]
+    grown = run_descriptions(Settings(**settings, predictions=added)).results
+    assert grown["scores"]["half"]["amateur_average"] == alone["scores"]["half"]["amateur_average"]
+    assert grown["scores"]["other"]["professional_average"]["n_defined"] == 4
+    assert "tag_semantic_similarity" not in grown["scales"]
     both = [path, predictions(tmp_path / "whole.jsonl", tags)]
     results = run_descriptions(Settings(**settings | {"out": tmp_path / "both"}, predictions=both)).results
     cells = results["scores"]["half"]
@@ -105,8 +115,9 @@ def test_a_system_for_one_group_has_no_score_over_both(
     assert (cells["tag_semantic_similarity"]["n_defined"], cells["professional_average"]["n_defined"]) == (0, 0)
     assert cells["tag_semantic_similarity"]["n_failed"] == 0
     reasons = {row["metric"]: row["reason"] for row in results["undefined"] if row["item"] == "s1"}
-    assert reasons["tag_semantic_similarity"] == "one of the two groups has no average"
-    assert reasons["professional/song_purpose"] == "the description does not speak for the professional group"
+    silent = "the system does not speak for the professional group"
+    assert reasons["tag_semantic_similarity"] == reasons["professional/song_purpose"] == silent
+    assert "half has no Both groups, Professional" in " ".join(cautions(results))
     assert results["best"]["tag_semantic_similarity"] == ["whole"]
 
 
@@ -117,13 +128,58 @@ def test_dimensions_without_tags(settings: dict[str, Any], tags: dict[str, Tags]
     settings["predictions"] = [predictions(tmp_path / "gaps.jsonl", gaps)]
     results = run_descriptions(Settings(**settings)).results
     assert results["scores"]["gaps"]["amateur/song_purpose"]["n_defined"] == 2
-    assert results["scores"]["gaps"]["amateur_average"]["n_defined"] == 4
-    assert {row["reason"] for row in results["undefined"]} == {"no generated tags"}
+    assert results["scores"]["gaps"]["amateur_average"]["n_defined"] == 2
+    reasons = {row["metric"]: row["reason"] for row in results["undefined"]}
+    assert reasons["amateur/song_purpose"] == "no generated tags"
+    assert reasons["amateur_average"] == "no generated tags in 1 of 10 dimensions; --empty zero counts them as 0"
     zero = run_descriptions(Settings(**settings | {"out": tmp_path / "zero"}, empty="zero")).results
     assert zero["scores"]["gaps"]["amateur/song_purpose"]["n_defined"] == 4
     strict = run_descriptions(Settings(**settings | {"out": tmp_path / "strict"}, empty="raise")).results
     assert [(row["item"], row["metric"]) for row in strict["failures"]] == [("s1", None), ("s2", None)]
     assert strict["failures"][0]["error"].startswith("InvalidTagsError: ")
+
+
+@pytest.mark.parametrize("empty", ["nan", "zero"])
+def test_with_gaps_the_library_says_the_same(
+    settings: dict[str, Any], songs_file: Path, tags: dict[str, Tags], tmp_path: Path, empty: str
+) -> None:
+    rows = [json.loads(line) for line in songs_file.read_text(encoding="utf-8").splitlines()]
+    rows[0]["professional"]["dimensions"]["song_purpose"]["tags"] = []
+    rows[1]["amateur"]["dimensions"] = {}
+    dataset = tmp_path / "gaps.songs.jsonl"
+    dataset.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    gaps = copy.deepcopy(tags)
+    del gaps["s1"]["amateur"]["song_purpose"]
+    gaps["s2"]["professional"]["tempo_rhythm"] = []
+    del gaps["s3"]["amateur"]
+    settings |= {"dataset": str(dataset), "predictions": [predictions(tmp_path / "mine.jsonl", gaps)]}
+    results = run_descriptions(Settings(**settings, empty=empty)).results
+    own = [song.tags for song in load_songs(str(dataset))]
+    expected = evaluate_descriptions(
+        list(gaps.values()), own, encoder="char-ngrams", groups=["1", "2", "3", "3"], n_resamples=20, empty=empty
+    )
+    for name in DESCRIPTION_SCORES:
+        cell = results["scores"]["mine"][name]
+        assert cell["value"] == pytest.approx(expected[name]), name
+        assert cell["n_defined"] == expected[f"{name}_n_defined"]
+    remarks = {row["item"]: row["notes"] for row in results["notes"]}
+    assert remarks["s1"][0].startswith(
+        "professional: 1 of 10 dimensions are in no average, as the reference has no tags"
+    )
+
+
+def test_leaving_dimensions_out_does_not_win(settings: dict[str, Any], tags: dict[str, Tags], tmp_path: Path) -> None:
+    turned = dict(zip(tags, [*list(tags.values())[1:], tags["s1"]], strict=True))
+    easy = {
+        item: {group: {"audio_effects": named["audio_effects"]} for group, named in described.items()}
+        for item, described in tags.items()
+    }
+    files = [predictions(tmp_path / "whole.jsonl", turned), predictions(tmp_path / "easy.jsonl", easy)]
+    outcome = run_descriptions(Settings(**settings, predictions=files))
+    assert outcome.results["best"]["tag_semantic_similarity"] == ["whole"]
+    assert outcome.results["scores"]["easy"]["professional_average"]["value"] is None
+    reason = ": no generated tags in 9 of 10 dimensions; --empty zero counts them as 0 (4 songs)"
+    assert any(note.startswith("easy has no ") and reason in note for note in outcome.notes)
 
 
 def test_each_tag_is_encoded_once(
@@ -224,12 +280,16 @@ class Fake:
     name = "fake"
     groups = ("amateur",)
     heard = []
+    commit = "1"
 
     @classmethod
     def from_pretrained(cls, folder, *, threshold=None):
         made = cls()
         made.threshold = threshold
         return made
+
+    def describe(self):
+        return {"encoder": self.commit}
 
     def tag(self, path):
         text = Path(path).read_text()
@@ -275,11 +335,38 @@ def test_a_tagger_hears_each_recording_once(
     again = run_descriptions(Settings(**settings)).results
     assert Fake.heard == ["s1", "s2", "s3", "s2"]  # only what failed is heard again
     assert again["failures"] == []
+    Fake.commit = "2"  # another encoder hears everything again
+    run_descriptions(Settings(**settings))
+    assert Fake.heard[4:] == ["s1", "s2", "s3"]
+    Fake.suffixes = (".txt",)  # one that reads files made of recordings
+    write_files("audio", {"s1.txt": "慢", "s2.txt": "快", "s3.txt": "noise"})
+    run_descriptions(Settings(**settings))
+    assert Fake.heard[7:] == ["s1", "s2", "s3"]  # others than the recordings beside them
+    (audio / "s1.txt").write_text("很慢")
+    run_descriptions(Settings(**settings))
+    assert Fake.heard[10:] == ["s1", "s3"]
+    del Fake.suffixes
     named = settings | {"models": [f"mine={tagger}"], "limit": None, "threshold": 0.25, "overwrite": True}
     results = run_descriptions(Settings(**named)).results
     assert [row["item"] for row in results["failures"]] == ["s4"]
     assert "no recording called s4.wav" in results["failures"][0]["error"]
     assert next(iter(results["systems"])) == "mine"
+
+
+def test_old_results_are_gone_before_anything_is_heard(
+    settings: dict[str, Any], tagger: Path, write_files: Callable[[str, dict[str, str]], Path]
+) -> None:
+    audio = write_files("audio", {f"s{number}.wav": "x" for number in range(1, 5)})
+    settings |= {"audio": audio, "models": [str(tagger)]}
+    files = run_descriptions(Settings(**settings)).files
+    assert files["results"].exists()
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_descriptions(Settings(**settings, overwrite=True), progress=stop)
+    assert not files["results"].exists()
 
 
 def test_taggers_and_recordings_that_are_not_there(
@@ -291,8 +378,8 @@ def test_taggers_and_recordings_that_are_not_there(
     model, empty = str(tagger), tmp_path / "model"
     empty.mkdir()
     for models, folder, error, message in (
-        ([model], tmp_path / "none", NoDataError, "no such file or folder"),
-        ([model], empty, NoDataError, "holds no recordings"),
+        ([model], tmp_path / "none", NoDataError, "no such folder"),
+        ([model], empty, NoDataError, "no recording is called by the id of a song"),
         ([model], other, NoDataError, "no recording is called by the id of a song"),
         ([model], twice, PairCountError, "are both recordings of 's1'"),
         ([str(empty)], audio, NoDataError, "holds no config.json"),

@@ -8,8 +8,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from music_evals.benchmark import discrepancy
 from music_evals.benchmark.discrepancy import Settings, run_discrepancy, text_study
+from music_evals.benchmark.records import read_records
 from music_evals.errors import (
+    CorruptRecordsError,
     InvalidInputError,
     ModelUnavailableError,
     NoDataError,
@@ -55,7 +58,7 @@ def settings(songs: Path, **options: Any) -> Settings:
 def test_files(songs: Path) -> None:
     outcome = run_discrepancy(settings(songs))
     assert sorted(path.name for path in (songs.parent / "out").iterdir()) == [
-        "cells.csv", "discrepancy.svg", "results.json", "table.md",
+        "cells.csv", "discrepancy.svg", "records.jsonl", "report.html", "results.json", "table.md",
     ]  # fmt: skip
     results = json.loads(outcome.files["results"].read_text(encoding="utf-8"))
     assert results == outcome.results
@@ -97,8 +100,47 @@ def test_the_picture_is_a_document_of_its_own_and_stable(songs: Path) -> None:
     for text in ("By genre", "By emotion", "Tempo", "Emotional impact", "All songs", "n = 12", "char-ngrams"):
         assert text in first, text
     assert run_discrepancy(settings(songs)).files["plot"].read_text(encoding="utf-8") == first
-    one = run_discrepancy(settings(songs, by="purpose", dimensions="audio_effects")).files["plot"]
+    one = run_discrepancy(settings(songs, by="purpose", dimensions="audio_effects", overwrite=True)).files["plot"]
     assert "Audio effects" in one.read_text(encoding="utf-8")
+
+
+def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run_discrepancy(settings(songs))
+    header, *rows = read_records(first.files["records"])
+    assert header["task"] == "discrepancy"
+    scores = [row for row in rows if row["kind"] == "score"]
+    assert len(scores) == 12 * 2
+    assert [row["item"] for row in scores if row["value"] is None] == ["s05"]
+    tempo = [row["value"] for row in scores if row["metric"] == "tempo" and row["value"] is not None]
+    assert sum(tempo) / 11 == pytest.approx(first.results["cells"][0]["similarity"])
+    monkeypatch.setattr(discrepancy, "facing_similarities", None)  # nothing is compared again
+    assert run_discrepancy(settings(songs)).results == first.results
+    other = run_discrepancy(settings(songs, by="purpose", n_resamples=20)).results  # groupings may be others
+    assert other["cells"][0]["similarity"] == first.results["cells"][0]["similarity"]
+    with pytest.raises(CorruptRecordsError, match=r"options\.dimensions was"):
+        run_discrepancy(settings(songs, dimensions="tempo"))
+
+
+def test_the_page(songs: Path, read_page: Any) -> None:
+    outcome = run_discrepancy(settings(songs))
+    page = outcome.files["report"].read_text(encoding="utf-8")
+    parsed = read_page(page)
+    text = " ".join(parsed.text)
+    assert "http" not in page
+    for shown in (
+        "Professionals against amateurs: songs.jsonl",
+        "By genre",
+        "Rock",
+        "char-ngrams",
+        "Receipt",
+        "n = 12",
+    ):
+        assert shown in text, shown
+    assert all(note in text for note in outcome.results["notes"])
+    without = run_discrepancy(settings(songs, plot=False))
+    assert "plot" not in without.files
+    assert "<svg" not in without.files["report"].read_text(encoding="utf-8")
+    assert "report" not in run_discrepancy(settings(songs, report=False)).files
 
 
 def test_no_picture_joined_texts_and_a_cache(songs: Path) -> None:
@@ -118,6 +160,10 @@ def test_no_picture_joined_texts_and_a_cache(songs: Path) -> None:
         ({"level": "tagz"}, UnknownNameError, "did you mean tags"),
         ({"n_permutations": 0}, InvalidInputError, "--permutations"),
         ({"limit": 0}, InvalidInputError, "--limit"),
+        # said before the encoder is looked for, which is not there
+        ({"aggregation": "best", "encoder": "./nothing"}, UnknownNameError, "did you mean best_match"),
+        ({"aggregation": "f1", "normalize_by_self": True, "encoder": "./nothing"}, InvalidInputError, "goes with"),
+        ({"level": "joined", "aggregation": "f1", "encoder": "./nothing"}, InvalidInputError, "leave aggregation"),
         ({"seed": -1}, InvalidInputError, "--seed"),
         ({"confidence": 95}, InvalidInputError, "--confidence"),
         ({"encoder": "./nothing"}, ModelUnavailableError, "no such folder"),
@@ -143,5 +189,5 @@ def test_rows_that_are_wrong(songs: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="amateur"):
         run_discrepancy(settings(lonely))
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(OutputError, match="cannot be made"):
+    with pytest.raises(OutputError, match="cannot write"):
         run_discrepancy(Settings(out=tmp_path / "file" / "out", dataset=str(songs), encoder="char-ngrams", plot=False))

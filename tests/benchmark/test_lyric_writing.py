@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import dataclasses
 import json
+import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any
 import pytest
 from tests.writing import POEMS, build_model, poem_text, write_songs
 
-from music_evals.benchmark import _generations, _writing_log, lyric_writing
+from music_evals.benchmark import _generations, _writing_log, lyric_writing, outputs
 from music_evals.benchmark._generations import WritingSystem, ask
 from music_evals.benchmark._writing_log import Prices
 from music_evals.benchmark.lyric_writing import Settings, run_writing
@@ -50,14 +52,14 @@ class FakeWriter:
         self.asked: list[tuple[int, str]] = []
         self.calls: list[int] = []
         self.closed = 0
-        self.max_new_tokens = 50
+        self.cut_off: bool | None = None
 
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
         self.calls.append(len(prompts))
         for prompt in prompts:
             self.trouble(prompt)
         self.asked += [(seed, prompt) for prompt in prompts]
-        return [Written(f"{prompt} {seed}", len(prompt), 10) for prompt in prompts]
+        return [Written(f"{prompt} {seed}", len(prompt), 10, self.cut_off) for prompt in prompts]
 
     def describe(self) -> Mapping[str, Any]:
         return {"kind": "fake", "version": self.version}
@@ -126,6 +128,55 @@ def test_an_interrupted_run_goes_on_and_asks_nothing_twice(tmp_path: Path, concu
     assert generations(asking(tmp_path, [third], PROMPTS)) == found
     assert third.asked == []
     assert third.closed == 1
+
+
+class Hosted(FakeWriter):
+    """Asked in threads; Ctrl-C comes while the second prompt is being answered."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(trouble=self._interrupt, **options)
+        self.cancelled, self.was_told = threading.Event(), False
+
+    def _interrupt(self, prompt: str) -> None:
+        if prompt == "prompt 1":
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            self.was_told = self.cancelled.wait(30)
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_ctrl_c_keeps_the_answers_that_are_under_way(tmp_path: Path, concurrency: int) -> None:
+    first = Hosted(concurrency=concurrency)
+    with pytest.raises(KeyboardInterrupt):
+        asking(tmp_path, [first], PROMPTS)
+    assert first.was_told, "what waits to try again is told to stop"
+    assert first.closed == 1
+    paid = {prompt for _, prompt in first.asked}
+    assert "prompt 1" in paid
+    kept = generations(read_records(tmp_path / "writing.jsonl"))
+    assert {row["prompt"] for row in kept.values()} == paid
+    if concurrency == 1:
+        assert paid == {"prompt 0", "prompt 1"}  # what waited is not asked any more
+    second = FakeWriter()
+    assert len(generations(asking(tmp_path, [second], PROMPTS))) == 5
+    assert {prompt for _, prompt in second.asked} == set(PROMPTS.values()) - paid
+
+
+def test_ctrl_c_between_answers_keeps_them_too(tmp_path: Path) -> None:
+    writer = FakeWriter(concurrency=2)
+    system = WritingSystem("fake", writer, (0,))
+
+    def stop(done: int, _total: int, _label: str) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "writing.jsonl"
+    with RecordFile(path, {"task": "test"}) as records, pytest.raises(KeyboardInterrupt):
+        ask([system], PROMPTS, records, versions=VERSIONS, progress=stop)
+    kept = generations(read_records(path))
+    assert {row["prompt"] for row in kept.values()} == {prompt for _, prompt in writer.asked}
 
 
 def test_a_torn_end_costs_what_was_being_written(tmp_path: Path) -> None:
@@ -243,6 +294,8 @@ def test_sums_of_time_tokens_and_cost() -> None:
         item: str, seconds: float, read: int | None, written: int | None, error: str | None = None
     ) -> dict[str, Any]:
         what = {"error": error} if error else {"prompt_tokens": read, "completion_tokens": written}
+        if written is not None:
+            what["cut_off"] = written == 50
         return {"system": "a", "seed": 0, "item": item, "seconds": seconds, **what}
 
     failed_first = row("s1", 5.0, None, None, "BackendError: busy")
@@ -252,18 +305,18 @@ def test_sums_of_time_tokens_and_cost() -> None:
         row("s2", 4.0, None, None),
         row("s3", 8.0, 0, 0, "E: x"),
     ]
-    log = _writing_log.log_rows(latest, {"a": Prices(10, 100)}, {"a": 50})
+    log = _writing_log.log_rows(latest, {"a": Prices(10, 100)})
     assert [line["cost"] for line in log] == [0.006, 0.004, None, None]
-    assert [line["at_limit"] for line in log] == [True, False, False, False]
+    assert [line["cut_off"] for line in log] == [True, False, None, False]
     found = _writing_log.totals(log, [failed_first, *latest])
     assert found == {
         "a": {
-            "n_texts": 3, "n_failed": 1, "n_at_limit": 1, "seconds": 20.0, "prompt_tokens": 300,
+            "n_texts": 3, "n_failed": 1, "n_cut_off": 1, "seconds": 20.0, "prompt_tokens": 300,
             "completion_tokens": 70, "n_with_tokens": 2, "cost": pytest.approx(0.01), "n_with_cost": 2,
         }
     }  # fmt: skip
     assert _writing_log.log_csv(log).splitlines()[:3] == [
-        "system,seed,item,seconds,prompt_tokens,completion_tokens,cost,at_limit,error",
+        "system,seed,item,seconds,prompt_tokens,completion_tokens,cost,cut_off,error",
         "a,0,s0,1.0,100,50,0.006,True,",
         "a,0,s1,2.0,200,20,0.004,False,",
     ]
@@ -275,7 +328,7 @@ def test_sums_of_time_tokens_and_cost() -> None:
 
 def test_nothing_known_is_not_zero() -> None:
     log = _writing_log.log_rows(
-        [{"system": "<b>", "seed": 0, "item": "s", "seconds": 1.0, "text": "x"}], {"<b>": Prices()}, {"<b>": None}
+        [{"system": "<b>", "seed": 0, "item": "s", "seconds": 1.0, "text": "x"}], {"<b>": Prices()}
     )
     found = _writing_log.totals(log, [{"system": "<b>", "seconds": 1.0}])
     assert found["<b>"]["cost"] is None
@@ -293,7 +346,7 @@ class Poet(FakeWriter):
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
         super().write(prompts, seed=seed)
         found = [next(item for item, poem in POEMS.items() if poem[0] in prompt) for prompt in prompts]
-        return [Written(f"好的，这是歌词：\n```\n{poem_text(item)}\n```", 200, 40) for item in found]
+        return [Written(f"好的，这是歌词：\n```\n{poem_text(item)}\n```", 200, 40, self.cut_off) for item in found]
 
 
 @pytest.fixture
@@ -342,8 +395,51 @@ def test_texts_are_written_scored_and_logged(settings: Callable[..., Settings], 
     assert "<h2>What it took</h2>" in page
     assert "Where points were lost" in page
     assert "What it took" in lyric_writing.text_report(results)
+    assert results["numbered"] is False
+    assert "section headers without numbers" in (out / "table.md").read_text()
     assert len((out / "writing_log.csv").read_text().splitlines()) == 1 + 3 + 6
     assert set(outcome.files) == {"records", "results", "table", "report", "texts", "log", "generations"}
+
+
+def test_results_are_written_once(settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+    real = outputs.write_atomically
+
+    def counting(path: Path, content: bytes) -> None:
+        written.append(path.name)
+        real(path, content)
+
+    monkeypatch.setattr(outputs, "write_atomically", counting)
+    run_writing(settings(writers=[Poet("poet")], report=True))
+    assert sorted(written) == ["report.html", "results.json", "table.md", "texts.jsonl", "writing_log.csv"]
+
+
+def test_what_is_scored_is_what_was_asked_for(settings: Callable[..., Settings]) -> None:
+    """Fields of one name in both settings are the same, but for the prompt's patterns, which have no numbers."""
+    given = {
+        "config": "demo", "split": "dev", "revision": "x", "limit": 3, "variant": "paper", "rhyme": "line",
+        "normalise": False, "strict": True, "confidence": 0.9, "n_resamples": 7, "seed": 5, "controls": False,
+        "overwrite": True, "report": True,
+    }  # fmt: skip
+    scoring = settings(**given).scoring
+    assert {name: getattr(scoring, name) for name in given} == given
+    shared = {field.name for field in dataclasses.fields(Settings)} & {
+        field.name for field in dataclasses.fields(Scoring)
+    }
+    assert shared == {*given, "out", "dataset"}
+    assert scoring.numbered is False
+
+
+def test_texts_without_a_header_can_be_made_failures(settings: Callable[..., Settings]) -> None:
+    class Formless(FakeWriter):
+        def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
+            super().write(prompts, seed=seed)
+            return [Written("床前明月光")] * len(prompts)
+
+    loose = run_writing(settings(writers=[Formless("formless")]))
+    told = [note for note in loose.notes if note.startswith("formless: 3 texts scored 0: no section header was found")]
+    strict = run_writing(settings(writers=[Formless("formless")], strict=True, overwrite=True)).results
+    assert (len(told), len(strict["failures"])) == (1, 3)
 
 
 def test_the_texts_can_be_scored_again(settings: Callable[..., Settings], tmp_path: Path) -> None:
@@ -414,12 +510,12 @@ def test_theme_language_and_example_reach_the_prompt(settings: Callable[..., Set
         run_writing(settings(writers=[poet]))
 
 
-def test_texts_at_the_limit_are_noted(settings: Callable[..., Settings]) -> None:
+def test_texts_that_were_cut_off_are_noted(settings: Callable[..., Settings]) -> None:
     poet = Poet("poet")
-    poet.max_new_tokens = 40
+    poet.cut_off = True
     outcome = run_writing(settings(writers=[poet]))
-    assert outcome.results["writing"]["totals"]["poet"]["n_at_limit"] == 3
-    note = "poet: 3 texts are as long as they may be, and probably cut off; raise --max-tokens"
+    assert outcome.results["writing"]["totals"]["poet"]["n_cut_off"] == 3
+    note = "poet: 3 texts cut off at the limit of tokens; raise --max-tokens"
     assert note in outcome.notes
     assert note in lyric_writing.text_report(outcome.results)
 

@@ -12,7 +12,7 @@ from music_evals.benchmark import text_runner
 from music_evals.benchmark.lyric_report import worst_texts
 from music_evals.benchmark.lyrics import LYRICS, Settings, run_lyrics
 from music_evals.benchmark.score_results import collect
-from music_evals.benchmark.score_tables import markdown_report, text_report
+from music_evals.benchmark.score_tables import cautions, markdown_report, text_report
 from music_evals.benchmark.songs import load_songs
 from music_evals.benchmark.text_controls import ANOTHER_SONG, SHUFFLED, TRUE_LYRICS, shuffled_sections
 from music_evals.errors import (
@@ -142,10 +142,31 @@ def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
     assert (cell["n"], cell["n_defined"]) == (4, 4)
     assert ["no section header" in row["notes"][-1] for row in results["notes"]] == [True, False]
     assert "the lyrics are empty" in results["notes"][1]["notes"][-1]
+    told = cautions(results)
+    assert "mine: 1 text scored 0: no section header was found; --strict makes such texts failures" in told
+    assert "mine: 1 empty text scored 0; --strict makes such texts failures" in told
     strict = run_lyrics(Settings(**settings, strict=True, overwrite=True)).results
     assert [(row["item"], row["metric"]) for row in strict["failures"]] == [("s2", None), ("s3", None)]
     assert strict["failures"][0]["error"].startswith(f"{InvalidLyricsError.__name__}: ")
     assert strict["scores"]["mine"]["lyric_structure"]["n_failed"] == 2
+    assert strict["failures"][0]["error"].endswith("give lyrics with headers, or score them without --strict")
+    settings |= {"out": tmp_path / "raw", "normalise": False}
+    [raw, _] = run_lyrics(Settings(**settings, strict=True)).results["failures"]
+    assert raw["error"].endswith("read them without --no-normalise, or score them without --strict")
+
+
+def test_lines_that_are_removed_are_counted(settings: dict[str, Any], words: dict[str, str], tmp_path: Path) -> None:
+    made = {
+        "s1": f"<think>\n要写春天\n押韵\n</think>\n{words['s1']}",
+        "s2": f"好的，以下是歌词：\n{words['s2']}\n\n希望您喜欢这首歌词！",
+        "s3": f"\n\n{words['s3']}\n\n",
+        "s4": words["s4"],
+    }
+    settings["predictions"] = [predictions(tmp_path / "mine.jsonl", made)]
+    outcome = run_lyrics(Settings(**settings))
+    [note] = [note for note in outcome.notes if "before scoring" in note]
+    changes = [change for row in outcome.results["notes"] for change in row["notes"]]
+    assert note.startswith("mine: removed before scoring: 6 lines with words, in 2 texts"), changes
 
 
 def test_songs_without_a_prediction_fail_and_unknown_ids_are_refused(
@@ -237,31 +258,45 @@ def _an_empty_folder(tmp_path: Path) -> None:
 def test_a_manifest_of_texts_and_paths(write_files: Write, tmp_path: Path) -> None:
     rows = [
         {"id": "a", "generated": POEM, "reference": PATTERN, "system": "x", "group": "g"},
-        {"id": "b", "generated": "b.txt", "reference": "p/b", "system": "x", "group": "g"},
+        {"id": "b", "generated_file": "b.txt", "reference_file": "p/b", "system": "x", "group": "g"},
         {"id": "a", "generated": "", "reference": PATTERN, "system": "y"},
-        {"id": "b", "generated": "missing.txt", "reference": PATTERN, "system": "y"},
+        {"id": "b", "generated_file": "missing.txt", "reference": PATTERN, "system": "y"},
         {"id": "c", "generated": 3, "reference": PATTERN, "system": "y"},
+        {"id": "d", "generated_file": "/etc/hostname", "reference": PATTERN, "system": "y"},
+        {"id": "e", "generated_file": "p/../../secret.txt", "reference": PATTERN, "system": "y"},
+        {"id": "f", "generated": "b.txt", "reference": PATTERN, "system": "y"},
+        {"id": "g", "generated": POEM, "generated_file": "b.txt", "reference": PATTERN, "system": "y"},
+        {"id": "h", "generated_file": ["b.txt"], "reference": PATTERN, "system": "y"},
+        {"id": "i", "generated_file": "b\0.txt", "reference": PATTERN, "system": "y"},
+        {"id": "j", "generated_file": "link.txt", "reference": PATTERN, "system": "y"},
     ]
+    (tmp_path / "secret.txt").write_text(POEM)
     files = {"list.jsonl": "\n".join(map(json.dumps, rows)), "b.txt": POEM, "p/b": PATTERN}
     folder = write_files("m", files)
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
     results = run_lyrics(Settings(tmp_path / "out", manifest=folder / "list.jsonl", **QUICK)).results
     assert results["systems"]["x"]["n_groups"] == 1
     assert results["scores"]["x"]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
     assert results["scores"]["y"]["lyric_structure"]["value"] == 0
     assert [(row["item"], row["error"].partition(":")[0]) for row in results["failures"]] == [
         ("b", "NoDataError"),
-        ("c", "InvalidInputError"),
+        *((item, "InvalidInputError") for item in "cdeghij"),
     ]
-    table = write_files("n", {"list.csv": f'generated,reference\n"{POEM}","{PATTERN}"\n'})
+    errors = {row["item"]: row["error"] for row in results["failures"]}
+    assert "'/etc/hostname' does not lie below the manifest's folder" in errors["d"]
+    assert "give generated or generated_file in a row, not both" in errors["g"]
+    assert "section headers as in the files" in results["wording"]["how"]
+    content = f'generated,generated_file,reference\n"{POEM}",,"{PATTERN}"\n,a.txt,"{PATTERN}"\n'
+    table = write_files("n", {"list.csv": content, "a.txt": POEM})
     results = run_lyrics(Settings(tmp_path / "csv", manifest=table / "list.csv", **QUICK)).results
-    assert results["scores"]["list"]["lyric_structure"]["n_defined"] == 1
+    assert results["scores"]["list"]["lyric_structure"]["n_defined"] == 2
 
 
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
         ("", NoDataError, "holds no pairs"),
-        ("id,generated\na,b\n", InvalidInputError, "no column reference; it has id, generated"),
+        ("id,generated\na,b\n", InvalidInputError, "no column reference or reference_file; it has id, generated"),
         (f'id,generated,reference\na,"{POEM}",x\na,"{POEM}",x\n', PairCountError, r"twice or more: a \(list\)"),
         ("id,generated,reference,system\na,x,y,true lyrics\n", InvalidInputError, "none of them true lyrics"),
     ],
@@ -304,15 +339,16 @@ def test_settings_that_make_no_sense(
 def test_other_variants_are_other_scores(settings: dict[str, Any], tmp_path: Path) -> None:
     official = run_lyrics(Settings(**settings)).results
     paper = run_lyrics(Settings(**settings | {"out": tmp_path / "paper"}, variant="paper")).results
-    assert paper["wording"]["how"] == "variant paper, rhymes by char, texts normalised"
+    assert paper["wording"]["how"] == "variant paper, rhymes by char, texts normalised, section headers numbered"
     assert official["scores"][SHUFFLED]["lyric_structure"] != paper["scores"][SHUFFLED]["lyric_structure"]
 
 
 def test_patterns_without_numbers_are_other_references(settings: dict[str, Any], tmp_path: Path) -> None:
     numbered = run_lyrics(Settings(**settings)).results["scores"][TRUE_LYRICS]
-    unnumbered = run_lyrics(Settings(**settings | {"out": tmp_path / "n"}, numbered=False)).results["scores"][
-        TRUE_LYRICS
-    ]
+    outcome = run_lyrics(Settings(**settings | {"out": tmp_path / "n", "report": True}, numbered=False))
+    assert "section headers without numbers" in text_report(outcome.results)
+    assert "<td>section headers</td><td>without numbers</td>" in outcome.files["report"].read_text()
+    unnumbered = outcome.results["scores"][TRUE_LYRICS]
     assert unnumbered["lyric_section"] == numbered["lyric_section"]  # sections are told by their first letters
     assert unnumbered["lyric_song"]["value"] == numbered["lyric_song"]["value"] == pytest.approx(10)
 

@@ -145,3 +145,19 @@ def test_json_holds_no_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         dump_json({"value": float("nan")})
     assert json.loads(dump_json({"a": [1, None]}, indent=2)) == {"a": [1, None]}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path: Path, overwrite: bool) -> None:
+    path = tmp_path / "records.jsonl"
+    with RecordFile(path, HEADER, ITEMS) as records:
+        records.append(BLOCKS[0])
+        before = path.read_bytes()
+        with pytest.raises(OutputError, match=r"another run is writing to .*records\.jsonl; wait for it"):
+            RecordFile(path, {"other": 1}, overwrite=overwrite)
+        assert path.read_bytes() == before
+        records.append(BLOCKS[1])
+    assert [row["kind"] for row in read_records(path)] == ["run", "item", "item", "score", "score", "score"]
+    with RecordFile(path, {"other": 1}, overwrite=True) as records:  # it is free again
+        assert records.rows == []
+    assert read_records(path) == [{"kind": "run", "other": 1}]

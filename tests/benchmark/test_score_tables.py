@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +10,15 @@ import pytest
 
 from music_evals.benchmark.score_report import receipt_section, score_page
 from music_evals.benchmark.score_results import ScoreTask, build_results, collect
-from music_evals.benchmark.score_tables import MOST_COLUMNS, cautions, markdown_report, summary, tables, text_report
+from music_evals.benchmark.score_tables import (
+    MOST_COLUMNS,
+    cautions,
+    markdown_report,
+    summary,
+    tables,
+    text_report,
+    undefined_systems,
+)
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.scales import Scale
 
@@ -121,6 +130,42 @@ def test_scores_that_the_benchmark_has_not(rows: list[dict[str, Any]]) -> None:
     rows[0]["metrics"].append("part_11")
     with pytest.raises(UnknownNameError, match="unknown score of toys 'part_11'; did you mean part_1"):
         build_results(collect(rows, TASK), TASK)
+
+
+def test_remarks_and_names_cannot_write_markdown(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a", "content": ["1", "1"]}
+    nasty = "![x](http://evil) | <b>`\n# head"
+    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": [nasty]}], TASK), TASK)
+    results["wording"]["on_remarks"] = [f"{nasty}: 1 toy"]
+    table = markdown_report(results)
+    assert "- `![x](http://evil) \\| <b>' # head` (toys: 1)" in table
+    assert "- !\\[x](http://evil) \\| \\<b>\\` # head: 1 toy" in table
+
+
+def test_one_is_not_many(rows: list[dict[str, Any]]) -> None:
+    assert "a: 1 toy, 1 group\n" in text_report(build_results(collect(records({("a", "1"): 1.0}), TASK), TASK)) + "\n"
+
+
+def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["kind"] == "score" and row["system"] == "a":
+            row |= {"value": None, "reason": "no wheels" if row["item"] != "3" else "no box"}
+        if row["kind"] == "score" and row["system"] == "b" and row["metric"] == "loss":
+            row |= {"value": None, "reason": "it floats"}
+    results = build_results(collect(rows, TASK), TASK)
+    assert undefined_systems(results) == ["a"]
+    told = cautions(results)
+    assert told[0].startswith("a has no Part 0, ")
+    assert told[0].endswith("(nothing at all is defined): no wheels (11 toys); no box (1 toy)")
+    assert told[1] == "b has no Loss: it floats (12 toys)"
+
+
+def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
+    task = dataclasses.replace(TASK, shown=lambda found: [name for name in found.names if name != "loss"])
+    results = build_results(collect(rows, task), task)
+    assert "loss" not in results["scales"]
+    assert "loss" not in results["metrics"]
+    assert {test["metric"] for test in results["comparisons"]} == {*SCALES} - {"loss"}
 
 
 def test_nothing_to_caution_against() -> None:

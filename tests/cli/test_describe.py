@@ -52,6 +52,19 @@ def test_json_and_failures(small: list[str], tmp_path: Path, capsys: pytest.Capt
     assert results["scores"]["x"]["amateur/song_purpose"]["n_defined"] == 1
 
 
+def test_a_system_without_a_score_is_a_failure_that_says_why(
+    small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mute.jsonl"
+    rows = [{"id": f"s{number}", "amateur": {"song_purpose": []}} for number in range(1, 5)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert cli.main([*small, "--predictions", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert "nothing at all is defined for mute; the notes tell why" in err
+    assert "mute has no Amateur (nothing at all is defined): no generated tags in 10 of 10 dimensions" in out
+    assert "--empty zero counts them as 0 (4 songs)" in out
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -33,7 +33,7 @@ def test_the_demo_songs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "by purpose" in told
     assert "note: the encoder char-ngrams compares spelling" in told
     assert f"plot: {tmp_path / 'discrepancy.svg'}" in told
-    for name in ("results.json", "table.md", "cells.csv", "discrepancy.svg"):
+    for name in ("records.jsonl", "results.json", "table.md", "cells.csv", "discrepancy.svg", "report.html"):
         assert (tmp_path / name).is_file()
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -67,7 +68,17 @@ def test_failed_texts_are_listed(small: list[str], tmp_path: Path, capsys: pytes
     assert "1 failed:" in err
     assert "s2 (mine): InvalidLyricsError" in err
     assert "n 1/2, 1 failed" in out
+    assert "without --strict" in err
     assert cli.main([*small, "--predictions", mine, "--limit", "2", "--overwrite"]) == 0  # it scores 0
+    assert "mine: 1 text scored 0: no section header was found; --strict" in capsys.readouterr().out
+
+
+def test_failures_come_before_the_tables(small: list[str], tmp_path: Path) -> None:
+    mine = write(tmp_path / "mine.jsonl", {"id": "s1", "text": POEM})
+    with (tmp_path / "both").open("w") as both, contextlib.redirect_stdout(both), contextlib.redirect_stderr(both):
+        assert cli.main([*small, "--predictions", mine]) == 1
+    told = (tmp_path / "both").read_text()
+    assert told.index("3 failed:") < told.index("Lyrics, published")
 
 
 @pytest.mark.parametrize(

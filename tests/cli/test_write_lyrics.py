@@ -166,12 +166,12 @@ def test_options_reach_each_endpoint(
     options = [
         "--endpoint", "one=http://one/v1", "--endpoint", "http://two/v1", "--endpoint-model", "m1", "--endpoint-model",
         "m2", "--api-key-env", "", "--api-key-env", "KEY_2", "--price-in", "1", "--price-out", "2", "--price-out", "3",
-        "--endpoint-option", "top_k=5", "--timeout", "7", "--json",
+        "--endpoint-option", "top_k=5", "--timeout", "7", "--allow-http", "--json",
     ]  # fmt: skip
     assert cli.main([*reference, *options]) == 0
     assert recorder.made == (
         ("http://two/v1", "m2"),
-        {"name": None, "api_key_env": "KEY_2", "options": {"top_k": 5}, "timeout_sec": 7.0},
+        {"name": None, "api_key_env": "KEY_2", "options": {"top_k": 5}, "timeout_sec": 7.0, "allow_http": True},
     )
     writing = json.loads(capsys.readouterr().out)["writing"]
     assert writing["prices"] == {"one": {"read": 1, "written": 2}, "recorder": {"read": 1, "written": 3}}
@@ -196,6 +196,10 @@ def test_options_reach_each_endpoint(
             "NO_SUCH_KEY holds no key",
         ),
         (["--endpoint", "http://h", "--endpoint-model", "m", "--price-in", "1"], "go together"),
+        (
+            ["--endpoint", "http://h", "--endpoint-model", "m", "--endpoint-option", "stream=true"],
+            "stream cannot be an option",
+        ),
         (["--endpoint-option", "top_k"], "--endpoint-option takes KEY=JSON"),
         (["--template-option", "=1"], "--template-option takes KEY=JSON"),
         (["--limit", "0"], "--limit must be at least 1"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,6 @@ from music_evals.errors import (
     ModelUnavailableError,
     NoDataError,
     PairCountError,
-    UndefinedMetricWarning,
     UnknownNameError,
 )
 from music_evals.lyrics.embeddings import CharNgrams
@@ -26,7 +26,6 @@ from music_evals.pipelines.descriptions import (
     description_of_row,
     evaluate_descriptions,
     judge_description,
-    judge_descriptions,
     tag_semantic_similarity,
     tag_similarity_table,
 )
@@ -122,12 +121,13 @@ def test_evaluation_is_the_mean_of_rows_of_means() -> None:
 
 def test_songs_one_by_one_and_together_agree() -> None:
     generated, references = dict(zip("abcd", GENERATED, strict=True)), dict(zip("dcba", REFERENCES[::-1], strict=True))
-    together = judge_descriptions(generated, references, encoder="char-ngrams")
-    assert list(together) == list("dcba")
+    together = evaluate_descriptions(generated, references, encoder="char-ngrams", n_resamples=0, per_item=True)
+    songs = {song["id"]: song for song in together["per_item"]}
+    assert list(songs) == list("dcba")
     for place, item in enumerate("abcd"):
         alone = judge_description(GENERATED[place], REFERENCES[place], encoder="char-ngrams")
-        assert alone.values == pytest.approx(together[item].values, abs=1e-6)
-        assert set(alone.values) == set(SCORES)
+        assert alone.values == pytest.approx({name: songs[item][name] for name in SCORES}, abs=1e-6)
+        assert alone.n_dimensions == {"professional": 10, "amateur": 10}
 
 
 def test_perfect_and_options() -> None:
@@ -144,31 +144,63 @@ def test_perfect_and_options() -> None:
         assert np.isnan(result["amateur_average_ci"]).all()
 
 
-def test_missing_dimensions_are_left_out_and_counted() -> None:
-    generated = [{"professional": dict(song["professional"])} for song in GENERATED]
-    for song in generated:
-        del song["professional"]["song_purpose"]  # nobody
-    generated[0]["professional"]["tempo_rhythm"] = []  # one song
-    with pytest.warns(UndefinedMetricWarning, match="professional/song_purpose is undefined: none of the 4 items"):
-        result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", per_item=True)
-    assert "amateur_average" not in result  # nobody speaks for amateurs
-    assert np.isnan(result["professional/song_purpose"])
-    assert result["professional/tempo_rhythm_n_defined"] == 3
-    assert result["n_dimensions"] == {"professional": 9}
-    # the average is the mean of the nine rows, whatever their numbers of songs
-    rows = [result[f"professional/{name}"] for name in SCORED["professional"] if name != "song_purpose"]
-    assert result["professional_average"] == pytest.approx(np.mean(rows), abs=1e-12)
-    assert result["tag_semantic_similarity"] == pytest.approx(np.mean(rows), abs=1e-12)
-    assert result["professional_average_n_defined"] == 4
-    first = result["per_item"][0]
-    assert first["reasons"]["professional/tempo_rhythm"] == "no generated tags"
-    own = [first[f"professional/{name}"] for name in SCORED["professional"]]
-    assert first["professional_average"] == pytest.approx(np.nanmean(own), abs=1e-12)
-    zero = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", empty="zero")
-    assert zero["professional/song_purpose"] == 0
-    assert zero["professional_average"] < result["professional_average"]
-    with pytest.raises(InvalidTagsError, match=r"song 0, professional/tempo_rhythm: the generated list is empty"):
-        evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", empty="raise")
+def test_nobody_gains_by_silence() -> None:
+    silent = copy.deepcopy(GENERATED)
+    silent[0]["professional"] = {"audio_effects": REFERENCES[0]["professional"]["audio_effects"]}  # the easy one alone
+    del silent[1]["amateur"]["song_purpose"]
+    result = evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", per_item=True)
+    first, second, third, _ = result["per_item"]
+    reason = "no generated tags in 9 of 10 dimensions; empty='zero' counts them as 0"
+    assert np.isnan(first["professional_average"])
+    assert first["reasons"]["professional_average"] == reason
+    assert first["reasons"]["tag_semantic_similarity"] == f"professional: {reason}"
+    assert first["reasons"]["professional/song_purpose"] == "no generated tags"
+    assert not np.isnan(first["amateur_average"])
+    assert np.isnan(second["tag_semantic_similarity"])
+    assert third["reasons"] == {}
+    assert (result["professional_average_n_defined"], result["tag_semantic_similarity_n_defined"]) == (3, 2)
+    assert result["n_dimensions"] == {"professional": 10, "amateur": 10}
+    zero = evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", empty="zero", per_item=True)
+    song = zero["per_item"][0]
+    assert song["professional_average"] == pytest.approx(song["professional/audio_effects"] / 10)
+    assert zero["professional_average_n_defined"] == 4
+    with pytest.raises(InvalidTagsError, match=r"song 0, professional/.*: the generated list is empty"):
+        evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", empty="raise")
+
+
+def test_what_the_reference_leaves_empty_is_left_out_and_counted() -> None:
+    references = copy.deepcopy(REFERENCES)
+    references[0]["professional"]["song_purpose"] = []
+    references[0]["professional"]["tempo_rhythm"] = []
+    references[1]["amateur"] = {}
+    for empty in ("nan", "zero"):
+        result = evaluate_descriptions(GENERATED, references, encoder="char-ngrams", per_item=True, empty=empty)
+        first, second = result["per_item"][:2]
+        told = [name for name in SCORED["professional"] if name not in {"song_purpose", "tempo_rhythm"}]
+        own = [first[f"professional/{name}"] for name in told]
+        assert first["professional_average"] == pytest.approx(np.mean(own), abs=1e-12)
+        assert second["tag_semantic_similarity"] == second["professional_average"]  # who was not asked tells nothing
+        assert second["reasons"]["amateur_average"] == "no reference tags in any amateur dimension"
+        assert result["n_without_reference"] == {"professional": 2, "amateur": 10}
+        assert result["tag_semantic_similarity_n_defined"] == 4
+        songs = [song["tag_semantic_similarity"] for song in result["per_item"]]
+        assert result["tag_semantic_similarity"] == pytest.approx(np.mean(songs), abs=1e-12)
+
+
+def test_one_group_is_judged_where_nobody_speaks_for_the_other() -> None:
+    generated = [{"professional": song["professional"]} for song in GENERATED]
+    result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams")
+    assert "amateur_average" not in result
+    assert result["tag_semantic_similarity"] == result["professional_average"]
+
+
+def test_vectors_that_cancel_out_leave_an_average_undefined() -> None:
+    ways = {"a": [1.0, 0.0], "b": [-1.0, 0.0]}
+    generated, reference = ({"amateur": {"song_purpose": tags}} for tags in (["a", "b"], ["a"]))
+    judged = judge_description(
+        generated, reference, encoder=lambda texts: [ways[text] for text in texts], normalize_by_self=True
+    )
+    assert judged.reasons["amateur_average"] == "the vectors of a list cancel out in 1 of 1 dimensions"
 
 
 def test_a_song_with_nothing_is_undefined() -> None:
@@ -177,9 +209,13 @@ def test_a_song_with_nothing_is_undefined() -> None:
     assert result["tag_semantic_similarity_n"] == 4
     assert result["tag_semantic_similarity_n_defined"] == 3
     assert np.isnan(result["per_item"][3]["tag_semantic_similarity"])
-    assert result["per_item"][3]["reasons"]["tag_semantic_similarity"] == "no dimension is defined"
+    reason = result["per_item"][3]["reasons"]["tag_semantic_similarity"]
+    assert reason.startswith("professional: no generated tags in 10 of 10 dimensions")
+    assert ", and amateur: no generated tags in 10 of 10 dimensions" in reason
     whole = evaluate_descriptions(GENERATED[:3], REFERENCES[:3], encoder="char-ngrams")
     assert result["tag_semantic_similarity"] == pytest.approx(whole["tag_semantic_similarity"], abs=1e-6)
+    nothing = judge_description(GENERATED[0], {}, encoder="char-ngrams")
+    assert nothing.reasons["tag_semantic_similarity"] == "no reference tags in any dimension"
 
 
 def test_clusters_widen_intervals() -> None:

@@ -13,7 +13,7 @@ from music_evals.annotations.groupings import GROUPINGS, fold_tag
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, PairCountError, UnknownNameError
 from music_evals.lyrics.embeddings import CharNgrams
 from music_evals.pipelines.descriptions import description_of_row
-from music_evals.pipelines.discrepancy import ALL, FACING, study_discrepancy
+from music_evals.pipelines.discrepancy import ALL, FACING, facing_similarities, study_discrepancy
 
 DEV = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
 
@@ -225,3 +225,18 @@ def test_real_songs() -> None:
     # nearly all songs are clear, and say so in the same word
     assert study.cell(ALL, ALL, "audio_effects").similarity > 0.8
     assert study.n_ungrouped["genre"] < 5
+
+
+def test_similarities_that_are_known_already() -> None:
+    chosen = {name: OPTIONS[name] for name in ("encoder", "dimensions") if name in OPTIONS}
+    values = facing_similarities(SONGS, **chosen)
+    study = study_discrepancy(SONGS, **OPTIONS)
+    assert values[:, 0] == pytest.approx([0.6, 0, 0.7, 1, math.nan], nan_ok=True)
+    again = study_discrepancy(SONGS, similarities=values, **OPTIONS)
+    assert again.cell("genre", "rock", "tempo") == study.cell("genre", "rock", "tempo")
+    turned = study_discrepancy(SONGS, similarities=values * 0 + 0.5, **OPTIONS)
+    assert turned.cell(ALL, ALL, "tempo").similarity == 0.5
+    with pytest.raises(InvalidInputError, match=r"one row a song and one column a dimension, shape \(5, "):
+        study_discrepancy(SONGS, similarities=values[:2], **OPTIONS)
+    with pytest.raises(InvalidInputError, match="leave aggregation"):
+        facing_similarities(SONGS, level="joined", aggregation="f1", **chosen)

@@ -48,7 +48,7 @@ from music_evals.stats import (
     swap_test_divergence,
 )
 
-__all__ = ["RANKING", "Scores", "best_baselines", "collect", "summarize"]
+__all__ = ["RANKING", "Scores", "best_baselines", "collect", "over_seeds", "side_by_side", "summarize"]
 
 RANKING = "note_f1"
 """Rankings use it: the accuracies are conditional on shared onsets, and one sure note would score 1."""
@@ -336,7 +336,7 @@ def _bins(view: _View, system: str, metric: str) -> tuple[Integers, Integers, np
     return bins(reference[chosen]), bins(estimate[:, chosen]), chosen
 
 
-def _over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
+def over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
     """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`.
 
     The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
@@ -351,7 +351,7 @@ def _over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
     return divergence
 
 
-def _side_by_side(bins: Integers, n_rows: int, size: int) -> Integers:
+def side_by_side(bins: Integers, n_rows: int, size: int) -> Integers:
     """Repeat bins (seeds, n) to `n_rows` rows and lay these into one line of n_rows * n bins; -1 stays discarded."""
     rows = np.tile(bins, (n_rows // len(bins), 1))
     offsets = size * np.arange(n_rows)[:, None]
@@ -365,11 +365,11 @@ def _divergence_cell(view: _View, system: str, metric: str) -> dict[str, Any]:
         return {**undefined, "n_defined": 0}
     n_seeds, size, songs = len(estimate), n_bins(view.variant), view.groups(chosen)
     interval = bootstrap_divergence(
-        _side_by_side(reference[None], n_seeds, size),
-        _side_by_side(estimate, n_seeds, size),
+        side_by_side(reference[None], n_seeds, size),
+        side_by_side(estimate, n_seeds, size),
         np.tile(songs, n_seeds),
         n_bins=n_seeds * size,
-        divergence=_over_seeds(n_seeds, size),
+        divergence=over_seeds(n_seeds, size),
         upper=INPAINTING_METRICS[metric].high,
         confidence=view.confidence,
         n_resamples=view.n_resamples,
@@ -429,12 +429,12 @@ def _compare_divergences(view: _View, system: str, against: str, metric: str) ->
     # each seed stands in equally many rows
     n_seeds = math.lcm(len(a), len(b))
     test = swap_test_divergence(
-        _side_by_side(reference[None], n_seeds, size),
-        _side_by_side(a, n_seeds, size),
-        _side_by_side(b, n_seeds, size),
+        side_by_side(reference[None], n_seeds, size),
+        side_by_side(a, n_seeds, size),
+        side_by_side(b, n_seeds, size),
         np.tile(view.groups(both), n_seeds),
         n_bins=n_seeds * size,
-        divergence=_over_seeds(n_seeds, size),
+        divergence=over_seeds(n_seeds, size),
         n_resamples=TESTS_PER_RESAMPLE * view.n_resamples,
         seed=view.seed,
     )

@@ -3,10 +3,9 @@
 songs -> predicted tags -> controls -> runner -> records -> results, tables, report. Each distinct tag is encoded once,
 before any song is scored.
 
-The average of a song is the mean over the dimensions that it defines, and the average of a system the mean over its
-songs. Where a system gives every song tags in every dimension, that is the plain mean of its rows, as in table 2 of the
-paper; where it leaves some out, `pipelines.descriptions.evaluate_descriptions` has the mean of the rows. A system that
-does not speak for one of the two groups at all has no score over both.
+Averages are those of `pipelines.descriptions`: what a system leaves without tags makes the average of that song
+undefined. All scores are always recorded, so that systems can be added later. A system that does not speak for one of
+the two groups in any song has no score of this group, nor over both; a score that no system speaks for is in no table.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from music_evals.benchmark.songs import Song, SongSet, read_songs
 from music_evals.benchmark.tag_predictions import TAGS, plain_tags, tag_songs
 from music_evals.benchmark.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
 from music_evals.benchmark.text_pairs import TextPair, TextPairSet, TextSide
-from music_evals.benchmark.text_predictions import pairs_of_predictions, read_predictions
+from music_evals.benchmark.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.text_runner import TextJudging, TextSettings, run_texts
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
@@ -65,6 +64,24 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield "all songs are of one group: there is no row of another song to compare with"
 
 
+def _unspoken(group: str) -> str:
+    return f"the system does not speak for the {group} group"
+
+
+def _shown(found: Found) -> tuple[str, ...]:
+    """Return the scores that any system speaks for; all where there is no system."""
+    judged = [
+        row
+        for (_, system), rows in found.scores.items()
+        if system not in found.controls
+        for row in rows.values()
+        if "error" not in row
+    ]
+    unspoken = set(map(_unspoken, GROUPS))
+    spoken = {row["metric"] for row in judged if row.get("reason") not in unspoken}
+    return tuple(name for name in found.names if name in spoken or not judged)
+
+
 DESCRIPTIONS: Final = ScoreTask(
     name="descriptions",
     title="Music description",
@@ -79,7 +96,8 @@ DESCRIPTIONS: Final = ScoreTask(
     how=_how,
     published=published_descriptions,
     items="songs",
-    remarks="tags that were left out",
+    remarks="dimensions that the reference leaves empty",
+    shown=_shown,
     on_controls=_on_controls,
 )
 """What this benchmark hands to the shared results, tables and pages."""
@@ -201,6 +219,8 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
     encoder = load_encoder(
         settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
     )
+    if settings.overwrite:  # before anything is heard: they would stand beside what another run made
+        remove_results(out)
     if settings.audio is not None:
         predictions += tag_songs(
             settings.models,
@@ -211,12 +231,11 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
             overwrite=settings.overwrite,
             progress=progress,
         )
+    predictions = _with_all_groups(predictions)
     judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
     controls = _controls(songs) if settings.controls else []
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: give --predictions, or leave out --no-controls")
-    if settings.overwrite:
-        remove_results(out)
     found = collect(_judge(settings, encoder, judged, controls, progress=progress), DESCRIPTIONS)
     results = build_results(
         found,
@@ -256,20 +275,18 @@ def _judge(
     *,
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
-    groups = _groups(judged)
-    scores = _scores(groups)
-    known = _Known(encoder, groups)
-    judge = functools.partial(_judge_song, encoder=known, groups=groups, options=settings.options)
+    known = _Known(encoder)
+    judge = functools.partial(_judge_song, encoder=known, options=settings.options)
     return run_texts(
         judged,
         controls,
         Path(settings.out) / RECORDS,
-        TextJudging(scores, settings.aggregation, judge),
+        TextJudging(tuple(DESCRIPTION_SCORES), settings.aggregation, judge),
         receipt={
             "task": DESCRIPTIONS.name,
             "dataset": dict(judged.dataset),
             "variant": settings.aggregation,
-            "metrics": list(scores),
+            "metrics": list(DESCRIPTION_SCORES),
             "companions": [],
             "encoder": {"name": encoder.name, "revision": encoder.revision},
             "options": settings.options,
@@ -281,39 +298,28 @@ def _judge(
     )
 
 
-def _groups(judged: TextPairSet) -> tuple[str, ...]:
-    """Return the groups that any system speaks for; both where there is no system."""
-    spoken = {group for pair in judged.pairs for group in pair.estimate.value}
-    return tuple(group for group in GROUPS if group in spoken or not judged.pairs)
-
-
-def _scores(groups: Sequence[str]) -> tuple[str, ...]:
-    total = (TOTAL,) if len(groups) > 1 else ()
-    return (*total, *(name for name in DESCRIPTION_SCORES if name.startswith(tuple(groups))))
-
-
 class _Known:
     """An encoder that has met all tags of a run: it hands out their vectors."""
 
-    def __init__(self, encoder: TextEncoder, groups: Sequence[str]) -> None:
+    def __init__(self, encoder: TextEncoder) -> None:
         self.name, self.revision = encoder.name, encoder.revision
-        self._encoder, self._groups = encoder, tuple(groups)
+        self._encoder = encoder
         self._vectors: Embeddings | None = None
 
     def learn(self, pairs: Sequence[TextPair]) -> None:
         """Encode each distinct tag of the pairs."""
         sides: list[Tags] = [side.value for pair in pairs for side in (pair.reference, pair.estimate)]
-        self._vectors = embed(self._encoder, _scored_tags(sides, self._groups))
+        self._vectors = embed(self._encoder, _scored_tags(sides))
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of tags that were learned, shape (n, dimensions)."""
         return self._encoder.encode(texts) if self._vectors is None else self._vectors.of(texts)
 
 
-def _scored_tags(descriptions: Sequence[Tags], groups: Sequence[str]) -> Iterator[str]:
+def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
     for description in descriptions:
-        for group in groups:
-            for name in SCORED[group]:
+        for group, names in SCORED.items():
+            for name in names:
                 yield from description.get(group, {}).get(name, ())
 
 
@@ -323,26 +329,50 @@ def _judge_song(
     *,
     explain: bool,  # noqa: ARG001 (a score of two lists of tags has nothing to explain)
     encoder: TextEncoder,
-    groups: Sequence[str],
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return an answer as in `score_records`."""
-    spoken = [group for group in groups if group in estimate]
+    spoken = [group for group in GROUPS if group in estimate]
+    silent = [group for group in GROUPS if group not in estimate]
     scores: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    for group in silent:
+        own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
+        scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
     if spoken:
         judged = judge_description(estimate, reference, encoder=encoder, annotators=spoken, **options)
-        scores = {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
-    for name in _scores(groups):
-        group = next((group for group in groups if name.startswith(group)), "")
-        if group and group not in spoken:
-            scores[name] = {"value": None, "reason": f"the description does not speak for the {group} group"}
-    if any(scores[f"{group}_average"]["value"] is None for group in groups):
-        scores[TOTAL] = {"value": None, "reason": "one of the two groups has no average"}
-    return {"scores": scores, "notes": []}
+        scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
+        notes = [
+            f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the reference "
+            "has no tags there"
+            for group, n in judged.n_dimensions.items()
+            if n < len(SCORED[group])
+        ]
+    if silent:
+        scores[TOTAL] = _score(math.nan, _unspoken(silent[0]))
+    return {"scores": scores, "notes": notes}
 
 
 def _score(value: float, reason: str) -> dict[str, Any]:
-    return {"value": None, "reason": reason} if math.isnan(value) else {"value": float(value)}
+    if math.isnan(value):
+        return {"value": None, "reason": reason.replace("empty='zero'", "--empty zero")}
+    return {"value": float(value)}
+
+
+def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """Give each description the groups that its system speaks for anywhere: one left out of a song is silence there."""
+    spoken: dict[str, set[str]] = {}
+    for prediction in predictions:
+        spoken.setdefault(prediction.system, set()).update(prediction.value or ())
+    return [
+        prediction
+        if prediction.value is None
+        else dataclasses.replace(
+            prediction,
+            value={group: prediction.value.get(group, {}) for group in GROUPS if group in spoken[prediction.system]},
+        )
+        for prediction in predictions
+    ]
 
 
 def _render(results: Mapping[str, Any], found: Found) -> str:

@@ -1,8 +1,10 @@
 """The discrepancy study from end to end: settings in, result files out.
 
-songs -> similarities of both groups of annotators -> results.json, table.md, cells.csv and, where it is wanted,
-discrepancy.svg in the style of figure 3 of MuChin (Wang et al., IJCAI 2024). It takes seconds: nothing is resumed, and
-files of an earlier run are replaced.
+songs -> similarities of both groups of annotators -> records.jsonl -> results.json, table.md, cells.csv, report.html
+and, where it is wanted, discrepancy.svg in the style of figure 3 of MuChin (Wang et al., IJCAI 2024).
+
+The records hold the similarity of each song and dimension, and what decides it: songs, dimensions, level, aggregation,
+encoder. Groupings, intervals and tests are made from them, and may be others in the next run of the same folder.
 """
 
 from __future__ import annotations
@@ -15,36 +17,48 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
 from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.discrepancy_plots import plot_study
-from music_evals.benchmark.outputs import RESULTS, TABLE, check_options
-from music_evals.benchmark.records import dump_json
+from music_evals.benchmark.discrepancy_tables import markdown_study, render_study, text_study
+from music_evals.benchmark.outputs import RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
+from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, remove_file
 from music_evals.benchmark.songs import SongSet, read_songs
-from music_evals.benchmark.tables import SIGNIFICANCE, align, format_value, markdown_rows, plain
+from music_evals.benchmark.tables import plain
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, OutputError, UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
     FACING,
-    LEVELS,
     Cell,
     DiscrepancyStudy,
+    check_level,
+    facing_similarities,
     study_discrepancy,
 )
-from music_evals.symbolic.output import write_atomically
+from music_evals.protocols import TextEncoder
 
 __all__ = ["CELLS", "PLOT", "Outcome", "Settings", "markdown_study", "run_discrepancy", "text_study"]
 
+TASK: Final = "discrepancy"
+
 CELLS: Final = "cells.csv"
 PLOT: Final = "discrepancy.svg"
+
+Floats = npt.NDArray[np.float64]
+Told = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
+"""Song -> group of annotators -> dimension -> tags."""
 
 FEW_SONGS = 10
 """Groups with fewer songs get a remark."""
@@ -65,7 +79,7 @@ class Settings:
     Parameters
     ----------
     out
-        Folder for results; made where it is missing.
+        Folder for records and results; made where it is missing.
     dataset, config, split, revision, limit
         See `songs.read_songs`.
     by, dimensions
@@ -78,14 +92,18 @@ class Settings:
     confidence, n_resamples, n_permutations, seed
         Of intervals and tests.
     plot
-        Draw discrepancy.svg, which needs matplotlib.
+        Draw discrepancy.svg, which needs matplotlib, and show it in report.html.
+    overwrite
+        Start afresh in `out`.
+    report
+        Write report.html.
 
     Raises
     ------
     InvalidInputError
-        A number out of range.
+        A number out of range, or an option that does not go with another.
     UnknownNameError
-        A grouping, dimension or level that does not exist.
+        A grouping, dimension, level or aggregation that does not exist.
 
     """
 
@@ -109,6 +127,8 @@ class Settings:
     n_permutations: int = 10_000
     seed: int = 0
     plot: bool = True
+    overwrite: bool = False
+    report: bool = True
 
     def __post_init__(self) -> None:
         check_options(self, NUMBERS)
@@ -120,12 +140,12 @@ class Settings:
             raise InvalidInputError(msg)
         for kind, names, known in (
             ("grouping", self.groupings, GROUPINGS),
-            ("shared dimension", self.chosen_dimensions or (), FACING),
-            ("level", (self.level,), LEVELS),
+            ("shared dimension", self.chosen_dimensions, FACING),
         ):
             for name in names:
                 if name not in known:
                     raise UnknownNameError(kind, name, known)
+        check_level(self.level, self.aggregation, normalize_by_self=self.normalize_by_self)
 
     @property
     def groupings(self) -> tuple[str, ...]:
@@ -133,10 +153,19 @@ class Settings:
         return tuple(_names(self.by))
 
     @property
-    def chosen_dimensions(self) -> tuple[str, ...] | None:
-        """Names of `dimensions`, each once; None for all."""
-        names = _names(self.dimensions or "")
-        return tuple(names) or None
+    def chosen_dimensions(self) -> tuple[str, ...]:
+        """Names of `dimensions`, each once; by default all."""
+        return tuple(_names(self.dimensions or "") or FACING)
+
+    @property
+    def comparison(self) -> dict[str, Any]:
+        """How both sides are compared: keyword arguments of `facing_similarities`."""
+        return {
+            "dimensions": list(self.chosen_dimensions),
+            "level": self.level,
+            "aggregation": self.aggregation,
+            "normalize_by_self": self.normalize_by_self,
+        }
 
 
 def _names(text: str) -> list[str]:
@@ -154,7 +183,7 @@ class Outcome:
     study
         The study itself.
     files
-        What was written, by kind: ``results``, ``table``, ``cells``, ``plot``.
+        What was written, by kind: ``records``, ``results``, ``table``, ``cells``, ``plot``, ``report``.
 
     """
 
@@ -184,10 +213,13 @@ def run_discrepancy(settings: Settings) -> Outcome:
         Nothing to study, or rows that are not what they should be; see `songs.read_songs`.
     ModelUnavailableError, MissingBackendError, BackendError, CorruptCacheError
         The encoder cannot be loaded or failed, or its cache is damaged; or matplotlib is not installed.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
     OutputError
         `out` cannot be written.
 
     """
+    out = Path(settings.out)
     if settings.plot:
         check_backend()
     songs = read_songs(
@@ -201,38 +233,78 @@ def run_discrepancy(settings: Settings) -> Outcome:
     encoder = load_encoder(
         settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
     )
+    told = {song.id: song.tags for song in songs.songs}
+    values = _recorded(settings, songs, told, encoder)
     study = study_discrepancy(
-        {song.id: song.tags for song in songs.songs},
+        told,
         encoder=encoder,
         by=settings.groupings,
-        dimensions=settings.chosen_dimensions,
-        level=settings.level,
-        aggregation=settings.aggregation,
-        normalize_by_self=settings.normalize_by_self,
+        similarities=values,
+        **settings.comparison,
         groups=[song.group for song in songs.songs],
         confidence=settings.confidence,
         n_resamples=settings.n_resamples,
         n_permutations=settings.n_permutations,
         seed=settings.seed,
     )
-    results = _results(study, songs)
+    results = _results(study, songs, told)
     contents = {
         "results": (RESULTS, dump_json(results, indent=2) + "\n"),
         "table": (TABLE, markdown_study(study, results["notes"]) + "\n"),
         "cells": (CELLS, _csv(study)),
     }
+    picture = plot_study(study) if settings.plot else ""
     if settings.plot:
-        contents["plot"] = (PLOT, plot_study(study))
-    return Outcome(results, study, _write(Path(settings.out), contents))
+        contents["plot"] = (PLOT, picture)
+    if settings.report:
+        contents["report"] = (REPORT, render_study(study, results, picture))
+    return Outcome(results, study, write_files(out, contents))
 
 
-def _results(study: DiscrepancyStudy, songs: SongSet) -> dict[str, Any]:
-    told = {song.id: song.tags for song in songs.songs}
-    fingerprint = hashlib.sha256(json.dumps(told, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
+def _recorded(settings: Settings, songs: SongSet, told: Told, encoder: TextEncoder) -> Floats:
+    """Return the similarity of each song and dimension, from the records where it is there; what is new is recorded."""
+    out, names = Path(settings.out), settings.chosen_dimensions
+    header = {
+        "task": TASK,
+        "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
+        "options": settings.comparison,
+        "encoder": {"name": encoder.name, "revision": encoder.revision},
+        "versions": package_versions(PACKAGES),
+    }
+    started = time.monotonic()
+    with RecordFile(out / RECORDS, header, overwrite=settings.overwrite) as records:
+        for name in (RESULTS, TABLE, CELLS, PLOT, REPORT):  # should this run end early: they tell of another one
+            remove_file(out / name)
+        scores = [row for row in records.rows if row["kind"] == "score"]
+        if not scores:
+            values = facing_similarities(told, encoder=encoder, **settings.comparison)
+            records.append([row for song, line in zip(told, values, strict=True) for row in _rows(song, names, line)])
+            records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
+            return values
+    with reading_rows():
+        found = {(row["item"], row["metric"]): row["value"] for row in scores}
+        table = [[found[song, name] for name in names] for song in told]
+        return np.array(table, dtype=np.float64)  # None becomes NaN
+
+
+def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any]]:
+    silent = {"value": None, "reason": "a side has no tags"}
+    return [
+        {"kind": "score", "item": song, "metric": name, "n": 1}
+        | (silent if math.isnan(value) else {"value": float(value)})
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _fingerprint(told: Told) -> str:
+    return hashlib.sha256(json.dumps(told, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _results(study: DiscrepancyStudy, songs: SongSet, told: Told) -> dict[str, Any]:
     found: dict[str, Any] = plain(
         {
-            "task": "discrepancy",
-            "dataset": {**songs.about, "fingerprint": fingerprint},
+            "task": TASK,
+            "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
             "n_clusters": len({song.group for song in songs.songs}),
             **study.to_dict(),
             "notes": _notes(study),
@@ -270,93 +342,6 @@ def _notes(study: DiscrepancyStudy) -> list[str]:
     return notes
 
 
-def text_study(study: DiscrepancyStudy) -> str:
-    """Return the similarities as columns of plain text, a table for each grouping, and what differs."""
-    head = ["group", "songs", *(FACING[name].english.split()[0] for name in study.dimensions)]
-    parts = [f"similarity of professionals and amateurs, {_how(study)}; lower is a larger discrepancy"]
-    for grouping in study.groups:
-        rows = [_row(study, *key) for key in _keys(study, grouping)]
-        lines = [[name, str(cells[0].n), *map(_value, cells)] for name, cells in rows]
-        parts += ["", f"by {GROUPINGS[grouping].english.lower()}", align([head, *lines])]
-    parts += ["", f"* differs from the other songs, p < {SIGNIFICANCE} after Holm's correction"]
-    return "\n".join(parts)
-
-
-def markdown_study(study: DiscrepancyStudy, notes: Sequence[str]) -> str:
-    """Return the similarities with their intervals as Markdown, a table for each grouping, and what differs."""
-    parts = ["# Professionals against amateurs", "", f"{_how(study)}. {study.n_songs} songs. {_legend(study)}"]
-    head = ["group", "songs", *(FACING[name].english for name in study.dimensions)]
-    for grouping in study.groups:
-        rows = [_row(study, *key) for key in _keys(study, grouping)]
-        lines = [[name, str(cells[0].n), *map(_with_interval, cells)] for name, cells in rows]
-        rule = ["---", *["---:"] * (len(head) - 1)]
-        parts += ["", f"## By {GROUPINGS[grouping].english.lower()}", "", markdown_rows([head, rule, *lines])]
-    parts += ["", "## Groups that differ from the other songs", "", _differences(study)]
-    return "\n".join([*parts, "", *(f"- {note}" for note in notes)])
-
-
-def _how(study: DiscrepancyStudy) -> str:
-    settings = study.settings
-    compared = "tags" if settings["level"] == "tags" else "all tags of a dimension as one text"
-    how = "" if settings["level"] == "joined" else f", {settings['aggregation']}"
-    normalized = ", divided by self-similarity" if settings["normalize_by_self"] else ""
-    encoder = settings["encoder"]
-    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
-    return f"{compared}{how}{normalized}, encoder {encoder['name']}{revision}"
-
-
-def _legend(study: DiscrepancyStudy) -> str:
-    return (
-        f"Each cell: mean similarity and {study.settings['confidence']:.0%} interval, clustered by song; lower is a "
-        "larger discrepancy. In bold: differs from the other songs after Holm's correction."
-    )
-
-
-def _keys(study: DiscrepancyStudy, grouping: str) -> list[tuple[str, str]]:
-    return [(ALL, ALL), *((grouping, group) for group in study.groups[grouping])]
-
-
-def _row(study: DiscrepancyStudy, grouping: str, group: str) -> tuple[str, list[Cell]]:
-    return _title(grouping, group), [study.cell(grouping, group, name) for name in study.dimensions]
-
-
-def _title(grouping: str, group: str) -> str:
-    if group == ALL:
-        return "All songs"
-    return next(found.english for found in GROUPINGS[grouping].groups if found.name == group)
-
-
-def _value(cell: Cell) -> str:
-    return format_value(cell.similarity) + ("*" if cell.p_adjusted < SIGNIFICANCE else " ")
-
-
-def _with_interval(cell: Cell) -> str:
-    value = format_value(cell.similarity)
-    marked = f"**{value}**" if cell.p_adjusted < SIGNIFICANCE else value
-    return f"{marked} ({format_value(cell.low)}..{format_value(cell.high)})"
-
-
-def _differences(study: DiscrepancyStudy) -> str:
-    found = sorted((cell for cell in study.cells if cell.p_adjusted < SIGNIFICANCE), key=lambda cell: cell.p_adjusted)
-    if not found:
-        return "None."
-    head = ["grouping", "group", "dimension", "songs", "similarity", "difference", "p", "p, Holm"]
-    lines = [
-        [
-            cell.grouping,
-            _title(cell.grouping, cell.group),
-            FACING[cell.dimension].english,
-            str(cell.n_defined),
-            format_value(cell.similarity),
-            f"{cell.difference:+.3f}",
-            f"{cell.p_value:.2g}",
-            f"{cell.p_adjusted:.2g}",
-        ]
-        for cell in found
-    ]
-    return markdown_rows([head, ["---"] * 3 + ["---:"] * 5, *lines])
-
-
 def _csv(study: DiscrepancyStudy) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -364,14 +349,3 @@ def _csv(study: DiscrepancyStudy) -> str:
     for cell in study.cells:
         writer.writerow("" if isinstance(value, float) and math.isnan(value) else value for value in cell)
     return text.getvalue()
-
-
-def _write(out: Path, contents: Mapping[str, tuple[str, str]]) -> dict[str, Path]:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"{out}: cannot be made ({error.strerror}); name a folder that can be written to"
-        raise OutputError(msg) from error
-    for name, content in contents.values():
-        write_atomically(out / name, content.encode())
-    return {kind: out / name for kind, (name, _) in contents.items()}

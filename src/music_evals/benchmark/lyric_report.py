@@ -11,7 +11,7 @@ from music_evals.benchmark.score_report import receipt_section, score_page, shar
 from music_evals.benchmark.score_results import Found
 from music_evals.benchmark.tables import format_value
 
-__all__ = ["EXPLAINED", "render_report", "worst_texts"]
+__all__ = ["EXPLAINED", "headers_told", "render_report", "worst_texts"]
 
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
@@ -49,11 +49,16 @@ def render_report(
         HTML without any outside reference.
 
     """
-    facts = {"variant": results["variant"], **results["options"]}
+    facts = {"variant": results["variant"], **results["options"], "section headers": headers_told(results)}
     receipt = receipt_section(results, found, facts)
     return score_page(
         results, items=[*sections, _explanations(results, found, explained)], receipt=receipt, style=STYLE
     )
+
+
+def headers_told(header: Mapping[str, Any]) -> str:
+    """Return whether the section headers of the patterns had numbers; those of files are as they are."""
+    return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
 
 def worst_texts(results: Mapping[str, Any], found: Found) -> list[tuple[Mapping[str, Any], float]]:

@@ -13,21 +13,20 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from music_evals.annotations import GROUPS
 from music_evals.benchmark import _writing_log, lyrics
 from music_evals.benchmark._generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
 from music_evals.benchmark._writing_log import Prices
-from music_evals.benchmark.lyric_report import render_report
 from music_evals.benchmark.manifests import read_text
-from music_evals.benchmark.outputs import REPORT, RESULTS, TABLE, check_options, write_files
+from music_evals.benchmark.outputs import check_options, write_files
 from music_evals.benchmark.pairs import check_systems
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, remove_file
-from music_evals.benchmark.score_outputs import Outcome as ScoreOutcome
-from music_evals.benchmark.score_tables import markdown_report
+from music_evals.benchmark.score_outputs import NOTHING_EXTRA, Extra, Outcome, remove_results
 from music_evals.benchmark.score_tables import text_report as scores_text
 from music_evals.benchmark.songs import SongSet, read_songs
+from music_evals.benchmark.tables import counted
 from music_evals.benchmark.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.text_predictions import Prediction
 from music_evals.benchmark.versions import package_versions
@@ -95,9 +94,9 @@ class Settings:
         Of all models; None takes each model's own decoding, and the writers' limit.
     batch_size, device, dtype, trust_remote_code, template_options
         Of models of transformers; None takes the writer's default.
-    concurrency, timeout_sec, retries, endpoint_options
+    concurrency, timeout_sec, retries, allow_http, endpoint_options
         Of endpoints; None takes the writer's default.
-    variant, rhyme, normalise, confidence, n_resamples, seed, controls, overwrite, report
+    variant, rhyme, normalise, strict, confidence, n_resamples, seed, controls, overwrite, report
         Of the scores; see `lyrics.Settings`. `overwrite` also throws away the texts.
 
     Raises
@@ -131,10 +130,12 @@ class Settings:
     concurrency: int | None = None
     timeout_sec: float | None = None
     retries: int | None = None
+    allow_http: bool = False
     endpoint_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     variant: str = "official"
     rhyme: str | None = None
     normalise: bool = True
+    strict: bool = False
     confidence: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
@@ -155,29 +156,25 @@ class Settings:
     @property
     def scoring(self) -> lyrics.Settings:
         """What the texts are scored by, checked."""
-        names = {field.name for field in dataclasses.fields(lyrics.Settings)} & set(vars(self))
-        return lyrics.Settings(**{name: getattr(self, name) for name in names} | {"report": False, "numbered": False})
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a run of writing found.
-
-    Attributes
-    ----------
-    results
-        The content of results.json: that of `lyrics.run_lyrics`, and ``writing``: ``prompt``, ``writers`` (system ->
-        what decides its answers), ``totals`` (system -> texts, failures, seconds, tokens, cost), ``wall_time_sec``.
-    files
-        What was written, by kind: those of `lyrics.run_lyrics`, and ``generations``, ``texts`` and ``log``.
-    notes
-        What a reader of the results should know.
-
-    """
-
-    results: dict[str, Any]
-    files: dict[str, Path]
-    notes: list[str]
+        return lyrics.Settings(
+            out=self.out,
+            dataset=self.dataset,
+            config=self.config,
+            split=self.split,
+            revision=self.revision,
+            limit=self.limit,
+            numbered=False,
+            variant=self.variant,
+            rhyme=self.rhyme,
+            normalise=self.normalise,
+            strict=self.strict,
+            confidence=self.confidence,
+            n_resamples=self.n_resamples,
+            seed=self.seed,
+            controls=self.controls,
+            overwrite=self.overwrite,
+            report=self.report,
+        )
 
 
 def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outcome:
@@ -197,7 +194,10 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
     Returns
     -------
     Outcome
-        Answers that failed, and songs without a theme, are in ``results["failures"]``.
+        As of `lyrics.run_lyrics`. Answers that failed, and songs without a theme, are in ``results["failures"]``. Its
+        results also hold ``writing``, where anybody wrote: ``prompt``, ``writers`` (system -> what decides its
+        answers), ``prices``, ``totals`` (system -> texts, failures, seconds, tokens, cost), ``wall_time_sec`` and
+        ``notes``; its files also ``generations``, ``texts`` and ``log``.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
     out = Path(settings.out)
     lyrics.judge_lyrics(*_TRIAL, explain=False, **settings.scoring.options)
     example = _read_example(settings.example)
-    systems = _systems(settings)
+    hired = _hire(settings)
     songs = read_songs(
         settings.dataset,
         settings.config,
@@ -226,13 +226,26 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
         columns=["structure"],
     )
     if settings.overwrite:
-        for name in (REPORT, TEXTS, LOG):
+        remove_results(out)
+        for name in (TEXTS, LOG):
             remove_file(out / name)
-    written = _write(settings, songs, systems, example, progress) if systems else _Written()
-    files = {**write_files(out, written.files), **({"generations": out / GENERATIONS} if systems else {})}
+    written = _write(settings, songs, hired, example, progress) if hired else _Written()
+    files = {**write_files(out, written.files), **({"generations": out / GENERATIONS} if hired else {})}
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
-    scored = lyrics.run_lyrics(scoring, made=written.made, progress=progress)
-    return _finish(settings, scored, written.about, files)
+    outcome = lyrics.run_lyrics(scoring, made=written.made, extra=_extra(written.about), progress=progress)
+    return dataclasses.replace(outcome, files={**outcome.files, **files})
+
+
+def _extra(about: Mapping[str, Any]) -> Extra:
+    """Return what the results tell of the writing; nothing where nobody wrote."""
+    if not about:
+        return NOTHING_EXTRA
+    return Extra(
+        results={"writing": about},
+        markdown=_writing_log.markdown_section(about["totals"]),
+        html=(_writing_log.html_section(about["totals"]),),
+        notes=tuple(about["notes"]),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -247,10 +260,11 @@ class _Written:
 def _write(
     settings: Settings,
     songs: SongSet,
-    systems: Sequence[WritingSystem],
+    hired: Sequence[_Hired],
     example: Example | None,
     progress: Progress | None,
 ) -> _Written:
+    systems = [found.system for found in hired]
     prompts, reasons = _prompts(songs, settings, example)
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
     header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
@@ -258,9 +272,8 @@ def _write(
         rows = ask(systems, prompts, records, versions=package_versions(), progress=progress)
     with reading_rows():
         current = _current(rows, systems, prompts)
-        prices = {system.name: Prices() for system in systems} | _prices(settings, systems)
-        limits = {system.name: getattr(system.writer, "max_new_tokens", None) for system in systems}
-        log = _writing_log.log_rows(current, prices, limits)
+        prices = {found.system.name: found.prices for found in hired}
+        log = _writing_log.log_rows(current, prices)
         keys = set(map(key_of, current))
         attempts = [row for row in rows if row["kind"] == "generation" and key_of(row) in keys]
         wall_time_sec = sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting")
@@ -291,12 +304,6 @@ def _current(rows: Sequence[Row], systems: Sequence[WritingSystem], prompts: Map
     ]
 
 
-def _prices(settings: Settings, systems: Sequence[WritingSystem]) -> dict[str, Prices]:
-    """Return the prices of endpoints, which stand behind the models among the systems."""
-    endpoints = systems[len(settings.models) : len(settings.models) + len(settings.endpoints)]
-    return {system.name: endpoint.prices for system, endpoint in zip(endpoints, settings.endpoints, strict=True)}
-
-
 def _prediction(row: Row) -> Prediction:
     where = f"{GENERATIONS}, {row['item']}, seed {row['seed']}"
     return Prediction(row["item"], row["system"], row.get("text"), row["seed"], where, row.get("error", ""))
@@ -320,29 +327,11 @@ def _texts(current: Sequence[Row]) -> str:
     )
 
 
-def _finish(settings: Settings, scored: ScoreOutcome, about: dict[str, Any], files: dict[str, Path]) -> Outcome:
-    """Write the results again with what it took, and the report."""
-    results, table = scored.results, markdown_report(scored.results)
-    notes, sections = scored.notes, []
-    if about:
-        results = {**results, "writing": about}
-        table = f"{table}\n\n{_writing_log.markdown_section(about['totals'])}"
-        sections = [_writing_log.html_section(about["totals"])]
-        notes = [*notes, *about["notes"]]
-    contents = {
-        "results": (RESULTS, dump_json(results, indent=2) + "\n"),
-        "table": (TABLE, table + "\n"),
-    }
-    if settings.report:
-        contents["report"] = (REPORT, render_report(results, scored.found, sections=sections))
-    return Outcome(results, {**write_files(Path(settings.out), contents), **files}, notes)
-
-
 def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
-        f"{system}: {row['n_at_limit']} texts are as long as they may be, and probably cut off; raise --max-tokens"
+        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise --max-tokens"
         for system, row in totals.items()
-        if row["n_at_limit"]
+        if row["n_cut_off"]
     ]
 
 
@@ -355,23 +344,32 @@ def text_report(results: Mapping[str, Any]) -> str:
     return f"{scores}\n\n{_writing_log.text_section(results['writing']['totals'])}{notes}"
 
 
-def _systems(settings: Settings) -> list[WritingSystem]:
+class _Hired(NamedTuple):
+    """A system that writes, and what its tokens cost."""
+
+    system: WritingSystem
+    prices: Prices = Prices()
+
+
+def _hire(settings: Settings) -> list[_Hired]:
     """Build the writers; what is missing is said here, before anything is asked."""
     asked = {
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "max_new_tokens": settings.max_tokens,
     }
-    writers = [
-        *(_transformers(text, settings, asked) for text in settings.models),
-        *(_endpoint(endpoint, settings, asked) for endpoint in settings.endpoints),
-        *settings.writers,
+    hired = [
+        *(_system(_transformers(text, settings, asked), settings) for text in settings.models),
+        *(_system(_endpoint(one, settings, asked), settings)._replace(prices=one.prices) for one in settings.endpoints),
+        *(_system(writer, settings) for writer in settings.writers),
     ]
-    check_systems([writer.name for writer in writers], LYRIC_CONTROLS, "--model")
-    return [
-        WritingSystem(writer.name, writer, tuple(range(1 if writer.deterministic else settings.n_seeds)))
-        for writer in writers
-    ]
+    check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "--model")
+    return hired
+
+
+def _system(writer: LyricWriter, settings: Settings) -> _Hired:
+    seeds = tuple(range(1 if writer.deterministic else settings.n_seeds))
+    return _Hired(WritingSystem(writer.name, writer, seeds))
 
 
 def _transformers(text: str, settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
@@ -394,6 +392,7 @@ def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) 
         "concurrency": settings.concurrency,
         "timeout_sec": settings.timeout_sec,
         "retries": settings.retries,
+        "allow_http": settings.allow_http or None,
     }
     make = load_plugin(WRITERS, "endpoint", "writer")
     writer: LyricWriter = make(

@@ -3,8 +3,9 @@
 songs or files -> pairs -> controls -> runner -> records -> results, tables, report. What language models write around
 their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what was taken off is a remark.
 
-A text without a section header scores what the authors' code gives it, 0, with a remark: a model that does not keep to
-the form must not gain by it. With `strict` it is a failure, and in no mean.
+A text without a section header, or an empty one, scores what the authors' code gives it, 0: a model that does not keep
+to the form must not gain by it. The notes of the results count such texts. With `strict` they are failures, and in no
+mean.
 """
 
 from __future__ import annotations
@@ -12,18 +13,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
-from music_evals.benchmark.lyric_report import EXPLAINED, render_report
+from music_evals.benchmark.lyric_report import EXPLAINED, headers_told, render_report
 from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.published import published_lyrics
-from music_evals.benchmark.score_outputs import Outcome, remove_results, write_outcome
+from music_evals.benchmark.score_outputs import NOTHING_EXTRA, Extra, Outcome, remove_results, write_outcome
 from music_evals.benchmark.score_records import Progress
 from music_evals.benchmark.score_results import ScoreTask, build_results, collect
 from music_evals.benchmark.songs import Song, SongSet, read_songs
+from music_evals.benchmark.tables import counted
 from music_evals.benchmark.text_controls import (
     ANOTHER_SONG,
     LYRIC_CONTROLS,
@@ -38,10 +40,10 @@ from music_evals.benchmark.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.text_runner import Judge, TextJudging, TextSettings, run_texts
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, InvalidLyricsError, NoDataError
 from music_evals.lyrics.patterns import check_pattern
-from music_evals.metrics.scales import Scale
-from music_evals.pipelines.lyrics import SCORES, lyric_structure, scores_of
+from music_evals.metrics.scales import LYRIC_SCORES
+from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_HEADER, lyric_structure, scores_of
 
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
@@ -52,10 +54,48 @@ _TRIAL = "```\n(verse)\n春眠不觉晓\n```", "(verse)\nccccc"
 """A text and its pattern: what is missing for scoring is said before anything runs."""
 
 
+_NOTHING_TO_SCORE = {
+    NO_HEADER: ("texts", "scored 0: no section header was found"),
+    EMPTY_TEXT: ("empty texts", "scored 0"),
+    HEADERS_ONLY: ("texts", "without a line under the section headers"),
+}
+"""Note on a text in which there is nothing to score -> what such texts are called, and what became of them."""
+
+_REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? removed")
+"""What `lyrics.normalise` tells of a step that removed lines with words in them."""
+
+_OPTIONS = {"with normalise=True": "without --no-normalise", "with strict=False": "without --strict"}
+"""Advice in errors of `pipelines.lyrics` -> the same for this benchmark."""
+
+
 def _how(header: Mapping[str, Any]) -> str:
     options = header["options"]
     normalised = "normalised" if options["normalise"] else "as they are"
-    return f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}"
+    return (
+        f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
+        f"{headers_told(header)}"
+    )
+
+
+def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what must not be overlooked, by system: texts that scored 0 for their form, and words that were removed."""
+    for system in dict.fromkeys(row["system"] for row in notes):
+        texts = [row["notes"] for row in notes if row["system"] == system]
+        for note, (what, outcome) in _NOTHING_TO_SCORE.items():
+            n = sum(note in told for told in texts)
+            if n:
+                yield f"{system}: {counted(n, what)} {outcome}; --strict makes such texts failures"
+        lines = [n for told in texts if (n := sum(map(_n_removed, told)))]
+        if lines:
+            yield (
+                f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
+                f"{counted(len(lines), 'texts')}; the remarks tell which"
+            )
+
+
+def _n_removed(note: str) -> int:
+    found = _REMOVED.fullmatch(note)
+    return 1 + int(found["more"] or 0) if found else 0
 
 
 def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -66,12 +106,7 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 LYRICS: Final = ScoreTask(
     name="lyrics",
     title="Structured lyrics",
-    scales=MappingProxyType(
-        {
-            name: Scale("lyrics", info.low, info.high, info.direction, info.high, (), info.title)
-            for name, info in SCORES.items()
-        }
-    ),
+    scales=LYRIC_SCORES,
     controls=LYRIC_CONTROLS,
     controls_explained=(
         f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
@@ -83,6 +118,7 @@ LYRICS: Final = ScoreTask(
     items="texts",
     remarks="what was taken off before they were scored",
     on_controls=_on_controls,
+    on_remarks=_on_remarks,
 )
 """What this benchmark hands to the shared results, tables and pages."""
 
@@ -156,7 +192,11 @@ class Settings(TextSettings):
 
 
 def run_lyrics(
-    settings: Settings, *, made: Sequence[Prediction] | None = None, progress: Progress | None = None
+    settings: Settings,
+    *,
+    made: Sequence[Prediction] | None = None,
+    extra: Extra = NOTHING_EXTRA,
+    progress: Progress | None = None,
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html.
 
@@ -168,6 +208,8 @@ def run_lyrics(
         See `Settings`.
     made
         Texts in memory, in place of the files of predictions.
+    extra
+        What the results tell beside the scores.
     progress
         Called after some texts.
 
@@ -202,15 +244,15 @@ def run_lyrics(
         judged,
         controls,
         out / RECORDS,
-        TextJudging(tuple(SCORES), settings.variant, judge, explained=judged.systems),
+        TextJudging(tuple(LYRIC_SCORES), settings.variant, judge, explained=judged.systems),
         receipt={
             "task": LYRICS.name,
             "dataset": dict(judged.dataset),
             "variant": settings.variant,
-            "metrics": list(SCORES),
+            "metrics": list(LYRIC_SCORES),
             "companions": [],
             "options": settings.options,
-            "numbered": settings.numbered,
+            "numbered": None if settings.dataset is None else settings.numbered,
             "versions": package_versions(PACKAGES),
         },
         workers=settings.workers or 1,
@@ -225,8 +267,8 @@ def run_lyrics(
         n_resamples=settings.n_resamples,
         seed=settings.seed,
     )
-    page = functools.partial(render_report, results, found, explained=settings.explained)
-    return write_outcome(out, results, found, page if settings.report else None)
+    page = functools.partial(render_report, results, found, explained=settings.explained, sections=extra.html)
+    return write_outcome(out, results, found, page if settings.report else None, extra=extra)
 
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
@@ -303,9 +345,21 @@ def judge_lyrics(reference: Any, estimate: Any, *, explain: bool, **options: Any
 
     """
     check_pattern(reference)
-    score = lyric_structure(estimate, reference, **options)
+    try:
+        score = lyric_structure(estimate, reference, **options)
+    except InvalidLyricsError as error:
+        raise InvalidLyricsError(_with_options(str(error), normalised=options.get("normalise", False))) from error
     answer: dict[str, Any] = {
         "scores": {name: {"value": value} for name, value in scores_of(score).items()},
         "notes": list(score.notes),
     }
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
+
+
+def _with_options(message: str, *, normalised: bool) -> str:
+    """Return what an error advises in terms of the options of the verb."""
+    if normalised:
+        message = message.replace(" read them with normalise=True,", "")
+    for keyword, option in _OPTIONS.items():
+        message = message.replace(keyword, option)
+    return message

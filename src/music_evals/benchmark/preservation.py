@@ -29,7 +29,7 @@ from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.pipelines import preservation as pipeline
 
-__all__ = ["Outcome", "Settings", "run_preservation"]
+__all__ = ["AUDIO_PACKAGES", "Outcome", "Settings", "describe_extractors", "run_preservation"]
 
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""
@@ -254,13 +254,13 @@ def _receipt(settings: Settings, pairs: PairSet) -> dict[str, Any]:
         "variant": settings.variant,
         "metrics": list(measures.metrics),
         "companions": list(measures.companions),
-        "extractors": _extractors(measures) if heard else {"features": {}},
+        "extractors": describe_extractors(measures) if heard else {"features": {}},
         "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
     }
 
 
-def _extractors(measures: pipeline.Settings) -> dict[str, Any]:
-    """Return decoder, policy and extractors with their versions.
+def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
+    """Return decoder, policy and extractors with their versions, for a receipt.
 
     One of the variant's that is not installed is told: the metrics that need it fail, and the others are computed.
     """

@@ -118,7 +118,7 @@ _LEFT, _WIDTH, _LANE, _GAP, _MELODY = 108, 1000, 16, 6, 84
 _LETTER_PX = 7
 
 
-def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label: str) -> str:
+def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label: str, playable: bool = False) -> str:
     """Draw beats, chords, sections and melody of both files below each other; what differs is coloured.
 
     A chord differs while the other file has another one; a beat or boundary where the other file has none within 70 ms
@@ -130,6 +130,9 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
         From `preservation_worker.outline`; what a file lacks is left out.
     label
         What is shown, for readers who do not see the picture.
+    playable
+        Add what a script needs to follow a player: the attributes ``data-left`` (where second 0 lies) and
+        ``data-per-sec`` (units of the view box a second), and a line of the class ``playhead``.
 
     Returns
     -------
@@ -147,7 +150,7 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
         notes = _melody(lanes, reference.get("melody", []), estimate.get("melody", []))
         lanes.add("melody", notes, _MELODY)
     lanes.add("seconds", _axis(lanes, end_sec))
-    return lanes.drawn(label)
+    return lanes.drawn(label, playable=playable)
 
 
 class _Lanes:
@@ -166,10 +169,12 @@ class _Lanes:
         )
         self._top += height + _GAP
 
-    def drawn(self, label: str) -> str:
+    def drawn(self, label: str, *, playable: bool) -> str:
+        scale = f' data-left="{_LEFT}" data-per-sec="{self.px_per_sec:.4f}"' if playable else ""
+        head = f'<line class="playhead" x1="{_LEFT}" x2="{_LEFT}" y1="0" y2="{self._top}"/>' if playable else ""
         return (
-            f'<svg class="timeline" role="img" aria-label="{html.escape(label, quote=True)}" '
-            f'viewBox="0 0 {_WIDTH + 8} {self._top}">{"".join(self._parts)}</svg>'
+            f'<svg class="timeline" role="img" aria-label="{html.escape(label, quote=True)}"{scale} '
+            f'viewBox="0 0 {_WIDTH + 8} {self._top}">{"".join(self._parts)}{head}</svg>'
         )
 
 

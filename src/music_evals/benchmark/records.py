@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import zlib
@@ -95,7 +96,8 @@ class RecordFile:
     """A record file that is open for appending.
 
     Opening reads what is there: a torn end is cut off, damage raises, and a header that differs from `header` raises,
-    since numbers of two different runs must not be mixed.
+    since numbers of two different runs must not be mixed. While it is open the file is locked (``flock``): a second run
+    in the same folder is refused, and so changes nothing. The lock ends with the process, however that ends.
 
     Parameters
     ----------
@@ -118,7 +120,7 @@ class RecordFile:
     CorruptRecordsError
         The file is damaged or belongs to another run.
     OutputError
-        The folder cannot be written to, or the disk is full.
+        The folder cannot be written to, the disk is full, or another run is writing to the file.
 
     """
 
@@ -129,14 +131,31 @@ class RecordFile:
         first = {"kind": "run", **header}
         with _output_errors(self.path, "write"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("w+b" if overwrite else "a+b", buffering=0)
+            self._file = self.path.open("a+b", buffering=0)
         try:
+            self._lock()
+            if overwrite and self.path.is_file():
+                with _output_errors(self.path, "write"):
+                    self._file.truncate(0)
             self.rows = self._resume(json.loads(dump_json(first)))
             if not self.rows:
                 self.append([first, *items])
         except BaseException:
             self._file.close()
             raise
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            msg = f"another run is writing to {self.path}; wait for it, or choose another folder with --out"
+            raise OutputError(msg) from error
+        except OSError as error:
+            msg = (
+                f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder with "
+                "--out on a file system that knows locks"
+            )
+            raise OutputError(msg) from error
 
     def _resume(self, header: dict[str, Any]) -> list[dict[str, Any]]:
         with _output_errors(self.path, "read"):

@@ -44,8 +44,12 @@ def _nothing_published(_: Sequence[str]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
-def _nothing_to_say(_: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+def _nothing_to_say(_: Any) -> Iterable[str]:
     return ()
+
+
+def _all_scores(found: Found) -> Sequence[str]:
+    return found.names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,10 @@ class ScoreTask:
         What remarks are about, as ``"lengths that differ"``.
     on_controls
         ``systems`` of the results -> what a reader should know of the controls.
+    on_remarks
+        ``notes`` of the results -> what a reader should know of the remarks, beside their number.
+    shown
+        Records -> the scores out of their header that results are made of, by default all.
 
     """
 
@@ -91,6 +99,8 @@ class ScoreTask:
     items: str = "pairs"
     remarks: str = "lengths that differ"
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    shown: Callable[[Found], Sequence[str]] = _all_scores
 
     def scale(self, name: str) -> Scale:
         """Return the scale of a metric or companion.
@@ -176,7 +186,7 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
         else:
             told[row["kind"]][who] = dict(row)
     controls = tuple(name for name in task.controls if name in pairs)
-    return Found(
+    found = Found(
         header=header,
         systems=(*selection["systems"], *controls),
         controls=controls,
@@ -187,6 +197,14 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
         explanations=told["explanation"],
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
     )
+    return _restricted(found, task.shown(found))
+
+
+def _restricted(found: Found, names: Sequence[str]) -> Found:
+    """Leave out the scores that the benchmark does not show."""
+    header = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
+    scores = {who: {name: row for name, row in told.items() if name in names} for who, told in found.scores.items()}
+    return dataclasses.replace(found, header=found.header | header, scores=scores)
 
 
 def _selected(rows: Sequence[Row]) -> tuple[Row, dict[str, list[dict[str, Any]]]]:
@@ -228,6 +246,11 @@ def build_results(
     scores = {name: _cells(found, name, confidence, n_resamples, seed) for name in found.systems}
     systems = {name: _about(found, name) for name in found.systems}
     scales = {name: task.scale(name) for name in found.names}
+    notes = [
+        {"item": item, "system": system, "notes": told}
+        for (item, system), told in sorted(found.notes.items())
+        if system not in found.controls
+    ]
     results = {
         **{key: value for key, value in found.header.items() if key != "kind"},
         "wording": {
@@ -237,6 +260,7 @@ def build_results(
             "remarks": task.remarks,
             "controls": task.controls_explained,
             "on_controls": list(task.on_controls(systems)),
+            "on_remarks": list(task.on_remarks(notes)),
         },
         "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "group"},
         "scales": {name: _scale(scale, companion=name in task.companions) for name, scale in scales.items()},
@@ -247,11 +271,7 @@ def build_results(
         "comparisons": _comparisons(found, judged, TESTS_PER_RESAMPLE * n_resamples, seed),
         "failures": list(_failures(found)),
         "undefined": list(_undefined(found)),
-        "notes": [
-            {"item": item, "system": system, "notes": notes}
-            for (item, system), notes in sorted(found.notes.items())
-            if system not in found.controls
-        ],
+        "notes": notes,
         "published": task.published(found.header["metrics"]),
     }
     content: dict[str, Any] = plain(results)

@@ -5,6 +5,7 @@ What is told is put together once, as blocks; a style says how names, marks and 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from music_evals.benchmark.tables import (
     ARROWS,
     SIGNIFICANCE,
     align,
+    counted,
     format_interval,
     format_value,
     markdown_name,
@@ -31,6 +33,7 @@ __all__ = [
     "summary",
     "tables",
     "text_report",
+    "undefined_systems",
 ]
 
 FEW_GROUPS = 10
@@ -38,6 +41,9 @@ FEW_GROUPS = 10
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds all."""
+
+MOST_REASONS = 3
+"""Why a score is undefined, in a note."""
 
 MOST_COLUMNS = 7
 """Scores of one facet that are more than this are told in several tables of nearly equal widths."""
@@ -67,12 +73,22 @@ class _Block(NamedTuple):
 
 class _Style(NamedTuple):
     name: Callable[[str], str]
+    text: Callable[[str], str]
     best: str
     control: str
 
 
-_TEXT = _Style(lambda name: " ".join(name.split()), "*", "in brackets")
-_MARKDOWN = _Style(markdown_name, "★", 'marked "(control)"')
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _escaped(text: str) -> str:
+    """Return a sentence of ours with names in it: none of them may become a link, a tag or code."""
+    return re.sub(r"([\\`<\[|])", r"\\\1", _one_line(text))
+
+
+_TEXT = _Style(_one_line, _one_line, "*", "in brackets")
+_MARKDOWN = _Style(markdown_name, _escaped, "★", 'marked "(control)"')
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -111,7 +127,8 @@ def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str
     dataset = results["dataset"]
     place = " ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key])
     systems = [
-        f"{name(system)}: {about['n_pairs']} {results['wording']['items']}, {about['n_groups']} groups"
+        f"{name(system)}: {counted(about['n_pairs'], results['wording']['items'])}, "
+        f"{counted(about['n_groups'], 'groups')}"
         for system, about in results["systems"].items()
         if about["role"] == "system"
     ]
@@ -137,11 +154,38 @@ def legend(results: Mapping[str, Any], *, best: str = "*", control: str = "in br
 def cautions(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
+        *results["wording"].get("on_remarks", ()),
+        *_on_undefined(results),
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
         *_on_remarks(results),
     ]
+
+
+def undefined_systems(results: Mapping[str, Any]) -> list[str]:
+    """Return the systems without a single score that is defined."""
+    return [
+        system
+        for system, about in results["systems"].items()
+        if about["role"] == "system" and not any(cell["n_defined"] for cell in results["scores"][system].values())
+    ]
+
+
+def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
+    items = results["wording"]["items"]
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for row in results["undefined"]:
+        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += 1
+    told: dict[tuple[str, str], list[str]] = {}
+    for (system, metric), reasons in found.items():
+        if results["systems"][system]["role"] == "system" and not results["scores"][system][metric]["n_defined"]:
+            why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
+            told.setdefault((system, why), []).append(results["scales"][metric]["title"])
+    for (system, why), titles in told.items():
+        every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
+        yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
 
 
 def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
@@ -207,10 +251,10 @@ def _blocks(results: Mapping[str, Any], style: _Style) -> Iterator[_Block]:
         )
         yield _Block(title, tuple(heading(results, name) for name in names), rows)
     yield _Block("How to read this", points=(legend(results, best=style.best, control=style.control),))
-    yield _Block("Notes", points=tuple(cautions(results)))
+    yield _Block("Notes", points=tuple(map(style.text, cautions(results))))
     yield _differences(results, style)
     yield from _published(results)
-    yield _remarks(results)
+    yield _remarks(results, style)
 
 
 def _scored(cell: Mapping[str, Any], best: bool) -> _Cell:  # noqa: FBT001
@@ -252,10 +296,10 @@ def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -
     return _Cell(format_value(row.get(name)), notes=notes)
 
 
-def _remarks(results: Mapping[str, Any]) -> _Block:
+def _remarks(results: Mapping[str, Any], style: _Style) -> _Block:
     counts = Counter(note for row in results["notes"] for note in row["notes"])
     points = [
-        f"{note} ({results['wording']['items']}: {count})"
+        f"{style.name(note)} ({results['wording']['items']}: {count})"
         for note, count in sorted(counts.items(), key=lambda found: -found[1])
     ]
     return _Block("Remarks", points=_first(points))

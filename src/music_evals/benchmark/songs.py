@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text
+from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
 from music_evals.benchmark.manifests import json_lines, some
 from music_evals.benchmark.tasks import load_split, resolve_revision
 from music_evals.errors import (
@@ -243,7 +243,7 @@ def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
         group=item,
         title=_text(row.get("title"), f"{where}: title"),
         artist=_strings(row.get("artist"), f"{where}: artist", InvalidInputError),
-        theme=next(iter(themes.values()), ""),
+        theme=theme_of_row(row) or "",
         themes=themes,
         words=words,
         pattern=pattern,

@@ -10,6 +10,7 @@ __all__ = [
     "ARROWS",
     "SIGNIFICANCE",
     "align",
+    "counted",
     "format_interval",
     "format_value",
     "markdown_name",
@@ -47,6 +48,11 @@ def format_interval(cell: Mapping[str, Any]) -> str:
     if cell["low"] is None or cell["high"] is None:
         return ""
     return f"{format_value(cell['low'])}..{format_value(cell['high'])}"
+
+
+def counted(n: int, plural: str) -> str:
+    """Return a number and what it counts: ``1 text``, ``2 texts``."""
+    return f"{n} {plural.removesuffix('s') if n == 1 else plural}"
 
 
 def align(lines: Sequence[Sequence[str]]) -> str:

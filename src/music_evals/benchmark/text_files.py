@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from music_evals.benchmark.manifests import manifest_rows, read_text
 from music_evals.benchmark.pairs import Failure, check_systems, files_of, split_estimate
@@ -21,7 +21,7 @@ TEXT_SUFFIXES = frozenset({"", ".txt", ".md", ".lrc"})
 ENTRANCE = "lyrics"
 PATTERN = "pattern"
 OPTION = "--generated"
-_MOST_PATH = 1024  # characters: a longer line is no path
+COLUMNS = ("generated", "reference")
 
 
 def texts_in_folders(
@@ -109,9 +109,9 @@ def texts_in_manifest(
     Parameters
     ----------
     path
-        CSV with a head line, or JSON lines, with the columns ``generated`` and ``reference`` and, where wanted, ``id``,
-        ``group`` and ``system``. A cell is a text; one of a single line that ends with ``.txt`` or names a file, from
-        the manifest's folder, is the path of one. In CSV a text of several lines stands in quotes.
+        CSV with a head line, or JSON lines, with the columns ``generated`` and ``reference``, which hold texts, or
+        ``generated_file`` and ``reference_file``, paths of texts below the manifest's folder, and, where wanted,
+        ``id``, ``group`` and ``system``. In CSV a text of several lines stands in quotes.
     controls
         Names that no system may have.
     limit
@@ -121,7 +121,7 @@ def texts_in_manifest(
     -------
     TextPairSet
         Without a group, pairs with equal patterns are of one group. A cell that is no text, and a file that cannot be
-        read, is a failure of its item.
+        read or does not lie below the manifest's folder, is a failure of its item.
 
     Raises
     ------
@@ -136,12 +136,12 @@ def texts_in_manifest(
     path = Path(path)
     rows = manifest_rows(path)
     if not rows:
-        msg = f"{path} holds no pairs; expected the columns generated and reference"
+        msg = f"{path} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}"
         raise NoDataError(msg)
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
-    missing = [name for name in ("generated", "reference") if name not in there]
+    missing = [name for name in COLUMNS if not {name, _file_column(name)} & {*there}]
     if missing:
-        msg = f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}"
+        msg = f"{path}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}"
         raise InvalidInputError(msg)
     found = [_pair_of_row(row, number, path) for number, row in enumerate(rows, start=1)]
     kept = set(list(dict.fromkeys(pair.item for pair in found))[:limit])
@@ -156,25 +156,53 @@ def _pair_of_row(row: Mapping[str, Any], number: int, path: Path) -> TextPair | 
     item, system, group = (str(row.get(name) or "") for name in ("id", "system", "group"))
     item, system = item or f"row {number}", system or path.stem
     try:
-        reference, generated = (_cell(row.get(name), name, path.parent) for name in ("reference", "generated"))
+        generated, reference = (_side_of_row(row, name, path.parent) for name in COLUMNS)
     except MusicEvalsError as error:
         return Failure(item, system, f"{type(error).__name__}: {error}")
     return _pair(item, system, group, reference, generated)
 
 
-def _cell(value: object, column: str, folder: Path) -> TextSide:
-    if not isinstance(value, str):
-        msg = f"the column {column} must hold a text or a path, got {type(value).__name__}"
+def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
+    text, file = row.get(column), row.get(_file_column(column))
+    if not file:
+        return TextSide(_text_name(text), text) if isinstance(text, str) else _refuse(column, "a text", text)
+    if text:
+        msg = f"give {column} or {_file_column(column)} in a row, not both"
         raise InvalidInputError(msg)
-    if _is_path(value, folder):
-        return TextSide(value, read_text(folder / value))
-    return TextSide(f"text {hashlib.sha256(value.encode()).hexdigest()[:8]}", value)
+    if not isinstance(file, str):
+        return _refuse(_file_column(column), "a path", file)
+    return TextSide(file, read_text(_below(folder, file)))
 
 
-def _is_path(value: str, folder: Path) -> bool:
-    if not value.strip() or "\n" in value or len(value) > _MOST_PATH or "\0" in value:
-        return False
-    return value.endswith(".txt") or (folder / value).is_file()
+def _file_column(column: str) -> str:
+    return f"{column}_file"
+
+
+def _either(column: str) -> str:
+    return f"{column} or {_file_column(column)}"
+
+
+def _text_name(text: str) -> str:
+    return f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _refuse(column: str, wanted: str, value: object) -> NoReturn:
+    msg = f"the column {column} must hold {wanted}, got {type(value).__name__}"
+    raise InvalidInputError(msg)
+
+
+def _below(folder: Path, file: str) -> Path:
+    """Return the path of a file that a manifest names; a manifest may come from others, and reads its folder only."""
+    try:
+        path = (folder / file).resolve()
+        inside = path.is_relative_to(folder.resolve())
+    except (OSError, ValueError) as error:  # a null byte, or a name that is too long
+        msg = f"{file!r:.60} is no path of a file: {error}"
+        raise InvalidInputError(msg) from error
+    if not inside:
+        msg = f"{file!r} does not lie below the manifest's folder {folder}; put the file there, or give its text"
+        raise InvalidInputError(msg)
+    return path
 
 
 def _pair_set(about: Mapping[str, Any], systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:

@@ -16,6 +16,8 @@ from music_evals.errors import OutputError
 __all__ = [
     "EXIT_FAILURES",
     "Bar",
+    "add_dataset_options",
+    "add_encoder_options",
     "add_interval_options",
     "add_output_options",
     "add_verb",
@@ -38,6 +40,37 @@ def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int]
     verb = verbs.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
     verb.set_defaults(command=command)
     return verb
+
+
+def add_dataset_options(group: Any, *, required: bool = False) -> None:
+    """Add what names the songs of a dataset."""
+    group.add_argument(
+        "--dataset",
+        required=required,
+        help="a name under ./datasets_scripts, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+    )
+    group.add_argument("--config", help="config of the dataset")
+    group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    group.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    group.add_argument("--limit", type=int, metavar="N", help="the first N songs only")
+
+
+def add_encoder_options(group: Any) -> None:
+    """Add how tags are compared by their embeddings."""
+    group.add_argument(
+        "--encoder",
+        default="BAAI/bge-large-zh-v1.5",
+        metavar="NAME",
+        help="sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
+        "meaning (default: %(default)s)",
+    )
+    group.add_argument("--encoder-revision", metavar="REV", help="commit, tag or branch of the encoder's Hub id")
+    group.add_argument("--device", help="where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
+    group.add_argument("--cache", metavar="DIR", help="keep the vectors of tags here, for the next run too")
+    group.add_argument("--aggregation", default="mean", help="mean of all pairs (default), best_match or f1")
+    group.add_argument(
+        "--normalize-by-self", action="store_true", help="divide by what the two lists have with themselves"
+    )
 
 
 def add_interval_options(group: Any) -> None:
@@ -76,18 +109,27 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
             print("\n".join([text, "", *where]))
 
 
-def finish_scores(outcome: Any, *, as_json: bool) -> int:
-    """Print what a benchmark of scores found (`score_outputs.Outcome`), list what failed, and return the exit code."""
-    from music_evals.benchmark.score_tables import text_report
+def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str, Any]], str] | None = None) -> int:
+    """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code.
 
-    for note in outcome.notes if as_json else ():  # the tables have them
-        say(f"note: {note}")
-    print_results(text_report(outcome.results), outcome.files, as_json=as_json)
+    What failed is listed first, so that it does not hide behind the published tables. `report` makes the tables; None
+    takes those of all scores. A system without a single defined score is a failure too.
+    """
+    from music_evals.benchmark.score_tables import text_report, undefined_systems
+
+    results = outcome.results
     failures = [
         (f"{row['item']} ({row['system']}{', ' + row['metric'] if row['metric'] else ''})", row["error"])
-        for row in outcome.results["failures"]
+        for row in results["failures"]
     ]
-    return list_failures(failures, "see the records")
+    code = list_failures(failures, "see the records")
+    undefined = undefined_systems(results)
+    if undefined:
+        say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
+    for note in outcome.notes if as_json else ():  # the tables have them
+        say(f"note: {note}")
+    print_results((report or text_report)(results), outcome.files, as_json=as_json)
+    return EXIT_FAILURES if undefined else code
 
 
 def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:

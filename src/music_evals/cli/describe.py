@@ -7,6 +7,7 @@ from typing import Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_encoder_options,
     add_interval_options,
     add_output_options,
     add_verb,
@@ -63,21 +64,12 @@ def add(verbs: Any) -> None:
         "--trust-remote-code", action="store_true", help="run Python code that comes with a tagger's music encoder"
     )
     how = verb.add_argument_group("how")
+    add_encoder_options(how)
     how.add_argument(
-        "--encoder",
-        default="BAAI/bge-large-zh-v1.5",
-        metavar="NAME",
-        help="sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
-        "meaning (default: %(default)s)",
+        "--empty",
+        default="nan",
+        help="a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise",
     )
-    how.add_argument("--encoder-revision", metavar="REV", help="commit, tag or branch of the encoder's Hub id")
-    how.add_argument("--device", help="where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
-    how.add_argument("--cache", metavar="DIR", help="keep the vectors of tags here, for the next run too")
-    how.add_argument("--aggregation", default="mean", help="mean of all pairs (default), best_match or f1")
-    how.add_argument(
-        "--normalize-by-self", action="store_true", help="divide by what the two descriptions have with themselves"
-    )
-    how.add_argument("--empty", default="nan", help="a list without tags is undefined: nan (default), zero or raise")
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
     add_output_options(verb)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from music_evals.cli._shared import add_interval_options, add_verb, chosen, print_results, quieten
+from music_evals.cli._shared import (
+    add_dataset_options,
+    add_encoder_options,
+    add_interval_options,
+    add_output_options,
+    add_verb,
+    chosen,
+    print_results,
+    quieten,
+)
 
 __all__ = ["add"]
 
@@ -13,7 +22,9 @@ _HELP = """\
 Compare what professionals and amateurs say of the same songs, by the meaning of their tags, dimension by dimension, for
 songs grouped by genre, emotion, purpose, culture or audience (MuChin, section 3.1 and figure 3).
 
-Writes into --out: results.json, table.md, cells.csv and discrepancy.svg; those of an earlier run are replaced.
+Writes into --out: records.jsonl (the similarity of every song and dimension), results.json, table.md, cells.csv,
+discrepancy.svg and report.html. Groupings, intervals and tests may be others in the next run of the same folder; other
+songs, dimensions or another encoder need --overwrite.
 """
 
 _EXAMPLES = """\
@@ -33,24 +44,12 @@ def add(verbs: Any) -> None:
         description=_HELP,
         epilog=_EXAMPLES,
     )
-    _add_songs(verb.add_argument_group("which songs"))
+    add_dataset_options(verb.add_argument_group("which songs"), required=True)
     _add_options(verb.add_argument_group("how"))
-    where = verb.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder for results")
-    where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-    where.add_argument("--no-plot", action="store_false", dest="plot", help="draw no discrepancy.svg")
-
-
-def _add_songs(what: Any) -> None:
-    what.add_argument(
-        "--dataset",
-        required=True,
-        help="a name under ./datasets_scripts, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+    where = add_output_options(verb)
+    where.add_argument(
+        "--no-plot", action="store_false", dest="plot", help="draw no discrepancy.svg, nor into report.html"
     )
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
-    what.add_argument("--limit", type=int, metavar="N", help="study the first N songs only")
 
 
 def _add_options(how: Any) -> None:
@@ -62,20 +61,7 @@ def _add_options(how: Any) -> None:
     )
     how.add_argument("--dimensions", metavar="NAMES", help="shared dimensions, with commas (default: all ten)")
     how.add_argument("--level", default="tags", help="tags (default), or joined: all tags of a dimension as one text")
-    how.add_argument(
-        "--encoder",
-        default="BAAI/bge-large-zh-v1.5",
-        metavar="NAME",
-        help="sentence-transformers model, a Hub id or a folder, or char-ngrams, which needs no weights and knows no "
-        "meaning (default: %(default)s)",
-    )
-    how.add_argument("--encoder-revision", metavar="REV", help="commit, tag or branch of the encoder's Hub id")
-    how.add_argument("--device", help="where the encoder computes, as cpu or cuda:1 (default: a GPU if any)")
-    how.add_argument("--cache", metavar="DIR", help="keep the vectors of tags here, for the next run too")
-    how.add_argument("--aggregation", default="mean", help="mean of all pairs (default), best_match or f1")
-    how.add_argument(
-        "--normalize-by-self", action="store_true", help="divide by what the two lists have with themselves"
-    )
+    add_encoder_options(how)
     add_interval_options(how)
     how.add_argument(
         "--permutations",

@@ -7,6 +7,7 @@ from typing import Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_dataset_options,
     add_interval_options,
     add_output_options,
     add_verb,
@@ -62,8 +63,8 @@ def add(verbs: Any) -> None:
     what.add_argument(
         "--manifest",
         metavar="FILE",
-        help="CSV or JSONL with the columns generated and reference (texts or paths) and, where wanted, id, group, "
-        "system",
+        help="CSV or JSONL with the columns generated and reference, which hold texts, or generated_file and "
+        "reference_file, paths below the manifest's folder; and, where wanted, id, group, system",
     )
     _add_measures(verb.add_argument_group("how"))
     add_output_options(verb).add_argument(
@@ -78,10 +79,7 @@ def add(verbs: Any) -> None:
 
 def add_songs(what: Any, fields: str) -> None:
     """Add the options that name songs and predictions for them."""
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder, a Hub id, or a JSONL file of songs")
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    add_dataset_options(what)
     what.add_argument(
         "--predictions",
         action="append",
@@ -90,7 +88,6 @@ def add_songs(what: Any, fields: str) -> None:
         help=f'JSON lines {{"id": SONG, {fields}}}; may be given again for other systems; without them the controls '
         "alone are scored",
     )
-    what.add_argument("--limit", type=int, metavar="N", help="score the first N songs only")
     what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
 
 
@@ -113,8 +110,8 @@ def _add_measures(how: Any) -> None:
     how.add_argument(
         "--strict",
         action="store_true",
-        help="texts that cannot be scored, as without a section header, are failures (default: they score what the "
-        "authors' code gives them, with a remark)",
+        help="texts that cannot be scored, as empty ones and those without a section header, are failures (default: "
+        "they score what the authors' code gives them, 0, and the notes count them)",
     )
     how.add_argument(
         "--no-normalise",

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_dataset_options,
     add_interval_options,
     add_output_options,
     add_verb,
     chosen,
-    list_failures,
-    print_results,
+    finish_scores,
     quieten,
-    say,
 )
 from music_evals.errors import InvalidInputError
 
@@ -62,13 +61,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_songs(what: Any) -> None:
-    what.add_argument(
-        "--dataset", required=True, help="a name under ./datasets_scripts, a folder, a Hub id or a file of JSON lines"
-    )
-    what.add_argument("--config", help="config of the dataset")
-    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
-    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
-    what.add_argument("--limit", type=int, metavar="N", help="the first N songs only")
+    add_dataset_options(what, required=True)
 
 
 def _add_models(who: Any) -> None:
@@ -118,6 +111,9 @@ def _add_endpoints(who: Any) -> None:
         metavar="KEY=JSON",
         help="further field of each request; null leaves one of ours out; may be given again",
     )
+    who.add_argument(
+        "--allow-http", action="store_true", help="send a key over plain http to another machine (default: refuse)"
+    )
     who.add_argument("--concurrency", type=int, metavar="N", help="requests at once (default: 4)")
     who.add_argument("--timeout", type=float, dest="timeout_sec", metavar="SECONDS", help="(default: 300)")
     who.add_argument("--retries", type=int, metavar="N", help="after 429, a 5xx or a lost connection (default: 5)")
@@ -141,7 +137,13 @@ def _add_writing(how: Any) -> None:
 
 def _add_scoring(how: Any) -> None:
     how.add_argument("--variant", default="official", help="official (default) or paper")
-    how.add_argument("--rhyme", help="official, line or char (default: the variant's)")
+    how.add_argument("--rhyme", help="how rhymes are found: official (default), line or char, the lightest")
+    how.add_argument(
+        "--strict",
+        action="store_true",
+        help="texts that are empty or without a section header are failures (default: they score 0, and the notes "
+        "count them)",
+    )
     how.add_argument(
         "--no-normalise",
         action="store_false",
@@ -166,10 +168,7 @@ def _run(options: argparse.Namespace) -> int:
         _quieten_transformers()
     with Bar("lyric") as bar:
         outcome = run_writing(settings, progress=bar)
-    for note in outcome.notes if options.json else ():  # the tables have them
-        say(f"note: {note}")
-    print_results(text_report(outcome.results), outcome.files, as_json=options.json)
-    return list_failures([(_failed(row), row["error"]) for row in outcome.results["failures"]], "see the records")
+    return finish_scores(outcome, as_json=options.json, report=text_report)
 
 
 def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
@@ -229,8 +228,3 @@ def _quieten_transformers() -> None:
     except ImportError:
         return  # the writer says what is missing
     logging.disable_progress_bar()
-
-
-def _failed(row: Mapping[str, Any]) -> str:
-    metric = f", {row['metric']}" if row["metric"] else ""
-    return f"{row['item']} ({row['system']}{metric})"

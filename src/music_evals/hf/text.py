@@ -38,7 +38,7 @@ Args:
     references: in the same order, {PATTERNS_OFFERED}.
 {GROUPS}\
     variant: "official" (default, the authors' code) or "paper" (their text).
-    rhyme: how rhymes are found: "official", "line", "char", or a function; default: the variant's.
+    rhyme: how rhymes are found: "official", "line", "char", or a function; default: "official".
     normalise: True brings generated texts into the form of the released songs first. Default False.
     strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
     autojunk, accumulate_song, section_match: see the card.

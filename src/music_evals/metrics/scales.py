@@ -9,10 +9,12 @@ from typing import Final, NamedTuple
 from music_evals.annotations import DIMENSIONS, SCORED
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.arrays import check_variant
+from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
     "COMPANIONS",
     "DESCRIPTION_SCORES",
+    "LYRIC_SCORES",
     "PRESERVATION_METRICS",
     "Scale",
     "features_of",
@@ -97,6 +99,26 @@ COMPANIONS: Final[Mapping[str, Scale]] = MappingProxyType(
     }
 )
 """What is reported beside the eleven, never mixed into them."""
+
+
+def _points(title: str, most: float) -> Scale:
+    return Scale("lyrics", 0.0, most, "higher", most, (), title)
+
+
+LYRIC_SCORES: Final[Mapping[str, Scale]] = MappingProxyType(
+    {
+        "lyric_structure": _points("Lyric structure, total", sum(MAXIMUM.values())),
+        **{
+            f"lyric_{level}": _points(title, most)
+            for (level, most), title in zip(
+                MAXIMUM.items(),
+                ("Song", "Section", "Phrase", "Word", "Rhyming fitting accuracy", "Proportion reasonableness"),
+                strict=True,
+            )
+        },
+    }
+)
+"""Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1."""
 
 
 def _similarity(facet: str, title: str) -> Scale:

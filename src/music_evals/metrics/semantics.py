@@ -105,6 +105,14 @@ class SemanticSimilarity(NamedTuple):
     n_generated: int
     n_reference: int
 
+    @property
+    def reason(self) -> str:
+        """Why the score is NaN, in words; empty where it is defined."""
+        if not np.isnan(self.value):
+            return ""
+        empty = [side for side, n in (("generated", self.n_generated), ("reference", self.n_reference)) if not n]
+        return f"no {' and no '.join(empty)} tags" if empty else "the vectors of a list cancel out"
+
 
 def check_options(aggregation: str, empty: str, *, normalize_by_self: bool) -> None:
     """Hold the options of `semantic_similarity` to what there is.

@@ -6,9 +6,14 @@ however many songs it stands in. Tags are compared as they are written: nothing 
 released code.
 
 Averages
-    The score of a dimension is the mean over the songs that define it. The average of a group is the plain mean of its
-    dimensions' scores, as in table 2 of the paper; a dimension that no song defines is left out. The one score of all
-    is the mean of the groups' averages. Of a single song the same holds: the mean over what the song defines.
+    Of a song and a group: the mean over the dimensions that the reference has tags for (`average_of_group`). Where the
+    generated side leaves any of these without tags it is undefined, unless ``empty="zero"`` counts them as 0: nobody
+    gains by silence. Dimensions that the reference leaves empty are left out, and counted. The one score of a song is
+    the mean of the averages of the groups that the reference speaks for, among those that are judged; undefined where
+    one of them is.
+
+    Over songs every score is the mean over the songs that define it. With nothing missing the average of a group is
+    also the plain mean of its dimensions' scores, as in table 2 of the paper.
 
 """
 
@@ -50,12 +55,13 @@ __all__ = [
     "Description",
     "DescriptionJudgement",
     "EncoderLike",
+    "GroupAverage",
+    "average_of_group",
     "check_description",
     "check_tags",
     "description_of_row",
     "evaluate_descriptions",
     "judge_description",
-    "judge_descriptions",
     "resolve_encoder",
     "tag_semantic_similarity",
     "tag_similarity_table",
@@ -83,12 +89,34 @@ class DescriptionJudgement(NamedTuple):
         ``<group>/<dimension>`` -> the comparison in full.
     reasons
         Score -> why it is NaN, in words.
+    n_dimensions
+        Group -> dimensions that its average is over: those that the reference has tags for.
 
     """
 
     values: Mapping[str, float]
     similarities: Mapping[str, SemanticSimilarity]
     reasons: Mapping[str, str]
+    n_dimensions: Mapping[str, int]
+
+
+class GroupAverage(NamedTuple):
+    """The average of one song over the dimensions of a group.
+
+    Attributes
+    ----------
+    value
+        -1..1, higher is better; NaN where it is undefined.
+    reason
+        Why it is NaN; empty where it is defined.
+    n_dimensions
+        Dimensions that the reference has tags for.
+
+    """
+
+    value: float
+    reason: str
+    n_dimensions: int
 
 
 class _Scoring(NamedTuple):
@@ -201,7 +229,7 @@ def judge_description(
     Returns
     -------
     DescriptionJudgement
-        Averages are means over what the song defines.
+        Averages as in the module.
 
     Raises
     ------
@@ -220,50 +248,6 @@ def judge_description(
     options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
     scoring = _Scoring(choose_dimensions(annotators, dimensions, [first]), options)
     return _all_judged([(first, second)], ["this song"], resolve_encoder(encoder), scoring)[0]
-
-
-def judge_descriptions(
-    generated: Descriptions,
-    references: Descriptions,
-    *,
-    encoder: EncoderLike = DEFAULT_ENCODER,
-    annotators: Iterable[str] | None = None,
-    dimensions: Mapping[str, Sequence[str]] | None = None,
-    aggregation: str = "mean",
-    normalize_by_self: bool = False,
-    empty: str = "nan",
-) -> dict[str, DescriptionJudgement]:
-    """Do as `judge_description` for many songs, each distinct tag encoded once.
-
-    Parameters
-    ----------
-    generated, references
-        Descriptions in the same order, or both by the id of the song.
-    encoder, annotators, dimensions, aggregation, normalize_by_self, empty
-        As in `judge_description`; None for `annotators` is the groups that any of `generated` speaks for.
-
-    Returns
-    -------
-    dict
-        Id, or ``"song 0"`` and so on, -> judgement, in the order of `references`.
-
-    Raises
-    ------
-    PairCountError
-        Numbers or ids of songs that do not pair up; the first few are named.
-    NoDataError
-        No songs, or descriptions that speak for no group.
-    UnknownNameError, InvalidTagsError
-        As `judge_description`; the message names the song.
-    InvalidInputError, ModelUnavailableError, MissingBackendError, BackendError
-        As `tag_semantic_similarity`.
-
-    """
-    check_options(aggregation, empty, normalize_by_self=normalize_by_self)
-    pairs, ids = pair_up(generated, references)
-    options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
-    scoring = _Scoring(choose_dimensions(annotators, dimensions, [first for first, _ in pairs]), options)
-    return dict(zip(ids, _all_judged(pairs, ids, resolve_encoder(encoder), scoring), strict=True))
 
 
 def tag_similarity_table(
@@ -350,11 +334,11 @@ def evaluate_descriptions(
     -------
     dict
         For each name out of `SCORES` that is judged: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` songs and
-        ``<name>_n_defined`` of them that count. An average is the mean of its dimensions' scores (see the module); it
-        is defined for a song by any of them, and its interval is that of the linearised mean, which with nothing
-        missing is the mean over songs. ``<group>/<dimension>_std``: mean over songs of the deviation over pairs.
-        ``n_dimensions``: group -> dimensions that the average is made of. ``encoder``: its name and revision.
-        ``per_item``: one dict a song: its scores, ``reasons`` (score -> why it is NaN) and, with ids, ``id``.
+        ``<name>_n_defined`` of them that count; averages are those of the songs (see the module).
+        ``<group>/<dimension>_std``: mean over songs of the deviation over pairs. ``n_dimensions``: group -> dimensions
+        that any reference has tags for. ``n_without_reference``: group -> lists, one a song and dimension, that are in
+        no average because the reference has no tags there. ``encoder``: its name and revision. ``per_item``: one dict
+        a song: its scores, ``reasons`` (score -> why it is NaN) and, with ids, ``id``.
 
     Raises
     ------
@@ -381,16 +365,19 @@ def evaluate_descriptions(
     scoring = _Scoring(choose_dimensions(annotators, dimensions, [first for first, _ in pairs]), options)
     loaded = resolve_encoder(encoder)
     songs = _all_judged(pairs, ids, loaded, scoring)
-    names, columns = _columns(songs, scoring)
+    names = list(songs[0].values)
+    columns = np.array([[song.values[name] for name in names] for song in songs])
     drawn = Options(clusters, confidence, n_resamples, seed)
     result: dict[str, Any] = {}
     for name, interval in zip(names, intervals_of_means(columns, drawn), strict=True):
         result |= report(name, interval)
     result |= {f"{name}_std": _mean([song.similarities[name].std for song in songs]) for name in songs[0].similarities}
-    result["n_dimensions"] = {
-        group: sum(bool(result[f"{group}/{name}_n_defined"]) for name in chosen)
+    told = {
+        group: np.array([[bool(song.similarities[f"{group}/{name}"].n_reference) for name in chosen] for song in songs])
         for group, chosen in scoring.dimensions.items()
     }
+    result["n_dimensions"] = {group: int(has_tags.any(axis=0).sum()) for group, has_tags in told.items()}
+    result["n_without_reference"] = {group: int((~has_tags).sum()) for group, has_tags in told.items()}
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         by_id = isinstance(references, Mapping)
@@ -427,58 +414,58 @@ def _judged(
             similarities[name] = semantic_similarity(*lists, **scoring.options)
         except InvalidTagsError as error:
             raise located(error, f"{place}, {name}") from error
-    reasons = {name: reason for name, found in similarities.items() if (reason := _reason(found))}
-    values = {name: found.value for name, found in similarities.items()}
-    averages = {
-        f"{group}_average": _mean([values[f"{group}/{name}"] for name in names])
-        for group, names in scoring.dimensions.items()
-    }
-    total = {TOTAL: _mean(list(averages.values()))}
-    found_values = {**total, **averages, **values}
-    for name in (*total, *averages):
-        if np.isnan(found_values[name]):
-            reasons[name] = "no dimension is defined"
-    return DescriptionJudgement(found_values, similarities, reasons)
+    averages = {group: average_of_group(similarities, group, names) for group, names in scoring.dimensions.items()}
+    summed = {TOTAL: _total(averages), **{f"{group}_average": average for group, average in averages.items()}}
+    found: dict[str, GroupAverage | SemanticSimilarity] = {**summed, **similarities}
+    values = {name: one.value for name, one in found.items()}
+    reasons = {name: one.reason for name, one in found.items() if one.reason}
+    n_dimensions = {group: average.n_dimensions for group, average in averages.items()}
+    return DescriptionJudgement(values, similarities, reasons, n_dimensions)
 
 
-def _reason(found: SemanticSimilarity) -> str:
-    """Return why a comparison is undefined; empty where it is not."""
-    if not np.isnan(found.value):
-        return ""
-    empty = [side for side, n in (("generated", found.n_generated), ("reference", found.n_reference)) if not n]
-    return f"no {' and no '.join(empty)} tags" if empty else "the vectors of a list cancel out"
+def average_of_group(
+    similarities: Mapping[str, SemanticSimilarity], group: str, dimensions: Sequence[str]
+) -> GroupAverage:
+    """Return the average of one song over the dimensions of one group that its reference has tags for.
 
+    Parameters
+    ----------
+    similarities
+        ``<group>/<dimension>`` -> the comparison of both lists.
+    group
+        One of `annotations.GROUPS`.
+    dimensions
+        Those that are judged.
 
-def _columns(songs: Sequence[DescriptionJudgement], scoring: _Scoring) -> tuple[list[str], Floats]:
-    """Return the names of the scores, and their values, shape (songs, scores), whose column means are the results."""
-    averages: dict[str, Floats] = {}
-    rows: dict[str, Floats] = {}
-    for group, names in scoring.dimensions.items():
-        own = {f"{group}/{name}": np.array([song.values[f"{group}/{name}"] for song in songs]) for name in names}
-        averages[f"{group}_average"] = _mean_of_means(list(own.values()))
-        rows |= own
-    columns = {TOTAL: _mean_of_means(list(averages.values())), **averages, **rows}
-    return list(columns), np.column_stack(list(columns.values()))
+    Returns
+    -------
+    GroupAverage
+        Undefined where the generated side leaves out any of these dimensions: who is silent where it is hard must not
+        gain by it.
 
-
-def _mean_of_means(columns: Sequence[Floats]) -> Floats:
-    """Return a column, shape (songs,), whose mean is the plain mean of the columns' means.
-
-    Where nothing is missing that is the mean of the columns. Where a column lacks songs, those that it has count for
-    more: each gives the mean of means plus what it moves it by (its linearisation), so that a bootstrap of the column
-    is one of the mean of means, to first order.
     """
-    stacked = np.column_stack(columns)
-    defined = ~np.isnan(stacked)
-    counts = defined.sum(axis=0)
-    kept = counts > 0
-    if not kept.any():
-        return np.full(len(stacked), np.nan)
-    stacked, defined, counts = stacked[:, kept], defined[:, kept], counts[kept]
-    means = np.nansum(stacked, axis=0) / counts
-    some = defined.any(axis=1)
-    moved = np.where(defined, stacked - means, 0) * (some.sum() / counts)
-    return np.where(some, means.mean() + moved.mean(axis=1), np.nan)
+    asked = [found for name in dimensions if (found := similarities[f"{group}/{name}"]).n_reference]
+    if not asked:
+        return GroupAverage(float("nan"), f"no reference tags in any {group} dimension", 0)
+    silent = sum(not found.n_generated for found in asked if np.isnan(found.value))
+    undefined = sum(bool(np.isnan(found.value)) for found in asked)
+    if silent:
+        reason = f"no generated tags in {silent} of {len(asked)} dimensions; empty='zero' counts them as 0"
+    elif undefined:
+        reason = f"the vectors of a list cancel out in {undefined} of {len(asked)} dimensions"
+    else:
+        return GroupAverage(float(np.mean([found.value for found in asked])), "", len(asked))
+    return GroupAverage(float("nan"), reason, len(asked))
+
+
+def _total(averages: Mapping[str, GroupAverage]) -> GroupAverage:
+    """Return the mean of the averages of the groups that the reference speaks for."""
+    spoken = {group: found for group, found in averages.items() if found.n_dimensions}
+    if not spoken:
+        return GroupAverage(float("nan"), "no reference tags in any dimension", 0)
+    reasons = [f"{group}: {found.reason}" for group, found in spoken.items() if found.reason]
+    value = float("nan") if reasons else float(np.mean([found.value for found in spoken.values()]))
+    return GroupAverage(value, ", and ".join(reasons), sum(found.n_dimensions for found in spoken.values()))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -47,7 +47,18 @@ from music_evals.pipelines.intervals import Options, check_groups, intervals_of_
 from music_evals.stats import holm, resampling
 from music_evals.stats.labels import label_mean_tests
 
-__all__ = ["ALL", "DEFAULT_BY", "FACING", "LEVELS", "Cell", "DiscrepancyStudy", "Facing", "study_discrepancy"]
+__all__ = [
+    "ALL",
+    "DEFAULT_BY",
+    "FACING",
+    "LEVELS",
+    "Cell",
+    "DiscrepancyStudy",
+    "Facing",
+    "check_level",
+    "facing_similarities",
+    "study_discrepancy",
+]
 
 LEVELS: Final = ("tags", "joined")
 """What is embedded: each tag, or all tags of a dimension as one text."""
@@ -219,6 +230,7 @@ def study_discrepancy(
     n_resamples: int = 1000,
     n_permutations: int = 10_000,
     seed: int = 0,
+    similarities: npt.ArrayLike | None = None,
 ) -> DiscrepancyStudy:
     """Compare what professionals and amateurs say of the same songs, for groups of songs.
 
@@ -243,6 +255,8 @@ def study_discrepancy(
         Nominal coverage of the intervals, above 0 and below 1.
     n_resamples, n_permutations, seed
         Of the intervals and of the tests; 0 leaves them out (NaN).
+    similarities
+        What `facing_similarities` found for these songs and options, where that is known already.
 
     Returns
     -------
@@ -269,17 +283,16 @@ def study_discrepancy(
     if not isinstance(n_permutations, int) or n_permutations < 0:
         msg = f"n_permutations must be a whole number of at least 0, got {n_permutations!r}"
         raise InvalidInputError(msg)
-    names = _check_names(by, dimensions, level)
-    check_options(aggregation, "nan", normalize_by_self=normalize_by_self)
-    if level == "joined" and (aggregation != "mean" or normalize_by_self):
-        raise InvalidInputError(
-            "level='joined' compares one text with one text: leave aggregation and normalize_by_self out"
-        )
+    names = _check_names(by, dimensions)
+    check_level(level, aggregation, normalize_by_self=normalize_by_self)
     songs = _songs(descriptions)
     clusters = check_groups(groups, len(songs))
     loaded = resolve_encoder(encoder)
     options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self}
-    values = _similarities(songs, names, loaded, level, options)
+    if similarities is None:
+        values = _similarities(songs, names, loaded, level, options)
+    else:
+        values = _check_similarities(similarities, (len(songs), len(names)))
     labels = {name: _labels(songs, name, clusters) for name in by}
     drawn = Options(clusters, confidence, n_resamples, seed)
     cells = _cells(values, np.ones((len(songs), 1), dtype=bool), [(ALL, ALL)], names, drawn)
@@ -298,7 +311,70 @@ def study_discrepancy(
     )
 
 
-def _check_names(by: Iterable[str], dimensions: Sequence[str] | None, level: str) -> tuple[str, ...]:
+def check_level(level: str, aggregation: str, *, normalize_by_self: bool) -> None:
+    """Hold the options that say how both sides are compared to what there is.
+
+    Raises
+    ------
+    UnknownNameError
+        A level or aggregation that does not exist.
+    InvalidInputError
+        One that does not go with another.
+
+    """
+    if level not in LEVELS:
+        raise UnknownNameError("level", level, LEVELS)
+    check_options(aggregation, "nan", normalize_by_self=normalize_by_self)
+    if level == "joined" and (aggregation != "mean" or normalize_by_self):
+        raise InvalidInputError(
+            "level='joined' compares one text with one text: leave aggregation and normalize_by_self out"
+        )
+
+
+def facing_similarities(
+    descriptions: Descriptions,
+    *,
+    encoder: EncoderLike = DEFAULT_ENCODER,
+    dimensions: Sequence[str] | None = None,
+    level: str = "tags",
+    aggregation: str = "mean",
+    normalize_by_self: bool = False,
+) -> Floats:
+    """Return how alike both groups of annotators describe each song, dimension by dimension.
+
+    Parameters
+    ----------
+    descriptions, encoder, dimensions, level, aggregation, normalize_by_self
+        As in `study_discrepancy`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (songs, dimensions), at most 1; NaN where a side has no tags.
+
+    Raises
+    ------
+    NoDataError, UnknownNameError, InvalidTagsError, InvalidInputError
+        As `study_discrepancy`.
+    ModelUnavailableError, MissingBackendError, BackendError
+        The encoder cannot be loaded, or failed.
+
+    """
+    names = _check_names((), dimensions)
+    check_level(level, aggregation, normalize_by_self=normalize_by_self)
+    options = {"aggregation": aggregation, "normalize_by_self": normalize_by_self}
+    return _similarities(_songs(descriptions), names, resolve_encoder(encoder), level, options)
+
+
+def _check_similarities(values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != shape:
+        msg = f"similarities must have one row a song and one column a dimension, shape {shape}, got {found.shape}"
+        raise InvalidInputError(msg)
+    return found
+
+
+def _check_names(by: Iterable[str], dimensions: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(by, str):
         msg = f"by must be a list of groupings, as ['genre', 'emotion'], got {by!r}"
         raise InvalidInputError(msg)
@@ -309,8 +385,6 @@ def _check_names(by: Iterable[str], dimensions: Sequence[str] | None, level: str
     for name in names:
         if name not in FACING:
             raise UnknownNameError("shared dimension", name, FACING)
-    if level not in LEVELS:
-        raise UnknownNameError("level", level, LEVELS)
     return names
 
 

@@ -227,8 +227,8 @@ def _evaluate_lists(
         _compared(f"song {i}", vectors, first, second, options)
         for i, (first, second) in enumerate(zip(generated, references, strict=True))
     ]
-    values = np.array([[found.value] for found, _ in songs])
-    deviations = np.array([[found.std] for found, _ in songs])
+    values = np.array([[found.value] for found in songs])
+    deviations = np.array([[found.std] for found in songs])
     [interval] = intervals_of_means(values, drawn)
     [deviation] = intervals_of_means(deviations, drawn._replace(n_resamples=0))
     result = report(TOTAL, interval)
@@ -236,19 +236,17 @@ def _evaluate_lists(
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         result["per_item"] = [
-            {TOTAL: found.value, "reasons": {TOTAL: reason} if reason else {}} for found, reason in songs
+            {TOTAL: found.value, "reasons": {TOTAL: found.reason} if found.reason else {}} for found in songs
         ]
     return result
 
 
 def _compared(
     place: str, vectors: Embeddings, first: Sequence[str], second: Sequence[str], options: Mapping[str, Any]
-) -> tuple[SemanticSimilarity, str]:
-    """Return the similarity of two lists, and why it is undefined where it is."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UndefinedMetricWarning)
+) -> SemanticSimilarity:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is told with the song
         try:
-            found = semantic_similarity(vectors.of(first), vectors.of(second), **options)
+            return semantic_similarity(vectors.of(first), vectors.of(second), **options)
         except InvalidTagsError as error:
             raise located(error, place) from error
-    return found, "; ".join(str(told.message).rpartition("undefined: ")[2] for told in caught)
