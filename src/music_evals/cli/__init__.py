@@ -15,6 +15,7 @@ from music_evals.cli import (
     discrepancy,
     frame,
     inpainting,
+    leaderboard,
     lyrics,
     preserve,
     publish,
@@ -77,5 +78,6 @@ def _parser() -> argparse.ArgumentParser:
     train.add(verbs)
     publish.add(verbs)
     push.add(verbs)
+    leaderboard.add(verbs)
     frame.add(verbs)
     return parser

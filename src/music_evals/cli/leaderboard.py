@@ -1,0 +1,113 @@
+"""The verb ``leaderboard``: results of runs into a board, a board into tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from music_evals.cli._shared import Bar, add_verb, say, to_stdout
+
+__all__ = ["add"]
+
+_HELP = """\
+Keep results of many runs in one append-only folder (the board), and make tables with honest ranks from it.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals leaderboard add results/jsb --board board
+  music-evals leaderboard add results/edits --board board --submitter me --media edits --media originals
+  music-evals leaderboard build --board board --out site
+  MUSIC_EVALS_BOARD=board python spaces/leaderboard/app.py
+
+A board can be uploaded as a dataset repository as it is. Two results share a table where dataset, config, split,
+content, variant, protocol, encoder, extractors and options are the same; else they stand apart, with the reason.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``leaderboard``."""
+    verb = add_verb(verbs, "leaderboard", _nothing, help="ranks of many runs", description=_HELP, epilog=_EXAMPLES)
+    steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
+    _add_add(steps)
+    _add_build(steps)
+
+
+def _add_add(steps: Any) -> None:
+    step = add_verb(steps, "add", _run_add, help="append the results of runs to a board")
+    step.add_argument("results", nargs="+", metavar="RESULTS", help="folder of a run (its --out)")
+    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board; made where it is missing")
+    step.add_argument("--system", action="append", metavar="NAME", help="add this system only; may be given again")
+    step.add_argument("--submitter", default="", metavar="NAME", help="who adds them")
+    step.add_argument("--source", default="", metavar="URL", help="what stands behind them: code, a paper, a model")
+    step.add_argument("--date", metavar="YYYY-MM-DD", help="(default: today)")
+    step.add_argument(
+        "--no-details",
+        action="store_false",
+        dest="details",
+        help="leave out what can be shown of single items: music, explanations of lyrics, tags",
+    )
+    step.add_argument(
+        "--media",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder with the recordings that were compared, which are then part of the board; may be given again",
+    )
+    step.add_argument("--json", action="store_true", help="print what was added as JSON")
+
+
+def _add_build(steps: Any) -> None:
+    step = add_verb(steps, "build", _run_build, help="make the tables")
+    step.add_argument("--board", required=True, metavar="DIR", help="folder of the board")
+    step.add_argument(
+        "--out",
+        metavar="DIR",
+        help="folder for leaderboard.json, index.html and tables/ (CSV and LaTeX); without it the board alone gets its "
+        "leaderboard.json, so that pages need not compute it",
+    )
+    step.add_argument("--json", action="store_true", help="print leaderboard.json in place of the tables")
+
+
+def _nothing(_: argparse.Namespace) -> int:
+    raise AssertionError("argparse asks for a step")
+
+
+def _run_add(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.leaderboard import add_results
+
+    told = []
+    for results in options.results:
+        added = add_results(
+            results,
+            options.board,
+            systems=options.system,
+            submitter=options.submitter,
+            source=options.source,
+            date=options.date,
+            details=options.details,
+            media=options.media,
+        )
+        told.append({"results": results, "added": len(added.new), "known": added.n_known})
+        if not options.json:
+            say(f"{results}: {len(added.new)} records added, {added.n_known} were there")
+    if options.json:
+        with to_stdout():
+            print(json.dumps(told, indent=2))
+    return 0
+
+
+def _run_build(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.leaderboard import build_leaderboard, keep_tables, write_leaderboard
+    from music_evals.benchmark.leaderboard_export import text_tables
+
+    with Bar("test") as bar:
+        leaderboard = build_leaderboard(options.board, progress=bar)
+    files = {"tables": keep_tables(leaderboard, options.board)}
+    if options.out is not None:
+        files |= write_leaderboard(leaderboard, options.out)
+    with to_stdout():
+        print(files["tables"].read_text(encoding="utf-8") if options.json else text_tables(leaderboard))
+    say("\n".join(f"{kind}: {path}" for kind, path in files.items()))
+    return 0

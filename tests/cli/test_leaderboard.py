@@ -1,0 +1,60 @@
+"""The verb ``leaderboard``; what it makes is tested in tests/benchmark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from music_evals import cli
+from music_evals.benchmark.leaderboard_board import parts
+
+
+@pytest.fixture
+def run(tmp_path: Path, songs_file: Path) -> Path:
+    """Results of the controls of lyrics."""
+    out = tmp_path / "run"
+    options = ["--rhyme", "char", "--resamples", "20", "--no-report", "--json"]
+    assert cli.main(["lyrics", "--dataset", str(songs_file), "--out", str(out), *options]) == 0
+    return out
+
+
+def test_add_and_build(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board, site = tmp_path / "board", tmp_path / "site"
+    capsys.readouterr()
+    assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--submitter", "me"]) == 0
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{run}: 21 records added, 0 were there")
+    assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"results": str(run), "added": 0, "known": 21}]
+    assert len(parts(board)) == 1
+    assert cli.main(["leaderboard", "build", "--board", str(board), "--out", str(site)]) == 0
+    out, err = capsys.readouterr()
+    assert "Structured lyrics: songs.jsonl" in out
+    assert "not ranked: another song, shuffled structure, true lyrics: a control" in out
+    assert "published, not re-run" in out
+    assert f"page: {site / 'index.html'}" in err
+    assert cli.main(["leaderboard", "build", "--board", str(board), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (
+        told
+        == json.loads((site / "leaderboard.json").read_text())
+        == json.loads((board / "leaderboard.json").read_text())
+    )
+    assert {path.suffix for path in (site / "tables").iterdir()} == {".csv", ".tex"}
+
+
+def test_wrong_use(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    board = ["--board", str(tmp_path / "board")]
+    assert cli.main(["leaderboard", "build", *board]) == 2
+    assert "holds no records" in capsys.readouterr().err
+    assert cli.main(["leaderboard", "add", str(tmp_path), *board]) == 2
+    assert "results.json is not there" in capsys.readouterr().err
+    assert cli.main(["leaderboard", "add", str(run), *board, "--system", "nobody"]) == 2
+    assert "nobody" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["leaderboard"])
+    assert cli.main(["leaderboard", "add", str(run), "--board", "/dev/null/board"]) == 1
+    assert "cannot make" in capsys.readouterr().err
