@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
 
-.PHONY: help venv run test test-slow check format clean
+.PHONY: help venv run space test test-slow check format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,6 +31,11 @@ run: venv ## judge known edits, then Anticipation-RNN and all baselines on JSB C
 	$(BIN)/music-evals preserve --dataset known_edits --config small --out results/known_edits
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --baselines all --seeds 5 --out results/jsb
+
+# a folder below spaces/, or a metric's: make space NAME=metrics/note_f1
+space: venv ## serve a Space on this machine: make space NAME=preservation
+	test -n "$(NAME)" || { echo "say which: make space NAME=preservation" >&2; exit 2; }
+	$(BIN)/python $(if $(findstring /,$(NAME)),$(NAME),spaces/$(NAME))/app.py
 
 test: venv ## the fast tests
 	$(BIN)/python -m pytest -m "not slow" -n 2

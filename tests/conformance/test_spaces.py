@@ -1,0 +1,192 @@
+"""Every folder under `spaces/` obeys the contract of a Space."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
+NAMES = [path.name for path in FOLDERS]
+SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").glob("*.py"))
+FILES = {"app.py", "README.md", "requirements.txt"}
+MAX_CODE_LINES = 40
+HEAD = {
+    "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "python_version", "app_file", "pinned", "license",
+    "tags", "short_description",
+}  # fmt: skip
+COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}  # what the Hub takes
+MAX_SHORT = 60  # characters of a short description
+MAX_FILE = 2**20
+ABOUT = ("How to use", "Limits", "Privacy", "Licence")
+FORBIDDEN_OPTIONS = {"share", "allowed_paths", "auth"}
+FETCHERS = {"requests", "urllib.request", "httpx", "aiohttp", "ftplib"}
+
+
+@pytest.fixture(params=FOLDERS, ids=NAMES)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def calls(path: Path) -> Iterator[ast.Call]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def code_lines(path: Path) -> int:
+    """Count lines that are neither blank, nor comment, nor docstring."""
+    source = path.read_text(encoding="utf-8")
+    docs: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docs.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = enumerate(source.splitlines(), start=1)
+    return sum(bool(line.strip()) and not line.strip().startswith("#") and i not in docs for i, line in lines)
+
+
+def test_there_are_spaces() -> None:
+    assert NAMES, "no folder below spaces/"
+
+
+def test_files(folder: Path) -> None:
+    found = {path.name for path in folder.iterdir()} - {"__pycache__"}
+    assert found >= FILES
+    scripts = {name for name in found if name.endswith(".py")}
+    assert scripts == {"app.py"}, "a Space holds one thin script; what it does belongs into src/music_evals/ui"
+    for path in folder.rglob("*"):
+        if path.is_file() and "__pycache__" not in path.parts:
+            assert path.stat().st_size <= MAX_FILE, f"{path.name}: more than {MAX_FILE} bytes"
+            assert path.suffix not in {".pkl", ".pickle", ".pt", ".bin"}, f"{path.name}: no pickles"
+
+
+def test_the_app_is_thin(folder: Path) -> None:
+    lines = code_lines(folder / "app.py")
+    assert lines <= MAX_CODE_LINES, f"{lines} lines of code; the logic belongs into src/music_evals/ui"
+
+
+def test_the_app_builds_and_launches_only_as_a_script(folder: Path) -> None:
+    tree = ast.parse((folder / "app.py").read_text(encoding="utf-8"))
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    defined |= {
+        name.asname or name.name for node in tree.body if isinstance(node, ast.ImportFrom) for name in node.names
+    }
+    assert "build_demo" in defined
+    at_top = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Expr)]
+    assert not any("launch(" in line for line in at_top)
+    [last] = [node for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)]
+    assert "launch(" in ast.unparse(last)
+    launched = [name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in [node.module] if name]
+    assert "music_evals.ui.frame" in launched, "launch comes from the frame: it bounds uploads and opens no folder"
+
+
+def test_card_head(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    head, _ = card
+    assert set(head) >= HEAD
+    assert (head["sdk"], head["app_file"], head["pinned"]) == ("gradio", "app.py", False)
+    assert (str(head["sdk_version"]), str(head["python_version"])) == ("6.31.0", "3.12")
+    assert isinstance(head["python_version"], str), "3.12 without quotes is a number"
+    assert {head["colorFrom"], head["colorTo"]} <= COLOURS
+    assert head["license"] == "apache-2.0"
+    assert "music" in head["tags"]
+    assert 10 <= len(head["short_description"]) <= MAX_SHORT
+    assert len(head["emoji"]) <= 2
+
+
+def test_card_text(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    _, text = card
+    assert text.lstrip().startswith("# ")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    for wanted in ABOUT:
+        assert any(heading.startswith(wanted) for heading in headings), f"the card says nothing on: {wanted}"
+    assert "gradio_client" in text, "the card shows how a program calls the Space"
+    assert "api_name" in text
+
+
+def test_requirements_bring_the_package_and_pin_no_torch(folder: Path) -> None:
+    lines = [line for line in (folder / "requirements.txt").read_text().splitlines() if line and line[0] != "#"]
+    assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?\b", line) for line in lines)
+    assert not any(re.match(r"(torch|tensorflow|jax|gradio)\b", line) for line in lines), "the Hub brings these"
+
+
+def test_debian_packages_are_names(folder: Path) -> None:
+    path = folder / "packages.txt"
+    for line in path.read_text().splitlines() if path.exists() else []:
+        assert re.fullmatch(r"[a-z0-9][a-z0-9+.-]*", line), f"packages.txt: {line!r}"
+
+
+@pytest.mark.parametrize(
+    "path", [*SOURCES, *(folder / "app.py" for folder in FOLDERS)], ids=lambda path: path.parent.name + "/" + path.name
+)
+def test_nothing_is_fetched_shared_or_opened(path: Path) -> None:
+    """No page takes a URL, makes a public link, opens a folder or talks to another machine."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not set(names) & FETCHERS, f"line {node.lineno}: {names}"
+    for call in calls(path):
+        name = ast.unparse(call.func)
+        options = {keyword.arg for keyword in call.keywords}
+        if name.rpartition(".")[2] == "launch":
+            assert not options & FORBIDDEN_OPTIONS, f"line {call.lineno}: {options & FORBIDDEN_OPTIONS}"
+        if name in {"gr.Audio", "gr.Image", "gr.Video"}:
+            sources = next((ast.literal_eval(k.value) for k in call.keywords if k.arg == "sources"), None)
+            shown = any(k.arg == "interactive" and ast.unparse(k.value) == "False" for k in call.keywords)
+            assert shown or sources == ["upload"], f"line {call.lineno}: {name} takes uploads only: sources=['upload']"
+        assert name not in {"gr.load", "gr.set_static_paths"}, f"line {call.lineno}: {name}"
+
+
+BUILD = """
+import importlib.util, json, socket, sys
+from pathlib import Path
+
+def refuse(*arguments, **options):
+    raise AssertionError(f"a page must not reach for the network: {arguments}")
+
+socket.socket.connect = refuse
+pages = {}
+for app in sys.argv[1:]:
+    spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = module.build_demo()
+    config = page.get_config_file()
+    pages[Path(app).parent.name] = {
+        "title": config["title"],
+        "public": [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"],
+        "types": [c["type"] for c in config["components"]],
+        "ids": [c["props"].get("elem_id") for c in config["components"]],
+        "max_upload_bytes": page.max_upload_bytes,
+        "delete_cache": page.delete_cache,
+        "analytics": page.analytics_enabled,
+        "cancels": any(d["cancels"] for d in config["dependencies"]),
+    }
+print(json.dumps(pages))
+"""
+
+
+@pytest.mark.gradio
+def test_every_space_builds() -> None:
+    """One process builds them all: what takes its time is the import of Gradio."""
+    command = [sys.executable, "-W", "error::UserWarning", "-c", BUILD, *(str(path / "app.py") for path in FOLDERS)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=300)
+    assert run.returncode == 0, run.stderr
+    pages = json.loads(run.stdout.splitlines()[-1])
+    assert set(pages) == set(NAMES)
+    for name, page in pages.items():
+        assert page["title"], name
+        assert page["public"], f"{name}: no callback has a public API name"
+        assert all(re.fullmatch(r"[a-z][a-z0-9_]*", str(api)) for api in page["public"]), f"{name}: {page['public']}"
+        assert {"skip", "intro"} <= set(page["ids"]), f"{name}: not built in music_evals.ui.frame.space"
+        assert page["max_upload_bytes"] <= 2 * 64 * 2**20
+        assert page["delete_cache"], f"{name}: temporary files stay"
+        assert page["analytics"] is False
+        assert page["cancels"], f"{name}: nothing can be cancelled"

@@ -1,0 +1,284 @@
+"""The frame of all pages: errors in words, progress, receipts, downloads, and how a page is served."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.ui import frame
+
+
+class ShownError(RuntimeError):
+    """As gr.Error, which Gradio shows on the page."""
+
+    def __init__(self, message: str, *, print_exception: bool = True) -> None:
+        super().__init__(message)
+        self.print_exception = print_exception
+
+
+@pytest.fixture
+def stub_gradio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradio without its import, which takes seconds."""
+    stub = SimpleNamespace(Error=ShownError, Progress=lambda: "the bar")
+    monkeypatch.setitem(sys.modules, "gradio", stub)
+
+
+def refuse(text: str) -> str:
+    """Say no."""
+    raise InvalidInputError(text)
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_a_named_error_is_shown_in_words_that_run_nowhere() -> None:
+    with pytest.raises(ShownError, match=r"^got '&lt;img src=x onerror=alert\(1\)&gt;' &amp;amp;$"):
+        frame.friendly(refuse)("got '<img src=x onerror=alert(1)>' &amp;")
+    assert frame.friendly(len)("abc") == 3
+    assert frame.friendly(refuse).__name__ == "refuse"
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_a_bug_stays_a_bug() -> None:
+    with pytest.raises(ZeroDivisionError):
+        frame.friendly(lambda: 1 / 0)()
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_visitors_know_their_files_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_TEMP_DIR", "/somewhere/gradio")
+    place = frame.temporary_folder()
+    for folder in (place, Path("/somewhere/gradio/0123abcd")):
+        with pytest.raises(ShownError, match=r"^my song\.wav: not a readable file$"):
+            frame.friendly(refuse)(f"{folder}/my song.wav: not a readable file")
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_a_generator_stays_one() -> None:
+    def steps(n: int) -> Iterator[int]:
+        yield from range(n)
+        raise NoDataError("no more")
+
+    wrapped = frame.friendly(steps)
+    assert inspect.isgeneratorfunction(wrapped)
+    found = wrapped(2)
+    assert [next(found), next(found)] == [0, 1]
+    with pytest.raises(ShownError, match="no more"):
+        next(found)
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_progress_comes_last_and_under_the_names_of_the_function() -> None:
+    told: list[Any] = []
+
+    def work(first: str, second: int, progress: Any = None) -> str:
+        told.append(progress)
+        return first * second
+
+    wrapped = frame.with_progress(work)
+    assert list(inspect.signature(wrapped).parameters) == ["first", "second", "progress"]
+    assert inspect.signature(wrapped).parameters["progress"].default == "the bar"
+    assert wrapped("ab", 2, "bar") == "abab"
+    assert told == ["bar"]
+    assert frame.with_progress(refuse) is refuse
+
+
+@pytest.mark.usefixtures("stub_gradio")
+def test_progress_of_a_generator() -> None:
+    def steps(n: int, *, progress: Any) -> Iterator[tuple[int, Any]]:
+        for number in range(n):
+            yield number, progress
+
+    wrapped = frame.with_progress(steps)
+    assert inspect.isgeneratorfunction(wrapped)
+    assert list(wrapped(2, "bar")) == [(0, "bar"), (1, "bar")]
+
+
+def test_a_receipt_is_escaped_at_any_depth() -> None:
+    shown = frame.receipt_html({"<k>": {"file": '<script>"', "n": [1, 2.5, None], "none": []}, "v": 0.1 + 0.2})
+    assert "<k>" not in shown
+    assert "<script" not in shown
+    assert "&lt;script&gt;&quot;" in shown
+    assert "<dd>1, 2.5, none</dd>" in shown
+    assert "<dd>0.3</dd>" in shown
+    assert frame.code_html("</code><b>") == '<pre class="me-code"><code>&lt;/code&gt;&lt;b&gt;</code></pre>'
+
+
+def test_downloads_hold_what_was_found() -> None:
+    results = {"score": np.float32(0.5), "undefined": float("nan"), "notes": np.array([1, 2]), "终": ("a", np.inf)}
+    json_path, csv_path = frame.write_downloads(results, [{"a": 1, "b": float("nan")}, {"a": -2.5, "c": "终"}])
+    held = json.loads(Path(json_path).read_text(encoding="utf-8"))
+    assert held == {"score": 0.5, "undefined": None, "notes": [1, 2], "终": ["a", None]}
+    with Path(csv_path).open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [["a", "b", "c"], ["1", "", ""], ["-2.5", "", "终"]]
+    assert Path(json_path).name == "results.json"
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_spreadsheet_computes_a_cell(start: str) -> None:
+    name = f'{start}HYPERLINK("http://x","y")'
+    _, csv_path = frame.write_downloads({}, [{name: name, "file": 'a",b\n.wav'}])
+    with Path(csv_path).open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file)) == [[f"'{name}", "file"], [f"'{name}", 'a",b\n.wav']]
+
+
+def test_downloads_go_after_an_hour() -> None:
+    old, _ = frame.write_downloads({}, [])
+    long_ago = time.time() - frame.RETENTION_SEC - 1
+    os.utime(Path(old).parent, (long_ago, long_ago))
+    new, _ = frame.write_downloads({}, [])
+    assert not Path(old).parent.exists()
+    assert Path(new).exists()
+
+
+def test_a_folder_of_this_process_goes_with_it() -> None:
+    code = "from music_evals.ui.frame import write_downloads; print(write_downloads({}, [])[0])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    path = Path(run.stdout.strip())
+    assert path.parts[-3] == "kept"
+    assert not path.parents[2].exists()
+
+
+def test_the_frame_does_not_import_gradio() -> None:
+    code = "import sys, music_evals.ui.frame, music_evals.ui.metric_page; sys.exit('gradio' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [("http://a.b/c.wav", True), (" HTTPS://a", True), ("file:///etc/passwd", True), ("/tmp/a:b.wav", False)],  # noqa: S108
+)
+@pytest.mark.usefixtures("stub_gradio")
+def test_an_address_is_no_file(path: str, *, refused: bool) -> None:
+    seen: list[Any] = []
+    inputs = ["http://typed.text", [{"file": {"path": path, "url": "http://127.0.0.1:1/gradio_api/file=a"}}], None]
+    if refused:
+        with pytest.raises(ShownError, match="no addresses"):
+            frame._validate_inputs(lambda *values: seen.append(values), "event", inputs)
+        assert not seen
+    else:
+        frame._validate_inputs(lambda *values: seen.append(values), "event", inputs)
+        assert seen == [("event", inputs)]
+
+
+SERVE = """
+import sys
+import gradio as gr
+from music_evals.errors import InvalidInputError
+from music_evals.ui import frame
+from music_evals.ui.words import Words
+
+words = Words({"en": {"go": "Go"}, "zh": {"go": "开始"}})
+
+def work(text, path, progress=lambda share, stage: None):
+    progress(0.5, "Half")
+    if text == "bad":
+        raise InvalidInputError(f"{path}: <b>bad</b>")
+    if text == "bug":
+        raise KeyError("secret of the machine")
+    return text.upper(), *frame.write_downloads({"text": text}, [{"text": text}])
+
+with frame.space("Title <b>", "Intro.", words=words, max_upload_bytes=1000) as page:
+    box, file = gr.Textbox(), gr.File()
+    button, stop = gr.Button("Go"), gr.Button("Cancel")
+    out = gr.Textbox()
+    frame.on_click(button, work, [box, file], [out, *frame.downloads_panel()], name="work", cancel=stop)
+    frame.language_switch(words, [(button, {"value": "go"})])
+    frame.code_panel()
+frame.launch(page, server_name="127.0.0.1", server_port=int(sys.argv[1]), quiet=True)
+"""
+
+ASK = """
+import json, os, sys
+from pathlib import Path
+from gradio_client import Client, handle_file
+
+url, folder = sys.argv[1:]
+small, large = Path(folder, "small.txt"), Path(folder, "large.txt")
+small.write_text("a")
+large.write_text("a" * 2000)
+client = Client(url, verbose=False, download_files=folder)
+answers = {"good": client.predict("abc", handle_file(small), api_name="/work")}
+
+def refused(*values):
+    try:
+        return client.predict(*values, api_name="/work")
+    except Exception as error:
+        return str(error)
+
+answers["bad"] = refused("bad", handle_file(small))
+answers["bug"] = refused("bug", handle_file(small))
+answers["large"] = refused("abc", handle_file(large))
+answers["url"] = refused("abc", {"path": "http://127.0.0.1:9/a.txt", "meta": {"_type": "gradio.FileData"}})
+answers["passwd"] = refused("abc", {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}})
+info = client.view_api(return_format="dict")
+answers["api"] = list(info["named_endpoints"])
+print(json.dumps(answers))
+"""
+
+
+@pytest.mark.gradio
+@pytest.mark.slow
+def test_a_served_page_keeps_its_limits(tmp_path: Path) -> None:
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = os.environ | {"TMPDIR": str(temporary), "GRADIO_ANALYTICS_ENABLED": "False"}
+    environment.pop("GRADIO_TEMP_DIR", None)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_for(url, server)
+        asked = subprocess.run(
+            [sys.executable, "-c", ASK, url, str(tmp_path)], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert asked.returncode == 0, asked.stderr
+        kept = list(temporary.rglob("small.txt"))
+        for path in ("/etc/passwd", str(Path(frame.__file__))):
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(f"{url}/gradio_api/file={path}", timeout=10)  # noqa: S310
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(timeout=60)
+    answers = json.loads(asked.stdout.splitlines()[-1])
+    assert answers["good"][0] == "ABC"
+    assert answers["bad"] == "small.txt: &lt;b&gt;bad&lt;/b&gt;"
+    assert "secret" not in answers["bug"]
+    assert "size" in answers["large"].lower()
+    assert answers["url"] == "this page takes uploaded files and no addresses"
+    assert "root:" not in json.dumps(answers)
+    assert answers["api"] == ["/work"]
+    assert kept, "the upload was not kept where the page keeps uploads"
+    assert not [path for path in temporary.rglob("*") if path.is_file()], "files of visitors stay behind"
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 120
+    while time.monotonic() < end and server.poll() is None:
+        try:
+            urllib.request.urlopen(f"{url}/gradio_api/info", timeout=5).close()  # noqa: S310
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.2)
+        else:
+            return
+    pytest.fail("the page was not served")

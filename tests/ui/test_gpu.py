@@ -1,0 +1,51 @@
+"""Functions that take a graphics card where a page is served with one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from music_evals.ui.gpu import on_gpu
+
+
+def double(number: int) -> int:
+    """Twice a number."""
+    return 2 * number
+
+
+def test_without_the_package_a_function_stays_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "spaces", None)
+    assert on_gpu(duration=5)(double) is double
+
+
+def test_a_folder_called_spaces_is_no_such_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spaces").mkdir()
+    monkeypatch.delitem(sys.modules, "spaces", raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert on_gpu()(double) is double
+    sys.modules.pop("spaces", None)
+
+
+def test_with_the_package_the_card_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def gpu(**options: Any) -> Any:
+        asked.update(options)
+        return lambda function: lambda *values: ("card", function(*values))
+
+    monkeypatch.setitem(sys.modules, "spaces", SimpleNamespace(GPU=gpu))
+    assert on_gpu(duration=7)(double)(3) == ("card", 6)
+    assert asked == {"duration": 7}
+
+
+def test_a_package_that_is_broken_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "spaces").mkdir()
+    (tmp_path / "spaces" / "__init__.py").write_text("import no_such_package")
+    monkeypatch.delitem(sys.modules, "spaces", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"):
+        on_gpu()(double)
