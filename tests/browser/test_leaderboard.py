@@ -1,0 +1,96 @@
+"""The leaderboard in a browser: tables, sorting, filter, what stands behind a score, downloads."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+
+def opened(open_space, **options):
+    page = open_space("leaderboard", **options)
+    page.wait_for_selector("#table tbody tr")
+    return page
+
+
+def systems(page) -> list[str]:
+    return page.eval_on_selector_all(
+        "#table tbody tr", "rows => rows.map(row => row.querySelector('th').dataset.value)"
+    )
+
+
+def choose(page, title: str) -> None:
+    page.click("#table_choice input")
+    page.get_by_role("option", name=title, exact=True).click()
+
+
+def test_a_table_can_be_sorted_and_filtered(open_space, screenshot):
+    page = opened(open_space)
+    before = systems(page)
+    assert before[-1] == "reference"
+    assert "ranks 1-" in page.inner_text("#table")
+    head = page.locator("#table thead th").nth(2)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    rising = systems(page)
+    assert rising[0] == "silence"
+    head.locator("button").press("Enter")  # the keyboard does it too
+    assert head.get_attribute("aria-sort") == "descending"
+    assert systems(page)[0] == "reference"
+    assert sorted(rising) == sorted(before)
+    page.fill("#search textarea, #search input", "copy")
+    page.wait_for_function("document.querySelectorAll('#table tbody tr').length === 2")
+    assert set(systems(page)) == {"copy_past", "interpolation_copy"}
+    screenshot(page, "leaderboard_filter")
+
+
+def test_behind_a_score_are_items_that_play(open_space, screenshot):
+    page = opened(open_space)
+    page.get_by_role("button", name="anticipation_rnn, note F1").click()
+    page.wait_for_selector("#rolls svg.roll")
+    assert page.locator("#rolls svg.roll").count() == 2
+    assert "ranks 1-4 of 8" in page.inner_text("#cell")
+    first = page.input_value("#item input")
+    page.locator("#rolls button", has_text="Play the gap").first.click()
+    page.wait_for_selector("#rolls button:has-text('Stop')")
+    page.locator("#rolls button", has_text="Stop").click()
+    page.click("#item input")
+    page.get_by_role("option").nth(3).click()
+    page.wait_for_function("first => document.querySelector('#item input').value !== first", arg=first)
+    page.get_by_text("comparisons").click()
+    screenshot(page, "leaderboard")
+
+
+def test_another_table_and_its_timelines(open_space, screenshot):
+    page = opened(open_space)
+    choose(page, "Structured lyrics: CaiMD")
+    page.wait_for_selector("#table tr.published")
+    assert "published, not re-run" in page.inner_text("#table")
+    assert page.locator("#table button[data-record]").count() == 0
+    choose(page, "Music editing: what is preserved: known_edits small test, variant corrected")
+    page.wait_for_selector("#table tr.unranked")
+    page.get_by_role("button", name="reharmonised, Chroma").click()
+    page.wait_for_selector("#words svg.timeline")
+    screenshot(page, "leaderboard_timeline")
+
+
+def test_downloads_code_and_reload(open_space):
+    page = opened(open_space)
+    with page.expect_download() as waiting:
+        page.click("#download_json")
+    told = json.loads(waiting.value.path().read_text())
+    assert told["preset"] == "Score inpainting: JSB Chorales"
+    page.get_by_text("Copy as code").click()
+    page.wait_for_selector("#code_shell >> text=music-evals leaderboard build")
+    page.click("#reload")
+    page.wait_for_selector("#status >> text=141 records")
+
+
+def test_a_telephone_in_the_dark(open_space, screenshot):
+    page = opened(open_space, viewport=(390, 844), dark=True)
+    page.locator("#table button[data-record]").first.click()
+    page.wait_for_selector("#rolls svg.roll")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    screenshot(page, "leaderboard_phone_dark")
