@@ -244,6 +244,9 @@ def test_folders_and_files(write_files: Write, tmp_path: Path) -> None:
     ]
     files = Settings(tmp_path / "files", reference=reference / "a.txt", generated=[str(one / "x" / "b.txt")], **QUICK)
     assert run_lyrics(files).results["scores"]["b"]["lyric_structure"]["n_defined"] == 1
+    ended = write_files("ended", {"r.txt": PATTERN + "\n", "g.txt": POEM + "\n"})
+    lines = Settings(tmp_path / "ends", reference=ended / "r.txt", generated=[f"b={ended / 'g.txt'}"], **QUICK)
+    assert run_lyrics(lines).results["scores"] == run_lyrics(files).results["scores"]
     with pytest.raises(PairCountError, match="one is a folder and the other a file"):
         run_lyrics(Settings(tmp_path / "o", reference=reference, generated=[str(one / "a.md")], **QUICK))
     with pytest.raises(NoDataError, match="holds no texts"):

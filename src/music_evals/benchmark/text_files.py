@@ -98,7 +98,7 @@ def _read_side(item: str, what: str, file: tuple[Path, str] | None) -> TextSide:
         msg = f"no {what} for {item!r}; add it, or take its partner away"
         raise PairCountError(msg)
     path, name = file
-    return TextSide(name, read_text(path))
+    return TextSide(name, _text_of(path))
 
 
 def texts_in_manifest(
@@ -171,7 +171,12 @@ def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
         raise InvalidInputError(msg)
     if not isinstance(file, str):
         return _refuse(_file_column(column), "a path", file)
-    return TextSide(file, read_text(_below(folder, file)))
+    return TextSide(file, _text_of(_below(folder, file)))
+
+
+def _text_of(path: Path) -> str:
+    """Return what a file holds without the newline at its end, which is the file's and not the song's."""
+    return read_text(path).removesuffix("\n")
 
 
 def _file_column(column: str) -> str:
