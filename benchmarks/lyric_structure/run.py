@@ -117,7 +117,7 @@ def measure_speed(songs: Sequence[Song], authors: Path | None, repeats: int, sou
 
     pairs = [(song.words, other.pattern) for shift in (0, 1) for song, other in _shifted(songs, shift)]
     ways: dict[str, Callable[[str, str], float]] = {
-        f"ours, {method}": lambda words, pattern, method=method: lyric_structure(words, pattern, rhyme=method).total
+        f"ours, {method}": lambda words, pattern, method=method: lyric_structure(pattern, words, rhyme=method).total
         for method in METHODS
     }
     rows = [Row("speed", "lyrics", len(pairs), source)]
@@ -244,7 +244,7 @@ def _parity(cases: Sequence[tuple[str, str, bool, dict[str, Any] | None]]) -> st
     same = 0
     for words, pattern, accumulate, scores in cases:
         try:
-            score = lyric_structure(words, pattern, accumulate_song=accumulate, strict=scores is None)
+            score = lyric_structure(pattern, words, accumulate_song=accumulate, strict=scores is None)
         except InvalidLyricsError:
             same += scores is None
             continue
@@ -270,7 +270,7 @@ def measure_levels(songs: Sequence[Song], source: str) -> list[Row]:
     for setting, chosen in settings.items():
         for shift, whose in ((0, "true lyrics"), (1, "next song's")):
             found = [
-                list(scores_of(lyric_structure(song.words, other.pattern, **chosen)).values())
+                list(scores_of(lyric_structure(other.pattern, song.words, **chosen)).values())
                 for song, other in _shifted(songs, shift)
             ]
             means = np.mean(found, axis=0)

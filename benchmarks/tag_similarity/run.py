@@ -95,7 +95,7 @@ def measure(data: str, model: Path) -> list[tuple[str, str, str, str]]:
     ours = []
     for chosen in (few, slice(None)):
         start = time.perf_counter()
-        ours = [tag_similarity_table(generated[chosen], songs[chosen], group, encoder=encoder) for group in SCORED]
+        ours = [tag_similarity_table(songs[chosen], generated[chosen], group, encoder=encoder) for group in SCORED]
         walls.append(time.perf_counter() - start)
     worst = max(
         float(np.abs(table - found[few]).max()) for (table, _), found in zip(looped, ours, strict=True)

@@ -13,4 +13,4 @@ class LyricStructure(mh.LyricsMetric):
         return self.make_info(DESCRIPTION)
 
     def _compute(self, predictions, references, **options):
-        return evaluate_lyrics(mh.read_lyrics(predictions), mh.read_lyrics(references), **options)
+        return evaluate_lyrics(mh.read_lyrics(references), mh.read_lyrics(predictions), **options)

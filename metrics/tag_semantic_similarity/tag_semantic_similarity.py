@@ -13,4 +13,4 @@ class TagSemanticSimilarity(mh.TagsMetric):
         return self.make_info(DESCRIPTION)
 
     def _compute(self, predictions, references, **options):
-        return evaluate_tags(mh.read_tags(predictions), mh.read_tags(references), **options)
+        return evaluate_tags(mh.read_tags(references), mh.read_tags(predictions), **options)

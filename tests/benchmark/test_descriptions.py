@@ -64,7 +64,7 @@ def test_the_controls_alone(settings: dict[str, Any], tags: dict[str, Tags], rea
     own = list(tags.values())
     others = {OWN_TAGS: own, ANOTHER_SONG: [own[1], own[2], own[0], own[0]]}  # the last two songs are one group
     for control, made in others.items():
-        expected = evaluate_descriptions(made, own, encoder="char-ngrams", groups=["1", "2", "3", "3"], n_resamples=20)
+        expected = evaluate_descriptions(own, made, encoder="char-ngrams", groups=["1", "2", "3", "3"], n_resamples=20)
         for name in DESCRIPTION_SCORES:
             cell = results["scores"][control][name]
             assert cell["value"] == pytest.approx(expected[name])
@@ -156,7 +156,7 @@ def test_with_gaps_the_library_says_the_same(
     results = run_descriptions(Settings(**settings, empty=empty)).results
     own = [song.tags for song in load_songs(str(dataset))]
     expected = evaluate_descriptions(
-        list(gaps.values()), own, encoder="char-ngrams", groups=["1", "2", "3", "3"], n_resamples=20, empty=empty
+        own, list(gaps.values()), encoder="char-ngrams", groups=["1", "2", "3", "3"], n_resamples=20, empty=empty
     )
     for name in DESCRIPTION_SCORES:
         cell = results["scores"]["mine"][name]

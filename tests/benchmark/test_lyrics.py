@@ -60,7 +60,7 @@ def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
     patterns, words = [song.pattern_text() for song in songs], [song.words_text() for song in songs]
     made = {TRUE_LYRICS: words, ANOTHER_SONG: [words[1], words[2], words[0], words[0]]}
     for control, texts in made.items():
-        expected = evaluate_lyrics(texts, patterns, groups=groups, n_resamples=20, rhyme="char")
+        expected = evaluate_lyrics(patterns, texts, groups=groups, n_resamples=20, rhyme="char")
         for name in SCORES:
             cell = results["scores"][control][name]
             assert cell["value"] == pytest.approx(expected[name])

@@ -41,7 +41,7 @@ def test_by_hand() -> None:
     np.testing.assert_allclose(pair_statistics(cosines), (mean, std), atol=1e-7)
     precision, recall = (1 + HALF_ROOT3) / 2, (1 + HALF_ROOT3) / 2
     np.testing.assert_allclose(best_matches(cosines), (precision, recall), atol=1e-7)
-    found = semantic_similarity(GENERATED, REFERENCE)
+    found = semantic_similarity(REFERENCE, GENERATED)
     np.testing.assert_allclose(found[:4], (mean, std, precision, recall), atol=1e-7)
     assert found[4:] == (2, 2)
 
@@ -52,20 +52,20 @@ def test_both_directions_of_best_matches_differ() -> None:
     np.testing.assert_allclose(matches, (1, 0.75), atol=1e-7)
     assert matches.mean == pytest.approx(0.875)
     assert matches.f1 == pytest.approx(2 * 0.75 / 1.75)
-    assert semantic_similarity(GENERATED[:1], REFERENCE, aggregation="best_match").value == pytest.approx(0.875)
-    assert semantic_similarity(GENERATED[:1], REFERENCE, aggregation="f1").value == pytest.approx(6 / 7)
+    assert semantic_similarity(REFERENCE, GENERATED[:1], aggregation="best_match").value == pytest.approx(0.875)
+    assert semantic_similarity(REFERENCE, GENERATED[:1], aggregation="f1").value == pytest.approx(6 / 7)
 
 
 def test_f1_is_0_where_a_direction_is_not_above_0() -> None:
-    opposite = semantic_similarity(GENERATED[:1], -GENERATED[:1], aggregation="f1")
+    opposite = semantic_similarity(-GENERATED[:1], GENERATED[:1], aggregation="f1")
     assert (opposite.value, opposite.precision) == (0, -1)
-    assert semantic_similarity(GENERATED[:1], GENERATED[1:], aggregation="f1").value == 0
+    assert semantic_similarity(GENERATED[1:], GENERATED[:1], aggregation="f1").value == 0
 
 
 def test_normalized_by_hand() -> None:
     # mean(G, G) = .5, mean(R, R) = (1 + .5) / 2 = .75
     expected = (1.5 + HALF_ROOT3) / 4 / np.sqrt(0.5 * 0.75)
-    assert semantic_similarity(GENERATED, REFERENCE, normalize_by_self=True).value == pytest.approx(expected, abs=1e-7)
+    assert semantic_similarity(REFERENCE, GENERATED, normalize_by_self=True).value == pytest.approx(expected, abs=1e-7)
 
 
 @given(lists())
@@ -83,14 +83,14 @@ def test_a_list_against_itself(texts: npt.NDArray[np.float32]) -> None:
 @given(lists(), lists())
 def test_ranges_symmetry_and_order(one: npt.NDArray[np.float32], other: npt.NDArray[np.float32]) -> None:
     for aggregation in AGGREGATIONS:
-        forward = semantic_similarity(one, other, aggregation=aggregation)
-        back = semantic_similarity(other, one, aggregation=aggregation)
+        forward = semantic_similarity(other, one, aggregation=aggregation)
+        back = semantic_similarity(one, other, aggregation=aggregation)
         assert forward.value == pytest.approx(back.value, abs=1e-6)
         assert -1 - 1e-6 <= forward.value <= 1 + 1e-6
         assert forward.precision == pytest.approx(back.recall, abs=1e-6)
-        turned = semantic_similarity(one[::-1], other, aggregation=aggregation)
+        turned = semantic_similarity(other, one[::-1], aggregation=aggregation)
         assert turned.value == pytest.approx(forward.value, abs=1e-6)
-    mean, best = (semantic_similarity(one, other, aggregation=name) for name in ("mean", "best_match"))
+    mean, best = (semantic_similarity(other, one, aggregation=name) for name in ("mean", "best_match"))
     assert mean.value <= best.value + 1e-6
     assert mean.std >= 0
     normalized = normalized_similarity(one, other)
@@ -102,26 +102,26 @@ def test_ranges_symmetry_and_order(one: npt.NDArray[np.float32], other: npt.NDAr
 
 def test_inputs_are_not_written_to() -> None:
     given_vectors = GENERATED.copy()
-    semantic_similarity(given_vectors, REFERENCE, normalize_by_self=True)
+    semantic_similarity(REFERENCE, given_vectors, normalize_by_self=True)
     assert (given_vectors == GENERATED).all()
 
 
 @pytest.mark.parametrize(("generated", "reference", "side"), [(EMPTY, REFERENCE, "generated"), (REFERENCE, [], "ref")])
 def test_an_empty_list(generated: npt.ArrayLike, reference: npt.ArrayLike, side: str) -> None:
     with pytest.warns(UndefinedMetricWarning, match=side):
-        found = semantic_similarity(generated, reference)
+        found = semantic_similarity(reference, generated)
     assert np.isnan(found[:4]).all()
-    zero = semantic_similarity(generated, reference, empty="zero")
+    zero = semantic_similarity(reference, generated, empty="zero")
     assert zero.value == 0
     assert np.isnan(zero.std)
     with pytest.raises(InvalidTagsError, match=side):
-        semantic_similarity(generated, reference, empty="raise")
+        semantic_similarity(reference, generated, empty="raise")
 
 
 def test_a_list_that_cancels_out() -> None:
     both = np.concatenate([GENERATED[:1], -GENERATED[:1]])
     with pytest.warns(UndefinedMetricWarning, match="cancel"):
-        assert np.isnan(semantic_similarity(both, REFERENCE, normalize_by_self=True).value)
+        assert np.isnan(semantic_similarity(REFERENCE, both, normalize_by_self=True).value)
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,13 @@ def test_a_list_that_cancels_out() -> None:
 )
 def test_vectors_that_are_none(generated: list[object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        semantic_similarity(generated, REFERENCE)  # type: ignore[arg-type]
+        semantic_similarity(REFERENCE, generated)  # type: ignore[arg-type]
 
 
 def test_options_that_are_none() -> None:
     with pytest.raises(UnknownNameError, match="best_match"):
-        semantic_similarity(GENERATED, REFERENCE, aggregation="best-match")
+        semantic_similarity(REFERENCE, GENERATED, aggregation="best-match")
     with pytest.raises(UnknownNameError, match="nan"):
-        semantic_similarity(GENERATED, REFERENCE, empty="none")
+        semantic_similarity(REFERENCE, GENERATED, empty="none")
     with pytest.raises(InvalidInputError, match="normalize_by_self"):
-        semantic_similarity(GENERATED, REFERENCE, aggregation="f1", normalize_by_self=True)
+        semantic_similarity(REFERENCE, GENERATED, aggregation="f1", normalize_by_self=True)

@@ -66,11 +66,11 @@ GENERATED, REFERENCES = [described(seed) for seed in range(4)], [described(seed)
 
 
 def test_one_pair_of_lists() -> None:
-    found = tag_semantic_similarity(["悲伤", "慢速", "慢速"], ["伤感", "慢速"], encoder="char-ngrams")
+    found = tag_semantic_similarity(["伤感", "慢速"], ["悲伤", "慢速", "慢速"], encoder="char-ngrams")
     mean, std = plain_similarity(["悲伤", "慢速", "慢速"], ["伤感", "慢速"])
     assert (found.value, found.std) == (pytest.approx(mean, abs=1e-6), pytest.approx(std, abs=1e-6))
     assert (found.n_generated, found.n_reference) == (3, 2)
-    assert tag_semantic_similarity(("悲伤",), np.array(["悲伤"]), encoder=CharNgrams()).value == pytest.approx(1)  # type: ignore[arg-type]
+    assert tag_semantic_similarity(np.array(["悲伤"]), ("悲伤",), encoder=CharNgrams()).value == pytest.approx(1)  # type: ignore[arg-type]
     normalized = tag_semantic_similarity(
         ["悲伤", "慢速"], ["悲伤", "慢速"], encoder="char-ngrams", normalize_by_self=True
     )
@@ -79,13 +79,13 @@ def test_one_pair_of_lists() -> None:
 
 def test_tags_are_scored_as_they_are_written() -> None:
     lengths = {"慢": [1.0, 0.0], "慢 ": [0.0, 1.0]}
-    found = tag_semantic_similarity(["慢"], ["慢 "], encoder=lambda texts: [lengths[text] for text in texts])
+    found = tag_semantic_similarity(["慢 "], ["慢"], encoder=lambda texts: [lengths[text] for text in texts])
     assert found.value == 0
 
 
 def test_parity_with_a_plain_loop() -> None:
     for group, names in SCORED.items():
-        table = tag_similarity_table(GENERATED, REFERENCES, group, encoder="char-ngrams")
+        table = tag_similarity_table(REFERENCES, GENERATED, group, encoder="char-ngrams")
         expected = [
             [plain_similarity(one[group][name], other[group][name]) for name in names]
             for one, other in zip(GENERATED, REFERENCES, strict=True)
@@ -96,11 +96,11 @@ def test_parity_with_a_plain_loop() -> None:
 
 def test_evaluation_is_the_mean_of_rows_of_means() -> None:
     encoder = Counting()
-    result = evaluate_descriptions(GENERATED, REFERENCES, encoder=encoder, n_resamples=100, per_item=True)
+    result = evaluate_descriptions(REFERENCES, GENERATED, encoder=encoder, n_resamples=100, per_item=True)
     assert sorted(encoder.asked) == sorted(set(encoder.asked))  # each once, over all songs
     averages = []
     for group, names in SCORED.items():
-        rows = tag_similarity_table(GENERATED, REFERENCES, group, encoder="char-ngrams").mean(axis=0)
+        rows = tag_similarity_table(REFERENCES, GENERATED, group, encoder="char-ngrams").mean(axis=0)
         for name, (mean, std) in zip(names, rows, strict=True):
             assert result[f"{group}/{name}"] == pytest.approx(mean, abs=1e-6)
             assert result[f"{group}/{name}_std"] == pytest.approx(std, abs=1e-6)
@@ -121,11 +121,11 @@ def test_evaluation_is_the_mean_of_rows_of_means() -> None:
 
 def test_songs_one_by_one_and_together_agree() -> None:
     generated, references = dict(zip("abcd", GENERATED, strict=True)), dict(zip("dcba", REFERENCES[::-1], strict=True))
-    together = evaluate_descriptions(generated, references, encoder="char-ngrams", n_resamples=0, per_item=True)
+    together = evaluate_descriptions(references, generated, encoder="char-ngrams", n_resamples=0, per_item=True)
     songs = {song["id"]: song for song in together["per_item"]}
     assert list(songs) == list("dcba")
     for place, item in enumerate("abcd"):
-        alone = judge_description(GENERATED[place], REFERENCES[place], encoder="char-ngrams")
+        alone = judge_description(REFERENCES[place], GENERATED[place], encoder="char-ngrams")
         assert alone.values == pytest.approx({name: songs[item][name] for name in SCORES}, abs=1e-6)
         assert alone.n_dimensions == {"professional": 10, "amateur": 10}
 
@@ -148,7 +148,7 @@ def test_nobody_gains_by_silence() -> None:
     silent = copy.deepcopy(GENERATED)
     silent[0]["professional"] = {"audio_effects": REFERENCES[0]["professional"]["audio_effects"]}  # the easy one alone
     del silent[1]["amateur"]["song_purpose"]
-    result = evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", per_item=True)
+    result = evaluate_descriptions(REFERENCES, silent, encoder="char-ngrams", per_item=True)
     first, second, third, _ = result["per_item"]
     reason = "no generated tags in 9 of 10 dimensions; empty='zero' counts them as 0"
     assert np.isnan(first["professional_average"])
@@ -160,12 +160,12 @@ def test_nobody_gains_by_silence() -> None:
     assert third["reasons"] == {}
     assert (result["professional_average_n_defined"], result["tag_semantic_similarity_n_defined"]) == (3, 2)
     assert result["n_dimensions"] == {"professional": 10, "amateur": 10}
-    zero = evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", empty="zero", per_item=True)
+    zero = evaluate_descriptions(REFERENCES, silent, encoder="char-ngrams", empty="zero", per_item=True)
     song = zero["per_item"][0]
     assert song["professional_average"] == pytest.approx(song["professional/audio_effects"] / 10)
     assert zero["professional_average_n_defined"] == 4
     with pytest.raises(InvalidTagsError, match=r"song 0, professional/.*: the generated list is empty"):
-        evaluate_descriptions(silent, REFERENCES, encoder="char-ngrams", empty="raise")
+        evaluate_descriptions(REFERENCES, silent, encoder="char-ngrams", empty="raise")
 
 
 def test_what_the_reference_leaves_empty_is_left_out_and_counted() -> None:
@@ -174,7 +174,7 @@ def test_what_the_reference_leaves_empty_is_left_out_and_counted() -> None:
     references[0]["professional"]["tempo_rhythm"] = []
     references[1]["amateur"] = {}
     for empty in ("nan", "zero"):
-        result = evaluate_descriptions(GENERATED, references, encoder="char-ngrams", per_item=True, empty=empty)
+        result = evaluate_descriptions(references, GENERATED, encoder="char-ngrams", per_item=True, empty=empty)
         first, second = result["per_item"][:2]
         told = [name for name in SCORED["professional"] if name not in {"song_purpose", "tempo_rhythm"}]
         own = [first[f"professional/{name}"] for name in told]
@@ -189,7 +189,7 @@ def test_what_the_reference_leaves_empty_is_left_out_and_counted() -> None:
 
 def test_one_group_is_judged_where_nobody_speaks_for_the_other() -> None:
     generated = [{"professional": song["professional"]} for song in GENERATED]
-    result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams")
+    result = evaluate_descriptions(REFERENCES, generated, encoder="char-ngrams")
     assert "amateur_average" not in result
     assert result["tag_semantic_similarity"] == result["professional_average"]
 
@@ -198,38 +198,38 @@ def test_vectors_that_cancel_out_leave_an_average_undefined() -> None:
     ways = {"a": [1.0, 0.0], "b": [-1.0, 0.0]}
     generated, reference = ({"amateur": {"song_purpose": tags}} for tags in (["a", "b"], ["a"]))
     judged = judge_description(
-        generated, reference, encoder=lambda texts: [ways[text] for text in texts], normalize_by_self=True
+        reference, generated, encoder=lambda texts: [ways[text] for text in texts], normalize_by_self=True
     )
     assert judged.reasons["amateur_average"] == "the vectors of a list cancel out in 1 of 1 dimensions"
 
 
 def test_a_song_with_nothing_is_undefined() -> None:
     generated: list[Description] = [*GENERATED[:3], {"professional": {}, "amateur": {}}]
-    result = evaluate_descriptions(generated, REFERENCES, encoder="char-ngrams", per_item=True)
+    result = evaluate_descriptions(REFERENCES, generated, encoder="char-ngrams", per_item=True)
     assert result["tag_semantic_similarity_n"] == 4
     assert result["tag_semantic_similarity_n_defined"] == 3
     assert np.isnan(result["per_item"][3]["tag_semantic_similarity"])
     reason = result["per_item"][3]["reasons"]["tag_semantic_similarity"]
     assert reason.startswith("professional: no generated tags in 10 of 10 dimensions")
     assert ", and amateur: no generated tags in 10 of 10 dimensions" in reason
-    whole = evaluate_descriptions(GENERATED[:3], REFERENCES[:3], encoder="char-ngrams")
+    whole = evaluate_descriptions(REFERENCES[:3], GENERATED[:3], encoder="char-ngrams")
     assert result["tag_semantic_similarity"] == pytest.approx(whole["tag_semantic_similarity"], abs=1e-6)
-    nothing = judge_description(GENERATED[0], {}, encoder="char-ngrams")
+    nothing = judge_description({}, GENERATED[0], encoder="char-ngrams")
     assert nothing.reasons["tag_semantic_similarity"] == "no reference tags in any dimension"
 
 
 def test_clusters_widen_intervals() -> None:
     generated, references = GENERATED * 2, REFERENCES * 2
-    alone = evaluate_descriptions(generated, references, encoder="char-ngrams")
-    clustered = evaluate_descriptions(generated, references, encoder="char-ngrams", groups=list("abcd") * 2)
+    alone = evaluate_descriptions(references, generated, encoder="char-ngrams")
+    clustered = evaluate_descriptions(references, generated, encoder="char-ngrams", groups=list("abcd") * 2)
     widths = [np.diff(result["tag_semantic_similarity_ci"])[0] for result in (alone, clustered)]
     assert widths[0] < widths[1]
 
 
 def test_other_groups_and_dimensions_can_be_chosen() -> None:
     chosen = judge_description(
-        GENERATED[0],
         REFERENCES[0],
+        GENERATED[0],
         encoder="char-ngrams",
         annotators=["amateur"],
         dimensions={"amateur": ["lyric_themes"]},
@@ -252,9 +252,9 @@ def test_other_groups_and_dimensions_can_be_chosen() -> None:
 )
 def test_tags_that_are_none(tags: Any, message: str) -> None:
     with pytest.raises(InvalidTagsError, match=message):
-        tag_semantic_similarity(tags, ["慢"], encoder="char-ngrams")
+        tag_semantic_similarity(["慢"], tags, encoder="char-ngrams")
     with pytest.raises(InvalidTagsError, match=f"references, song 0, amateur/song_purpose.*{message}"):
-        evaluate_descriptions([{"amateur": {}}], [{"amateur": {"song_purpose": tags}}], encoder="char-ngrams")
+        evaluate_descriptions([{"amateur": {"song_purpose": tags}}], [{"amateur": {}}], encoder="char-ngrams")
 
 
 @pytest.mark.parametrize(
@@ -273,19 +273,19 @@ def test_names_that_do_not_exist(description: Any, message: str) -> None:
 
 def test_choices_that_do_not_exist() -> None:
     with pytest.raises(UnknownNameError, match="professional"):
-        judge_description(GENERATED[0], REFERENCES[0], encoder="char-ngrams", annotators=["professionals"])
+        judge_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", annotators=["professionals"])
     with pytest.raises(UnknownNameError, match="song_purpose"):
-        judge_description(GENERATED[0], REFERENCES[0], encoder="char-ngrams", dimensions={"amateur": ["purpose_song"]})
+        judge_description(REFERENCES[0], GENERATED[0], encoder="char-ngrams", dimensions={"amateur": ["purpose_song"]})
     with pytest.raises(UnknownNameError, match="amateur"):
-        tag_similarity_table(GENERATED, REFERENCES, "amateurs", encoder="char-ngrams")
+        tag_similarity_table(REFERENCES, GENERATED, "amateurs", encoder="char-ngrams")
     with pytest.raises(UnknownNameError, match="best_match"):
-        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", aggregation="best")
+        evaluate_descriptions(REFERENCES, GENERATED, encoder="char-ngrams", aggregation="best")
     with pytest.raises(InvalidInputError, match="confidence"):
-        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", confidence=95)
+        evaluate_descriptions(REFERENCES, GENERATED, encoder="char-ngrams", confidence=95)
     with pytest.raises(ModelUnavailableError, match="hf download BAAI/bge-large-zh"):
-        tag_semantic_similarity(["慢"], ["快"])
+        tag_semantic_similarity(["快"], ["慢"])
     with pytest.raises(BackendError, match="<lambda>"):
-        tag_semantic_similarity(["慢"], ["快"], encoder=lambda _: [[1.0]])
+        tag_semantic_similarity(["快"], ["慢"], encoder=lambda _: [[1.0]])
 
 
 @pytest.mark.parametrize(
@@ -299,18 +299,18 @@ def test_choices_that_do_not_exist() -> None:
 )
 def test_songs_that_do_not_pair_up(generated: Any, references: Any, message: str) -> None:
     with pytest.raises(PairCountError, match=message):
-        evaluate_descriptions(generated, references, encoder="char-ngrams")
+        evaluate_descriptions(references, generated, encoder="char-ngrams")
 
 
 def test_nothing_to_judge() -> None:
     with pytest.raises(NoDataError, match="no songs"):
         evaluate_descriptions([], [], encoder="char-ngrams")
     with pytest.raises(NoDataError, match="professional or amateur"):
-        evaluate_descriptions([{}], REFERENCES[:1], encoder="char-ngrams")
+        evaluate_descriptions(REFERENCES[:1], [{}], encoder="char-ngrams")
     with pytest.raises(PairCountError, match="groups"):
-        evaluate_descriptions(GENERATED, REFERENCES, encoder="char-ngrams", groups=["a"])
+        evaluate_descriptions(REFERENCES, GENERATED, encoder="char-ngrams", groups=["a"])
     with pytest.raises(InvalidTagsError, match="got list"):
-        evaluate_descriptions([[]], REFERENCES[:1], encoder="char-ngrams")  # type: ignore[list-item]
+        evaluate_descriptions(REFERENCES[:1], [[]], encoder="char-ngrams")  # type: ignore[list-item]
 
 
 def test_rows_of_caimd() -> None:
@@ -330,7 +330,7 @@ def test_parity_on_real_songs() -> None:
         songs = [description_of_row(json.loads(line)) for line, _ in zip(lines, range(12), strict=False)]
     generated = [*songs[1:], songs[0]]
     for group, names in SCORED.items():
-        table = tag_similarity_table(generated, songs, group, encoder="char-ngrams")
+        table = tag_similarity_table(songs, generated, group, encoder="char-ngrams")
         expected = [
             [plain_similarity(one[group][name], other[group][name]) for name in names]
             for one, other in zip(generated, songs, strict=True)

@@ -55,7 +55,7 @@ def hold_to(score: LyricStructure, expected: dict[str, Any], tolerance: float = 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if "scores" in case])
 def test_every_component_is_the_one_of_the_authors(name: str) -> None:
     case = CASES[name]
-    score = lyric_structure(case["generated"], case["reference"], accumulate_song=case["accumulate_song"], strict=False)
+    score = lyric_structure(case["reference"], case["generated"], accumulate_song=case["accumulate_song"], strict=False)
     hold_to(score, case["scores"], tolerance=0.0)  # to the last bit
 
 
@@ -64,7 +64,7 @@ def test_strict_changes_no_number(name: str) -> None:
     case = CASES[name]
     options = {"accumulate_song": case["accumulate_song"]}
     try:
-        score = lyric_structure(case["generated"], case["reference"], **options)
+        score = lyric_structure(case["reference"], case["generated"], **options)
     except (InvalidLyricsError, InvalidPatternError):
         assert name in {
             "no_header", "empty_lyrics", "headers_only", "empty_reference", "both_empty", "several_marks_in_a_line",
@@ -79,7 +79,7 @@ def test_the_examples_of_the_reference_data() -> None:
     lines = EXAMPLES.read_text(encoding="utf-8").splitlines()
     assert len(lines) == 37
     for case in map(json.loads, lines):
-        arguments = case["generated"], case["structure"]
+        arguments = case["structure"], case["generated"]
         if "error" in case["scores"]:
             with pytest.raises(InvalidLyricsError, match="official code divides by zero"):
                 lyric_structure(*arguments)
@@ -88,7 +88,7 @@ def test_the_examples_of_the_reference_data() -> None:
         score = lyric_structure(*arguments, accumulate_song=case["am_p1sr"], strict=False)
         hold_to(score, case["scores"])
     first = json.loads(lines[0])
-    assert lyric_structure(first["generated"], first["structure"]).total == 56.22101801738358
+    assert lyric_structure(first["structure"], first["generated"]).total == 56.22101801738358
 
 
 @pytest.mark.slow
@@ -98,11 +98,11 @@ def test_true_and_foreign_lyrics_of_real_songs() -> None:
     words, patterns = (
         [sections_text(sections_of_rows(song["structure"], field)) for song in songs] for field in ("lines", "rhyme")
     )
-    true = evaluate_lyrics(words, patterns, n_resamples=0)
+    true = evaluate_lyrics(patterns, words, n_resamples=0)
     # over all 1,000 songs the authors' code gives 107.46 and 43.72
     assert true["lyric_structure"] == pytest.approx(107.46, abs=0.3)
     assert true["lyric_section"] == 32.5
-    other = evaluate_lyrics(words, patterns[1:] + patterns[:1], n_resamples=0)
+    other = evaluate_lyrics(patterns[1:] + patterns[:1], words, n_resamples=0)
     assert other["lyric_structure"] == pytest.approx(43.72, abs=1.5)
 
 
@@ -110,28 +110,28 @@ def test_true_and_foreign_lyrics_of_real_songs() -> None:
 def test_every_way_to_find_rhymes() -> None:
     polyphones = CASES["polyphones"]
     totals = {
-        method: lyric_structure(polyphones["generated"], polyphones["reference"], rhyme=method).total
+        method: lyric_structure(polyphones["reference"], polyphones["generated"], rhyme=method).total
         for method in ("official", "line", "char")
     }
     assert totals["official"] == polyphones["scores"]["total"]
     assert totals["char"] != totals["official"]
-    assert lyric_structure(polyphones["generated"], polyphones["reference"]).total == totals["official"]
-    unrhymed = lyric_structure(LYRICS, PATTERN, rhyme=lambda _: None)
+    assert lyric_structure(polyphones["reference"], polyphones["generated"]).total == totals["official"]
+    unrhymed = lyric_structure(PATTERN, LYRICS, rhyme=lambda _: None)
     assert (unrhymed.found_rhymes, unrhymed.rhyme) == (0, 0.0)
-    same = lyric_structure(LYRICS, PATTERN, rhyme=lambda _: "all")
+    same = lyric_structure(PATTERN, LYRICS, rhyme=lambda _: "all")
     assert same.found_rhymes == same.compared_lines == 6
 
 
 def test_options_reach_the_score() -> None:
-    paper = lyric_structure(LYRICS, PATTERN, rhyme="char", variant="paper")
+    paper = lyric_structure(PATTERN, LYRICS, rhyme="char", variant="paper")
     assert paper.variant == "paper"
     assert paper.phrase_ratio == 1.0
     other = LYRICS.replace("chorus", "coda")
-    assert lyric_structure(other, PATTERN, rhyme="char").section == 32.5
-    assert lyric_structure(other, PATTERN, rhyme="char", section_match="type").section == 16.25
+    assert lyric_structure(PATTERN, other, rhyme="char").section == 32.5
+    assert lyric_structure(PATTERN, other, rhyme="char", section_match="type").section == 16.25
     case = CASES["another_structure"]
     with_junk, without = (
-        lyric_structure(case["generated"], case["reference"], rhyme="char", autojunk=on).song for on in (True, False)
+        lyric_structure(case["reference"], case["generated"], rhyme="char", autojunk=on).song for on in (True, False)
     )
     assert with_junk < without
 
@@ -139,12 +139,12 @@ def test_options_reach_the_score() -> None:
 def test_normalising_is_off_unless_asked_for() -> None:
     raw = f"好的，这是歌词：\n```\n{LYRICS.replace('(', '（').replace(')', '）')}\n```"
     with pytest.raises(InvalidLyricsError, match="no section header"):
-        lyric_structure(raw, PATTERN, rhyme="char")
+        lyric_structure(PATTERN, raw, rhyme="char")
     pytest.importorskip("opencc", reason="the normaliser turns traditional characters with opencc")
-    read = lyric_structure(raw, PATTERN, rhyme="char", normalise=True)
-    assert read.total == lyric_structure(LYRICS, PATTERN, rhyme="char").total
+    read = lyric_structure(PATTERN, raw, rhyme="char", normalise=True)
+    assert read.total == lyric_structure(PATTERN, LYRICS, rhyme="char").total
     assert read.notes
-    assert lyric_structure(LYRICS, PATTERN, rhyme="char", normalise=True).notes == ()
+    assert lyric_structure(PATTERN, LYRICS, rhyme="char", normalise=True).notes == ()
 
 
 # ------------------------------------------------------------------------------------------------------ bad input
@@ -160,18 +160,18 @@ def test_normalising_is_off_unless_asked_for() -> None:
 )
 def test_lyrics_that_cannot_be_judged(generated: str, complaint: str) -> None:
     with pytest.raises(InvalidLyricsError, match=f"{complaint}.*strict=False"):
-        lyric_structure(generated, PATTERN, rhyme="char")
-    score = lyric_structure(generated, PATTERN, rhyme="char", strict=False)
+        lyric_structure(PATTERN, generated, rhyme="char")
+    score = lyric_structure(PATTERN, generated, rhyme="char", strict=False)
     assert any(complaint in note for note in score.notes)
     assert f"note: {score.notes[0]}" in score.explain()
 
 
 def test_a_reference_that_is_not_in_the_grammar() -> None:
     with pytest.raises(InvalidPatternError, match=r"line 2, column 5: .* got 'x'"):
-        lyric_structure(LYRICS, "(verse)\nccccx", rhyme="char")
+        lyric_structure("(verse)\nccccx", LYRICS, rhyme="char")
     with pytest.raises(InvalidPatternError, match="expected a header"):
-        lyric_structure(LYRICS, "", rhyme="char")
-    score = lyric_structure(LYRICS, "", rhyme="char", strict=False)
+        lyric_structure("", LYRICS, rhyme="char")
+    score = lyric_structure("", LYRICS, rhyme="char", strict=False)
     assert score.total == 0.0
     assert score.notes == ("the reference has no section header",)
 
@@ -183,7 +183,7 @@ def test_both_empty_is_the_authors_own_value() -> None:
 @pytest.mark.parametrize(("generated", "reference"), [(None, PATTERN), (LYRICS, None), (b"(verse)", PATTERN)])
 def test_other_types(generated: Any, reference: Any) -> None:
     with pytest.raises(UnsupportedTypeError, match="must be a text"):
-        lyric_structure(generated, reference)
+        lyric_structure(reference, generated)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_other_types(generated: Any, reference: Any) -> None:
 )
 def test_names_that_do_not_exist(options: dict[str, str], word: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown {word}"):
-        lyric_structure(LYRICS, PATTERN, **{"rhyme": "char", **options})  # type: ignore[arg-type]
+        lyric_structure(PATTERN, LYRICS, **{"rhyme": "char", **options})  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------------------------- properties
@@ -217,7 +217,7 @@ patterns = st.lists(
 
 @given(patterns)
 def test_lyrics_that_keep_their_pattern_lose_only_the_authors_hundredth(pattern: str) -> None:
-    score = lyric_structure(of_patterns(pattern), pattern, rhyme="char")
+    score = lyric_structure(pattern, of_patterns(pattern), rhyme="char")
     assert score.generated.text == pattern
     assert (score.song, score.section, score.word_ratio, score.rhyme_ratio) == (10.0, 32.5, 1.0, 1.0)
     n = 2 * score.compared_lines
@@ -226,7 +226,7 @@ def test_lyrics_that_keep_their_pattern_lose_only_the_authors_hundredth(pattern:
 
 @given(patterns, patterns, st.sampled_from(["official", "paper"]))
 def test_scores_stay_in_their_published_ranges(reference: str, other: str, variant: str) -> None:
-    scores = scores_of(lyric_structure(of_patterns(other), reference, rhyme="char", variant=variant))
+    scores = scores_of(lyric_structure(reference, of_patterns(other), rhyme="char", variant=variant))
     assert list(scores) == list(SCORES)
     for name, value in scores.items():
         assert SCORES[name].low <= value <= SCORES[name].high
@@ -247,7 +247,7 @@ NAMES = ("poems_as_asked", "a_section_is_missing", "punctuation", "no_rhyme_at_a
 def test_means_and_their_intervals() -> None:
     chosen = [CASES[name] for name in NAMES]
     result = evaluate_lyrics(
-        [case["generated"] for case in chosen], [case["reference"] for case in chosen],
+        [case["reference"] for case in chosen], [case["generated"] for case in chosen],
         groups=[0, 0, 1, 1, 2], per_item=True, n_resamples=200,
     )  # fmt: skip
     for name, info in SCORES.items():
@@ -258,23 +258,23 @@ def test_means_and_their_intervals() -> None:
         assert (result[f"{name}_n"], result[f"{name}_n_defined"]) == (5, 5)
         assert [item[name] for item in result["per_item"]] == expected
     assert [item["notes"] for item in result["per_item"]] == [[]] * 5
-    again = evaluate_lyrics(iter([LYRICS]), iter([PATTERN]), n_resamples=0, rhyme="char")
-    assert again["lyric_structure"] == lyric_structure(LYRICS, PATTERN, rhyme="char").total
+    again = evaluate_lyrics(iter([PATTERN]), iter([LYRICS]), n_resamples=0, rhyme="char")
+    assert again["lyric_structure"] == lyric_structure(PATTERN, LYRICS, rhyme="char").total
     assert all(map(math.isnan, again["lyric_structure_ci"]))
     assert "per_item" not in again
 
 
 def test_options_are_those_of_one_song() -> None:
-    result = evaluate_lyrics(["", LYRICS], [PATTERN] * 2, n_resamples=0, rhyme="char", strict=False, per_item=True)
+    result = evaluate_lyrics([PATTERN] * 2, ["", LYRICS], n_resamples=0, rhyme="char", strict=False, per_item=True)
     assert result["per_item"][0]["lyric_structure"] == 0.0
     assert result["per_item"][0]["notes"] == ["the lyrics are empty"]
 
 
 def test_errors_tell_their_place() -> None:
     with pytest.raises(InvalidLyricsError, match=r"generated\[1\]: the lyrics have no section header"):
-        evaluate_lyrics([LYRICS, "床前明月光"], [PATTERN, PATTERN], rhyme="char")
+        evaluate_lyrics([PATTERN, PATTERN], [LYRICS, "床前明月光"], rhyme="char")
     with pytest.raises(InvalidPatternError, match=r"references\[0\]: pattern, line 1, column 1"):
-        evaluate_lyrics([LYRICS], [""], rhyme="char")
+        evaluate_lyrics([""], [LYRICS], rhyme="char")
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_errors_tell_their_place() -> None:
 )
 def test_many_bad_inputs(generated: Any, references: Any, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
-        evaluate_lyrics(generated, references, **{"rhyme": "char", **options})
+        evaluate_lyrics(references, generated, **{"rhyme": "char", **options})
 
 
 def inputs() -> Iterator[str]:
@@ -300,4 +300,4 @@ def inputs() -> Iterator[str]:
 
 
 def test_any_iterable_will_do() -> None:
-    assert evaluate_lyrics(inputs(), (PATTERN,), n_resamples=0, rhyme="char")["lyric_section"] == 32.5
+    assert evaluate_lyrics((PATTERN,), inputs(), n_resamples=0, rhyme="char")["lyric_section"] == 32.5

@@ -40,7 +40,7 @@ class Hand:
 def test_lists() -> None:
     """Cosines a.a = 1, a.b = 0, a.c = 0.6, b.c = 0.8: song 1 is (1 + 0.6) / 2, song 2 (0 + 0.8) / 2."""
     encoder = Hand()
-    result = evaluate_tags([["a"], ["b"]], [["a", "c"], ["a", "c"]], encoder=encoder, n_resamples=50, per_item=True)
+    result = evaluate_tags([["a", "c"], ["a", "c"]], [["a"], ["b"]], encoder=encoder, n_resamples=50, per_item=True)
     assert [row[NAME] for row in result["per_item"]] == pytest.approx([0.8, 0.4])
     assert result[NAME] == pytest.approx(0.6)
     assert result[f"{NAME}_std"] == pytest.approx((0.2 + 0.4) / 2)
@@ -57,7 +57,7 @@ def test_lists() -> None:
      ({"normalize_by_self": True}, 0.8 / math.sqrt((1 + 1 + 0.6 + 0.6) / 4))],
 )  # fmt: skip
 def test_options(options: dict[str, object], expected: float) -> None:
-    result = evaluate_tags([["a"]], [["a", "c"]], encoder=Hand(), n_resamples=0, **options)
+    result = evaluate_tags([["a", "c"]], [["a"]], encoder=Hand(), n_resamples=0, **options)
     assert result[NAME] == pytest.approx(expected)
 
 
@@ -70,7 +70,7 @@ def test_a_list_without_tags() -> None:
     with pytest.raises(InvalidTagsError, match=r"^song 1: the generated list is empty"):
         evaluate_tags(**songs, encoder=Hand(), empty="raise")
     with pytest.warns(UndefinedMetricWarning, match="none of the 1 items defines it"):
-        assert math.isnan(evaluate_tags([[]], [["a"]], encoder=Hand(), n_resamples=0)[NAME])
+        assert math.isnan(evaluate_tags([["a"]], [[]], encoder=Hand(), n_resamples=0)[NAME])
 
 
 PEOPLE = {"musical_genres": ["a"], "tempo_rhythm": ["b"], "lyric_themes": ["c"]}
@@ -79,7 +79,7 @@ MODEL = {"musical_genres": ["c"], "tempo_rhythm": ["b"]}
 
 def test_dimensions() -> None:
     """Genre 0.6, tempo 1; themes are not in table 2, and are judged where they are asked for."""
-    result = evaluate_tags([MODEL], [PEOPLE], encoder=Hand(), n_resamples=0)
+    result = evaluate_tags([PEOPLE], [MODEL], encoder=Hand(), n_resamples=0)
     assert result["professional/musical_genres"] == pytest.approx(0.6)
     assert result["professional/tempo_rhythm"] == pytest.approx(1)
     assert result[NAME] == result["professional_average"] == pytest.approx(0.8)
@@ -97,8 +97,8 @@ def test_groups_are_the_business_of_descriptions() -> None:
         "amateur": ["perception_of_tempo", "song_purpose"],
     }
     options: dict[str, Any] = {"encoder": Hand(), "n_resamples": 0, "empty": "zero"}
-    result = evaluate_tags(both, people, **options)
-    assert str(result) == str(evaluate_descriptions(both, people, dimensions=dimensions, **options))
+    result = evaluate_tags(people, both, **options)
+    assert str(result) == str(evaluate_descriptions(people, both, dimensions=dimensions, **options))
     assert result[NAME] == pytest.approx((0.8 + 0) / 2)
 
 
@@ -109,30 +109,30 @@ def test_whose_dimensions() -> None:
     result = evaluate_tags([shared], [shared], encoder=Hand(), n_resamples=0, annotators="amateur")
     assert result["amateur/instrumentation"] == pytest.approx(1)
     with pytest.raises(InvalidTagsError, match="no group of annotators has the dimensions"):
-        evaluate_tags([{"musical_genres": ["a"]}], [{"perception_of_tempo": ["a"]}], encoder=Hand())
+        evaluate_tags([{"perception_of_tempo": ["a"]}], [{"musical_genres": ["a"]}], encoder=Hand())
     with pytest.raises(UnknownNameError, match="did you mean amateur"):
         evaluate_tags([shared], [shared], encoder=Hand(), annotators="amateurs")
     with pytest.raises(InvalidTagsError, match="go with tags by dimension"):
         evaluate_tags([["a"]], [["a"]], encoder=Hand(), annotators="amateur")
     with pytest.raises(InvalidTagsError, match=r"of lyric_themes none is in table 2.*dimensions="):
-        evaluate_tags([{"professional": {"lyric_themes": ["a"]}}], [{"professional": {}}], encoder=Hand())
+        evaluate_tags([{"professional": {}}], [{"professional": {"lyric_themes": ["a"]}}], encoder=Hand())
 
 
 def test_an_empty_description_takes_any_form_but_a_list() -> None:
     assert [form_of(item) for item in (["a"], MODEL, {"professional": MODEL}, {})] == [
         "list", "dimensions", "groups", "groups",
     ]  # fmt: skip
-    result = evaluate_tags([MODEL, {}], [PEOPLE, PEOPLE], encoder=Hand(), n_resamples=0)
+    result = evaluate_tags([PEOPLE, PEOPLE], [MODEL, {}], encoder=Hand(), n_resamples=0)
     assert (result[f"{NAME}_n"], result[f"{NAME}_n_defined"]) == (2, 1)
     with pytest.raises(
         InvalidTagsError, match=r"references\[0\] holds tags in the form 'dimensions', predictions\[0\]"
     ):
-        evaluate_tags([["a"]], [MODEL], encoder=Hand())
+        evaluate_tags([MODEL], [["a"]], encoder=Hand())
 
 
 def test_songs_must_pair_up() -> None:
     with pytest.raises(PairCountError, match="2 references and 1 predictions"):
-        evaluate_tags([["a"]], [["a"], ["b"]], encoder=Hand())
+        evaluate_tags([["a"], ["b"]], [["a"]], encoder=Hand())
     with pytest.raises(NoDataError, match="no songs"):
         evaluate_tags([], [], encoder=Hand())
     with pytest.raises(PairCountError, match="groups must hold one label"):

@@ -116,7 +116,7 @@ def test_a_group_that_does_not_exist():
 def test_scores_are_those_of_the_library(songs):
     first, second = songs[0].tags["professional"], songs[1].tags["professional"]
     found = tag_comparison.compare({**first}, {**second}, "professional")
-    wanted = judge_description({"professional": first}, {"professional": second}, encoder="char-ngrams")
+    wanted = judge_description({"professional": second}, {"professional": first}, encoder="char-ngrams")
     assert found.average == wanted.values["professional_average"]
     for name in SCORED["professional"]:
         assert found.similarities[name].value == wanted.values[f"professional/{name}"]
@@ -200,6 +200,27 @@ def test_bge_is_offered_first_where_its_weights_are(monkeypatch):
     monkeypatch.setattr(tag_comparison, "_bge_commit", lambda: "a" * 40)
     assert tag_comparison.available_encoders() == ["BAAI/bge-large-zh-v1.5", "char-ngrams"]
     assert "is on this machine" in page._encoder_told("en")
+
+
+def test_an_encoder_with_weights_takes_a_card_for_each_call(monkeypatch):
+    plain, calls = tag_comparison._encoder("char-ngrams"), []
+
+    class Weights:
+        name, revision = "BAAI/bge-large-zh-v1.5", "a" * 40
+
+        def encode(self, texts):
+            return plain.encode(texts)
+
+    def on_card(name, texts):
+        calls.append((name, texts))
+        return Weights().encode(texts)
+
+    monkeypatch.setattr(tag_comparison, "_encoder", lambda _name: Weights())
+    monkeypatch.setattr(tag_comparison, "_encode_on_gpu", on_card)
+    found = tag_comparison.compare({"tags": ["慢速"]}, {"tags": ["慢速"]}, "", Weights.name)
+    assert found.similarities["tags"].value == pytest.approx(1)
+    assert (found.encoder, found.revision) == (Weights.name, Weights.revision)
+    assert calls == [(Weights.name, ["慢速"])]
 
 
 def test_the_code_gives_the_same_score(tmp_path, monkeypatch):

@@ -88,7 +88,7 @@ def test_every_example_scores_what_the_library_gives(examples):
     found = {}
     for example in examples:
         judged = page.judge(example.lyrics, example.pattern, normalise=True)
-        assert judged.score.total == lyric_structure(example.lyrics, example.pattern, normalise=True).total
+        assert judged.score.total == lyric_structure(example.pattern, example.lyrics, normalise=True).total
         found[example.name] = judged.score.total
     assert found["demo_0013"] > 100 > found["model"] > found["demo_0017_other"]
 

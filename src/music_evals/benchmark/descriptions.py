@@ -340,7 +340,7 @@ def _judge_song(
         own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
         scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
     if spoken:
-        judged = judge_description(estimate, reference, encoder=encoder, annotators=spoken, **options)
+        judged = judge_description(reference, estimate, encoder=encoder, annotators=spoken, **options)
         scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
         notes = [
             f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the reference "

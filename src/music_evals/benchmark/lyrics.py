@@ -346,7 +346,7 @@ def judge_lyrics(reference: Any, estimate: Any, *, explain: bool, **options: Any
     """
     check_pattern(reference)
     try:
-        score = lyric_structure(estimate, reference, **options)
+        score = lyric_structure(reference, estimate, **options)
     except InvalidLyricsError as error:
         raise InvalidLyricsError(_with_options(str(error), normalised=options.get("normalise", False))) from error
     answer: dict[str, Any] = {

@@ -234,8 +234,8 @@ def normalized_similarity(generated: npt.ArrayLike, reference: npt.ArrayLike) ->
 
 
 def semantic_similarity(
-    generated: npt.ArrayLike,
     reference: npt.ArrayLike,
+    generated: npt.ArrayLike,
     *,
     aggregation: str = "mean",
     normalize_by_self: bool = False,
@@ -247,7 +247,7 @@ def semantic_similarity(
 
     Parameters
     ----------
-    generated, reference
+    reference, generated
         Unit vectors, shapes (n_generated, dimensions) and (n_reference, dimensions).
     aggregation
         ``"mean"`` (default, official): the mean over all pairs. ``"best_match"``: each text with its best match on the

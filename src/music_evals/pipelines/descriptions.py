@@ -148,8 +148,8 @@ def resolve_encoder(encoder: EncoderLike) -> TextEncoder:
 
 
 def tag_semantic_similarity(
-    generated: Sequence[str],
     reference: Sequence[str],
+    generated: Sequence[str],
     *,
     encoder: EncoderLike = DEFAULT_ENCODER,
     aggregation: str = "mean",
@@ -160,7 +160,7 @@ def tag_semantic_similarity(
 
     Parameters
     ----------
-    generated, reference
+    reference, generated
         Tags, taken as they are; one that repeats counts each time.
     encoder
         An encoder, its name, or a function from texts to vectors. A name loads the model at each call: for many calls
@@ -189,7 +189,7 @@ def tag_semantic_similarity(
 
     Examples
     --------
-    >>> found = tag_semantic_similarity(["悲伤", "慢速"], ["悲伤"], encoder="char-ngrams", aggregation="f1")
+    >>> found = tag_semantic_similarity(["悲伤"], ["悲伤", "慢速"], encoder="char-ngrams", aggregation="f1")
     >>> round(found.value, 3)
     0.667
 
@@ -198,13 +198,13 @@ def tag_semantic_similarity(
     first, second = check_tags(generated, "generated"), check_tags(reference, "reference")
     vectors = embed(resolve_encoder(encoder), (*first, *second))
     return semantic_similarity(
-        vectors.of(first), vectors.of(second), aggregation=aggregation, normalize_by_self=normalize_by_self, empty=empty
+        vectors.of(second), vectors.of(first), aggregation=aggregation, normalize_by_self=normalize_by_self, empty=empty
     )
 
 
 def judge_description(
-    generated: Description,
     reference: Description,
+    generated: Description,
     *,
     encoder: EncoderLike = DEFAULT_ENCODER,
     annotators: Iterable[str] | None = None,
@@ -217,7 +217,7 @@ def judge_description(
 
     Parameters
     ----------
-    generated, reference
+    reference, generated
         Group of annotators -> dimension -> tags. A dimension that is missing is an empty list.
     encoder, aggregation, normalize_by_self, empty
         As in `tag_semantic_similarity`.
@@ -251,8 +251,8 @@ def judge_description(
 
 
 def tag_similarity_table(
-    generated: Descriptions,
     references: Descriptions,
+    generated: Descriptions,
     group: str,
     *,
     encoder: EncoderLike = DEFAULT_ENCODER,
@@ -262,7 +262,7 @@ def tag_similarity_table(
 
     Parameters
     ----------
-    generated, references
+    references, generated
         As in `evaluate_descriptions`.
     group
         One of `annotations.GROUPS`.
@@ -294,8 +294,8 @@ def tag_similarity_table(
 
 
 def evaluate_descriptions(
-    generated: Descriptions,
     references: Descriptions,
+    generated: Descriptions,
     *,
     encoder: EncoderLike = DEFAULT_ENCODER,
     annotators: Iterable[str] | None = None,
@@ -313,7 +313,7 @@ def evaluate_descriptions(
 
     Parameters
     ----------
-    generated, references
+    references, generated
         Descriptions in the same order, or both by the id of the song; with ids the order is that of `references`.
     encoder, aggregation, normalize_by_self, empty
         As in `tag_semantic_similarity`. Each distinct tag is encoded once.
@@ -409,7 +409,7 @@ def _judged(
     similarities: dict[str, SemanticSimilarity] = {}
     for group, dimension in scoring.rows:
         name = f"{group}/{dimension}"
-        lists = [vectors.of(side.get(group, {}).get(dimension, ())) for side in (generated, reference)]
+        lists = [vectors.of(side.get(group, {}).get(dimension, ())) for side in (reference, generated)]
         try:
             similarities[name] = semantic_similarity(*lists, **scoring.options)
         except InvalidTagsError as error:

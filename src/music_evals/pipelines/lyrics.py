@@ -90,8 +90,8 @@ SCORES: Final[Mapping[str, ScoreInfo]] = MappingProxyType(
 
 
 def lyric_structure(
-    generated: str,
     reference: str,
+    generated: str,
     *,
     variant: str = "official",
     rhyme: RhymeMethod | None = None,
@@ -105,11 +105,11 @@ def lyric_structure(
 
     Parameters
     ----------
-    generated
-        Lyrics with section headers such as ``(verse)``, one phrase a line.
     reference
         The pattern: headers, lines of ``c``, ``R`` and spaces (`music_evals.lyrics.patterns`). Headers may stand inside
         a line, and lines may be blank. A song's own: ``sections_text(sections_of_rows(row["structure"], "rhyme"))``.
+    generated
+        Lyrics with section headers such as ``(verse)``, one phrase a line.
     variant
         ``"official"``: the authors' code bit for bit, the maker of the paper's table 1. ``"paper"``: appendix G, as
         `music_evals.metrics.lyric_structure` reads it.
@@ -147,7 +147,7 @@ def lyric_structure(
     Examples
     --------
     >>> lyrics = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故乡"
-    >>> score = lyric_structure(lyrics, "(verse)\nccccR\nccccR\nccccc\nccccR", rhyme="char")
+    >>> score = lyric_structure("(verse)\nccccR\nccccR\nccccc\nccccR", lyrics, rhyme="char")
     >>> round(score.total, 2), round(score.song, 2), score.reward_factor
     (109.92, 10.0, 1.0)
 
@@ -180,8 +180,8 @@ def scores_of(score: LyricStructure) -> dict[str, float]:
 
 
 def evaluate_lyrics(
-    generated: Iterable[str],
     references: Iterable[str],
+    generated: Iterable[str],
     *,
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
@@ -194,10 +194,10 @@ def evaluate_lyrics(
 
     Parameters
     ----------
-    generated
-        Lyrics, n texts.
     references
         Patterns in the same order, n texts.
+    generated
+        Lyrics, n texts.
     groups
         Cluster of each lyric for the intervals, shape (n,), such as the song that several lyrics were written for; None
         makes each its own.
@@ -246,7 +246,7 @@ def evaluate_lyrics(
 
 def _score_at(index: int, generated: str, reference: str, options: Mapping[str, Any]) -> LyricStructure:
     try:
-        return lyric_structure(generated, reference, **options)
+        return lyric_structure(reference, generated, **options)
     except InvalidLyricsError as error:
         raise located(error, f"generated[{index}]") from error
     except InvalidPatternError as error:

@@ -75,8 +75,8 @@ def check_item(item: Any, where: str) -> TagItem:
 
 
 def evaluate_tags(
-    generated: Sequence[TagItem],
     references: Sequence[TagItem],
+    generated: Sequence[TagItem],
     *,
     encoder: EncoderLike = DEFAULT_ENCODER,
     aggregation: str = "mean",
@@ -94,7 +94,7 @@ def evaluate_tags(
 
     Parameters
     ----------
-    generated, references
+    references, generated
         Tags of each song in the same order, all in one form of `TAG_FORMS`.
     encoder, aggregation, normalize_by_self, empty
         As in `pipelines.descriptions.tag_semantic_similarity`. Each distinct tag is encoded once.
@@ -153,8 +153,8 @@ def evaluate_tags(
         annotators = annotators or _only_group([*first, *second])
         first, second = ([{annotators: item} for item in side] for side in (first, second))
     return evaluate_descriptions(
-        first,
         second,
+        first,
         encoder=encoder,
         annotators=None if annotators is None else [annotators],
         dimensions=_named([*first, *second]) if dimensions is None else dimensions,
@@ -247,6 +247,6 @@ def _compared(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is told with the song
         try:
-            return semantic_similarity(vectors.of(first), vectors.of(second), **options)
+            return semantic_similarity(vectors.of(second), vectors.of(first), **options)
         except InvalidTagsError as error:
             raise located(error, place) from error

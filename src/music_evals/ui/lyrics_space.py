@@ -32,6 +32,7 @@ from music_evals.lyrics.rhyme import METHODS, rhyme_function
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.lyrics import SCORES, LyricStructure, lyric_structure, scores_of
 from music_evals.ui.frame import (
+    RETENTION_SEC,
     code_panel,
     downloads_panel,
     language_switch,
@@ -177,7 +178,7 @@ def judge(
     read = normalise_lyrics(given) if normalise else None
     if progress is not None:
         progress(0.4, t("stage_score"))
-    score = lyric_structure(given if read is None else read.text, wanted, variant=variant, rhyme=rhyme)
+    score = lyric_structure(wanted, given if read is None else read.text, variant=variant, rhyme=rhyme)
     return Judged(given, wanted, variant, rhyme, read, score)
 
 
@@ -206,7 +207,7 @@ def code_of(judged: Judged) -> tuple[str, str]:
     python = (
         "from music_evals.pipelines.lyrics import lyric_structure\n\n"
         f"lyrics = {_literal(judged.lyrics)}\npattern = {_literal(judged.pattern)}\n"
-        f"score = lyric_structure(lyrics, pattern, {options})\n"
+        f"score = lyric_structure(pattern, lyrics, {options})\n"
         'print(score.total)\nprint("\\n".join(score.explain()))\n'
     )
     normalise = "" if judged.read is not None else " --no-normalise"
@@ -569,7 +570,7 @@ def _outputs(parts: list[tuple[Any, Mapping[str, str]]]) -> _Outputs:
     import gradio as gr
 
     t = LYRICS_WORDS("en")
-    judged = gr.State(None, time_to_live=3600)
+    judged = gr.State(None, time_to_live=RETENTION_SEC)
     views = []
     with gr.Tabs():
         for key in ("tab_score", "tab_lines", "tab_lost", "tab_changes"):

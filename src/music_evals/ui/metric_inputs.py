@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.annotations import Score, Tempo
-from music_evals.errors import InvalidInputError, InvalidTagsError, InvalidTokensError, NoDataError
+from music_evals.errors import (
+    InvalidInputError,
+    InvalidLyricsError,
+    InvalidPatternError,
+    InvalidTagsError,
+    InvalidTokensError,
+    MusicEvalsError,
+    NoDataError,
+)
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
@@ -28,6 +36,7 @@ __all__ = [
     "EXAMPLE_PREDICTION",
     "EXAMPLE_REFERENCE",
     "EXAMPLE_TAGS",
+    "MAX_TAG",
     "MAX_TEXT",
     "VARIANTS",
     "example_pair",
@@ -46,6 +55,7 @@ __all__ = [
 MAX_TEXT = 20_000  # characters of a text field
 MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
 MAX_TAGS = 100  # in a text field; annotators gave at most five
+MAX_TAG = 60  # characters of a tag
 
 _MEASURE = "60 128*11 64 128*5 67 128*5"
 EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
@@ -130,7 +140,7 @@ def parse_tags(text: str) -> list[str]:
     Raises
     ------
     InvalidTagsError
-        More than 100 tags.
+        More than 100 tags, or one of more than 60 characters.
 
     Examples
     --------
@@ -142,7 +152,18 @@ def parse_tags(text: str) -> list[str]:
     if len(tags) > MAX_TAGS:
         msg = f"expected at most {MAX_TAGS} tags, got {len(tags)}"
         raise InvalidTagsError(msg)
+    for tag in tags:
+        if len(tag) > MAX_TAG:
+            msg = f"expected tags of at most {MAX_TAG} characters, got {len(tag)}: {tag[:20]!r}...; shorten it"
+            raise InvalidTagsError(msg)
     return tags
+
+
+def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
+    """Refuse a text over `MAX_TEXT`: the browser has the same limit, a call of the API has none."""
+    if len(text) > MAX_TEXT:
+        msg = f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}; shorten it"
+        raise error(msg)
 
 
 def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
@@ -151,9 +172,11 @@ def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
     Raises
     ------
     MusicEvalsError
-        As `parse_tokens` and the metric.
+        As `parse_tokens` and the metric; or a text of more than 20,000 characters.
 
     """
+    _check_length(reference, "reference", InvalidTokensError)
+    _check_length(prediction, "prediction", InvalidTokensError)
     options = {"variant": variant}
     result, notes = _compute(
         metric, predictions=[parse_tokens(prediction)], references=[parse_tokens(reference)], **options
@@ -234,6 +257,7 @@ def judge_edit(
         python_code(metric.name, _file_expressions(reference, prediction), {**options, "n_resamples": 0}),
         shell,
         list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
+        entrance=item["entrance"],
         extractors=_extractors(names, variant) if item["entrance"] == "audio" else {},
     )
 
@@ -263,9 +287,10 @@ def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
     Raises
     ------
     MusicEvalsError
-        As `parse_numbers` and the metric.
+        As `parse_numbers` and the metric; or a text of more than 20,000 characters.
 
     """
+    _check_length(predictions, "numbers", InvalidInputError)
     rows = parse_numbers(predictions)
     result, notes = _compute(metric, predictions=rows)
     code = python_code(metric.name, {"predictions": repr(rows)}, {})
@@ -296,11 +321,13 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     Raises
     ------
     MusicEvalsError
-        As the metric.
+        As the metric; or a text of more than 20,000 characters.
 
     """
     from music_evals.pipelines.lyrics import lyric_structure
 
+    _check_length(lyrics, "lyrics", InvalidLyricsError)
+    _check_length(pattern, "pattern", InvalidPatternError)
     options: dict[str, Any] = {"variant": variant, "rhyme": rhyme, "normalise": normalise}
     wanted = pattern.replace("\r\n", "\n").strip("\n")  # browsers send both kinds of line ends
     result, notes = _compute(metric, predictions=[lyrics], references=[wanted], n_resamples=0, **options)
@@ -317,7 +344,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
         python_code(metric.name, typed, {**options, "n_resamples": 0}),
         shell,
         notes,
-        lyric_structure(lyrics, wanted, **options).explain(),
+        lyric_structure(wanted, lyrics, **options).explain(),
     )
 
 
@@ -327,12 +354,17 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
     Raises
     ------
     MusicEvalsError
-        As `parse_tags` and the metric.
+        As `parse_tags` and the metric; a text of more than 20,000 characters, or an encoder that is not on this
+        machine.
 
     """
+    from music_evals.ui.tag_comparison import page_encoder
+
+    _check_length(generated, "generated tags", InvalidTagsError)
+    _check_length(reference, "reference tags", InvalidTagsError)
     tags = {"predictions": [parse_tags(generated)], "references": [parse_tags(reference)]}
     options = {"encoder": encoder, "aggregation": aggregation}
-    result, notes = _compute(metric, **tags, n_resamples=0, **options)
+    result, notes = _compute(metric, **tags, n_resamples=0, encoder=page_encoder(encoder), aggregation=aggregation)
     used = result["encoder"]
     typed = {side: repr(lists) for side, lists in tags.items()}
     return Judged(

@@ -39,6 +39,7 @@ __all__ = [
     "available_encoders",
     "code_of",
     "compare",
+    "page_encoder",
     "parse_description",
     "results_of",
     "title_of",
@@ -100,6 +101,43 @@ def _encoder(name: str) -> TextEncoder:
     if name not in available_encoders():
         raise UnknownNameError("text encoder", name, available_encoders(), "weights must be on this machine")
     return load_encoder(name, revision=None if name == CHAR_NGRAMS else _bge_commit())
+
+
+@on_gpu(duration=60)
+def _encode_on_gpu(name: str, texts: Sequence[str]) -> Floats:
+    """Encode on the card; where there is one, the encoder is on it from the moment that it was loaded."""
+    return np.asarray(_encoder(name).encode(texts), dtype=np.float32)
+
+
+class _OnCard:
+    """An encoder that takes a card for each call."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of texts, shape (n, dimensions)."""
+        return _encode_on_gpu(self.name, list(texts))
+
+
+def page_encoder(name: str) -> TextEncoder:
+    """Return an encoder for a page: one that is on this machine, and that takes a card where it can use one.
+
+    Parameters
+    ----------
+    name
+        One of `available_encoders`.
+
+    Raises
+    ------
+    UnknownNameError
+        Another encoder: a page fetches no weights.
+    MusicEvalsError
+        As `music_evals.lyrics.embeddings.load_encoder`.
+
+    """
+    loaded = _encoder(name)  # in this process, before a card is taken
+    return loaded if name == CHAR_NGRAMS else _OnCard(loaded)
 
 
 def parse_description(text: str, group: str, language: str = "en") -> Tags:
@@ -225,20 +263,18 @@ def compare(
     """
     if aggregation not in AGGREGATIONS:
         raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
-    loaded = _encoder(encoder)  # in this process, before a card is taken
-    work = _compared if encoder == CHAR_NGRAMS else _compared_on_gpu
-    judged = work(generated, reference, group, encoder, aggregation)
+    loaded = page_encoder(encoder)
+    judged = _compared(generated, reference, group, loaded, aggregation)
     return Compared(group, generated, reference, *judged, loaded.name, loaded.revision, aggregation)
 
 
 def _compared(
-    generated: Tags, reference: Tags, group: str, encoder: str, aggregation: str
+    generated: Tags, reference: Tags, group: str, loaded: TextEncoder, aggregation: str
 ) -> tuple[dict[str, SemanticSimilarity], dict[str, Floats], float]:
     import warnings
 
     from music_evals.errors import UndefinedMetricWarning
 
-    loaded = _encoder(encoder)
     names = [name for name in (DIMENSIONS[group] if group else (LIST,)) if name in generated or name in reference]
     vectors = embed(loaded, (tag for side in (generated, reference) for name in names for tag in side.get(name, ())))
     known = _Known(loaded, vectors)
@@ -248,10 +284,10 @@ def _compared(
     if not group:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # the page tells the reason
-            lists = generated.get(LIST, []), reference.get(LIST, [])
+            lists = reference.get(LIST, []), generated.get(LIST, [])
             return {LIST: tag_semantic_similarity(*lists, encoder=known, aggregation=aggregation)}, cosines, math.nan
     options: dict[str, Any] = {"encoder": known, "annotators": [group], "aggregation": aggregation}
-    sides = {group: generated}, {group: reference}
+    sides = {group: reference}, {group: generated}
     scored = judge_description(*sides, **options)
     every = judge_description(*sides, dimensions={group: names}, **options)
     similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
@@ -268,9 +304,6 @@ class _Known:
         """Return the vectors of tags that are known, shape (n, dimensions)."""
         found: Floats = self._vectors.of(list(texts))
         return found
-
-
-_compared_on_gpu = on_gpu(duration=60)(_compared)
 
 
 def results_of(found: Compared) -> dict[str, Any]:
@@ -300,7 +333,7 @@ def code_of(found: Compared) -> tuple[str, str]:
         )
         python = (
             f"from music_evals.pipelines.descriptions import tag_semantic_similarity\n\n{lists}"
-            f"found = tag_semantic_similarity(generated, reference, {options})\nprint(found.value)\n"
+            f"found = tag_semantic_similarity(reference, generated, {options})\nprint(found.value)\n"
         )
         return python, f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
     sides = "".join(
@@ -309,7 +342,7 @@ def code_of(found: Compared) -> tuple[str, str]:
     )
     python = (
         f"from music_evals.pipelines.descriptions import judge_description\n\n{sides}"
-        f"found = judge_description(generated, reference, {options})\nprint(dict(found.values))\n"
+        f"found = judge_description(reference, generated, {options})\nprint(dict(found.values))\n"
     )
     return python, _shell_of(found)
 
