@@ -4,7 +4,7 @@ import dataclasses
 import json
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +146,15 @@ class Hosted(FakeWriter):
         self.cancelled.set()
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Let SIGINT interrupt as in a terminal: processes that a shell starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("concurrency", [1, 2])
 def test_ctrl_c_keeps_the_answers_that_are_under_way(tmp_path: Path, concurrency: int) -> None:
     first = Hosted(concurrency=concurrency)

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 FIFTH = "Recordings: a fifth higher, 4 BPM slower"
 SILENT = "Recordings: a silent edit"

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from music_evals.annotations import DRUMS, FEATURES, KeySignature, Score, Tempo, TimeSignature
@@ -320,6 +320,7 @@ rows = st.lists(
 
 
 @given(rows, st.permutations([0, 1, 2]), st.integers(1, 127))
+@example([(0, 1, 40, 0), (0, 2, 40, 1)], [1, 0, 2], 1)
 def test_order_of_voices_and_velocity_change_nothing(
     notes: list[tuple[int, int, int, int]], order: list[int], velocity: int
 ) -> None:

@@ -68,7 +68,8 @@ def score_melody(score: Score, notes: PitchedNotes) -> Melody:
 
 
 def _upper_line(notes: PitchedNotes) -> Melody:
-    order = np.lexsort((-notes.pitches, notes.onsets_sec))  # the highest of those that start together comes first
+    # of those that start together the highest comes first, and of the same pitch the longest
+    order = np.lexsort((-notes.offsets_sec, -notes.pitches, notes.onsets_sec))
     line: list[list[float]] = []
     columns = (notes.onsets_sec[order], notes.offsets_sec[order], notes.pitches[order])
     for onset, offset, pitch in zip(*(column.tolist() for column in columns), strict=True):
