@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from music_evals.benchmark import leaderboard as leaderboard_module
 from music_evals.benchmark import leaderboard_board
 from music_evals.benchmark.inpainting import Settings as InpaintingSettings
 from music_evals.benchmark.inpainting import run_benchmark
@@ -26,8 +27,9 @@ from music_evals.benchmark.leaderboard import (
     write_leaderboard,
 )
 from music_evals.benchmark.leaderboard_board import DetailReader, add_part, details_of, parts, read_board
-from music_evals.benchmark.leaderboard_details import details_of_run
+from music_evals.benchmark.leaderboard_details import Detail, details_of_run
 from music_evals.benchmark.leaderboard_export import csv_table, html_page, latex_name, latex_table, text_tables
+from music_evals.benchmark.leaderboard_form import has_form
 from music_evals.benchmark.leaderboard_ranks import Comparison, compare, compare_pairs, rank_ranges
 from music_evals.benchmark.leaderboard_records import ResultRecord, id_of, read_run, records_of_run
 from music_evals.benchmark.leaderboard_tables import PUBLISHED, decimals_of, make_leaderboard, records_digest, shown
@@ -224,12 +226,47 @@ def test_an_undefined_score_has_no_rank() -> None:
     assert cell_of(table, "B")["rank"] == [2, 2]
 
 
+HAND: dict[str, Any] = {"content": "c" * 32, "submitter": "me"}
+
+
 def test_the_last_of_the_same_hand_counts() -> None:
-    later = record("A", [0.1] * 10, date="2026-11-21")
-    for order in ((A, later, B), (later, A, B)):
+    first, second = record("A", [1.0] * 10, **HAND), record("A", [0.1] * 10, date="1999-01-01", **HAND)
+    for order in ((first, second, B), (second, first, B)):  # a date is what somebody wrote
         (table,) = tables_of(*order)
-        assert cell_of(table, "A")["value"] == pytest.approx(0.1)
+        assert cell_of(table, "A")["value"] == order[1].value
+        assert row_of(table, "A")["date"] == order[1].date
         assert "1 scores were added again" in " ".join(table["notes"])
+
+
+@pytest.mark.parametrize("fields", [{"unranked": "only the first 3 items were judged"}, {"value": None}])
+def test_what_may_not_be_ranked_takes_no_place_of_what_is(fields: dict[str, Any]) -> None:
+    good, bad = record("A", [1.0] * 10, **HAND), record("A", [0.1] * 10, date="2030-01-01", **HAND, **fields)
+    (table,) = tables_of(good, bad, B)
+    assert cell_of(table, "A")["record"] == good.id
+    assert (row_of(table, "A")["kind"], row_of(table, "A")["date"]) == ("ranked", good.date)
+    assert "1 scores that were added later may not be ranked" in " ".join(table["notes"])
+    (table,) = tables_of(bad, good, B)
+    assert cell_of(table, "A")["record"] == good.id
+
+
+@pytest.mark.parametrize("fields", [{}, {"content": "c" * 32}, {"submitter": "me"}])
+@pytest.mark.parametrize("run", ["run", "another"])
+def test_namesakes_that_do_not_say_who_they_are_replace_nothing(fields: dict[str, Any], run: str) -> None:
+    first, second = record("A", [1.0] * 10, **fields), record("A", [0.1] * 10, run=run, **fields)
+    beside = record("A", [0.5] * 10, metric="lyric_song", **fields)
+    (table,) = tables_of(first, beside, second, B)
+    label = f"A ({', '.join(['system', *(value[:8] for value in fields.values())])})"
+    assert {row["label"] for row in table["rows"]} == {label, f"{label} #2", "B"}
+    assert set(row_of(table, label)["cells"]) == {"lyric_structure", "lyric_song"}
+    assert cell_of(table, label)["record"] == first.id
+    assert cell_of(table, f"{label} #2")["record"] == second.id
+    assert {test[side] for test in table["tests"] for side in "ab"} <= {row["label"] for row in table["rows"]}
+
+
+def test_a_name_cannot_take_the_label_of_another_row() -> None:
+    named = [record("A (system, x)", [0.5] * 10), record("A", [0.6] * 10, submitter="x"), record("A", [0.7] * 10)]
+    (table,) = tables_of(*named)
+    assert {row["label"] for row in table["rows"]} == {"A (system, x)", "A (system, x) #2", "A (system)"}
 
 
 def test_one_name_of_two_hands_is_two_rows() -> None:
@@ -237,7 +274,7 @@ def test_one_name_of_two_hands_is_two_rows() -> None:
     assert {row["label"] for row in table["rows"]} == {"A (system, x)", "A (system, y)"}
 
 
-def test_a_baseline_that_everybody_runs_is_one_row() -> None:
+def test_equal_records_are_one_row() -> None:
     twice = [dataclasses.replace(A, submitter=name) for name in "xy"]
     (table,) = tables_of(*twice, B)
     assert [row["label"] for row in table["rows"]] == ["A", "B"]
@@ -379,12 +416,57 @@ def test_files_that_are_no_part_are_not_looked_at(tmp_path: Path) -> None:
 
 def test_files_over_the_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_part(tmp_path, [A])
-    monkeypatch.setattr(leaderboard_board, "MAX_UNFOLDED_BYTES", 10)
-    with pytest.raises(FileTooLargeError, match="unfolds"):
-        read_board(tmp_path)
+    for bound, told in (("UNFOLDED_BYTES", "10 bytes"), ("ROWS", "0 rows"), ("VALUES", "10 values")):
+        with monkeypatch.context() as patch:
+            patch.setattr(leaderboard_board, f"MAX_{bound}", int(told.split()[0]))
+            with pytest.raises(FileTooLargeError, match=f"unfolds to more than {told}"):
+                read_board(tmp_path)
+            if bound != "VALUES":
+                with pytest.raises(FileTooLargeError):
+                    add_part(tmp_path / "new", [A])
     monkeypatch.setattr(leaderboard_board, "MAX_PART_BYTES", 10)
     with pytest.raises(FileTooLargeError, match="more than 10 bytes"):
         read_board(tmp_path)
+
+
+def test_a_small_file_that_unfolds_is_stopped_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "x" * 2**20
+    made = [Detail("run", str(row), "", "tags", text) for row in range(200)]  # 200 MiB, one text in the dictionary
+    add_part(tmp_path, [A], made)
+    (path,) = parts(tmp_path, "details")
+    assert path.stat().st_size < 10_000
+    monkeypatch.setattr(leaderboard_board, "MAX_UNFOLDED_BYTES", 4 * 2**20)
+    monkeypatch.setattr(leaderboard_board, "MAX_BATCH_BYTES", 2 * 2**20)
+    rows = leaderboard_board._read(path, leaderboard_board.DETAIL_SCHEMA)
+    read = []
+    with pytest.raises(FileTooLargeError, match="unfolds"):
+        read.extend(row["item"] for row in rows)
+    assert len(read) <= 4
+    with pytest.raises(FileTooLargeError, match="unfolds"):
+        details_of(tmp_path, ["run"])
+
+
+def test_details_of_one_run_in_many_files_are_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for row, made in enumerate((A, B)):
+        add_part(tmp_path, [made], [Detail("run", f"{row}{letter}", "", "tags", "x" * 700) for letter in "abc"])
+    monkeypatch.setattr(leaderboard_board, "MAX_UNFOLDED_BYTES", 3000)
+    with pytest.raises(FileTooLargeError, match="details of one run"):
+        details_of(tmp_path, ["run"])
+
+
+def test_a_reader_keeps_the_runs_that_were_asked_for_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [f"run{number}" for number in range(4)]
+    add_part(tmp_path, [A], [Detail(run, "i", "", "tags", "x" * 100) for run in runs])
+    reader = DetailReader(tmp_path)
+    monkeypatch.setattr(leaderboard_board, "MAX_KEPT_RUNS", 2)
+    for run in (*runs[:2], runs[0], runs[2]):
+        assert reader.get(run, "i", "", "tags") is not None
+    assert list(reader._runs) == [runs[0], runs[2]]
+    monkeypatch.setattr(leaderboard_board, "MAX_KEPT_BYTES", 150)
+    assert reader.get(runs[3], "i", "", "tags") is not None
+    assert list(reader._runs) == [runs[3]]
+    monkeypatch.setattr(leaderboard_board, "MAX_KEPT_BYTES", 1)
+    assert reader.get(runs[1], "i", "", "tags") is not None
 
 
 def test_a_board_that_is_not_there_or_cannot_be_made(tmp_path: Path) -> None:
@@ -658,9 +740,96 @@ def test_tables_beside_the_data_are_used_while_they_are_of_it(tmp_path: Path) ->
     assert load_leaderboard(tmp_path, records) == made
 
 
+FORGED: list[tuple[tuple[Any, ...], Any]] = [
+    (("format",), True),
+    (("alpha",), "0.05"),
+    (("tables",), {}),
+    (("tables", 0, "id"), "../../outside"),
+    (("tables", 0, "task"), "poker"),
+    (("tables", 0, "preset"), NASTY),
+    (("tables", 0, "headline"), "none"),
+    (("tables", 0, "notes"), [7]),
+    (("tables", 0, "columns", 0, "direction"), "up"),
+    (("tables", 0, "columns", 0, "n_ranked"), -1),
+    (("tables", 0, "rows", 0, "kind"), NASTY),
+    (("tables", 0, "rows", 0, "label"), 7),
+    (("tables", 0, "rows", 0, "system"), "other"),
+    (("tables", 0, "rows", 0, "cells", "none"), {}),
+    (("tables", 0, "rows", 0, "cells", "lyric_structure"), None),
+    *(
+        (("tables", 0, "rows", 0, "cells", "lyric_structure", key), value)
+        for key, value in [
+            ("value", '"><img src=x>'), ("value", True), ("value", 99.0), ("value", math.inf), ("n", "1"), ("n", 5),
+            ("rank", ["1", "2"]), ("rank", [2, 1]), ("rank", [1]), ("shown", None), ("record", "none"), ("record", ""),
+        ]
+    ),
+    (("tables", 0, "tests", 0, "n"), "<b>"),
+    (("tables", 0, "tests", 0, "difference"), None),
+    (("tables", 0, "tests", 0, "a"), "none"),
+    (("tables", 0, "tests", 0, "is_significant"), 1),
+    (("tables", 0, "published"), {"source": 1, "differences": {}}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("place", "value"), FORGED)
+def test_tables_of_another_form_are_made_again(place: tuple[Any, ...], value: Any, tmp_path: Path) -> None:
+    add_part(tmp_path, [A, B])
+    records = read_board(tmp_path)
+    made = make_leaderboard(records)
+    made["tables"].sort(key=lambda table: not table["tests"])
+    assert has_form(json.loads(json.dumps(made)), records)
+    content = at = json.loads(json.dumps(made))
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = value
+    assert not has_form(content, records)
+    (tmp_path / "leaderboard.json").write_text(json.dumps(content))  # Infinity among it
+    assert load_leaderboard(tmp_path, records) == make_leaderboard(records)
+
+
+def test_ranks_are_of_what_may_be_ranked_and_ids_are_there_once() -> None:
+    out = record("out", [5.0] * 10, unranked="a control")
+    content = json.loads(json.dumps(make_leaderboard([A, B, out])))
+    assert has_form(content, [A, B, out])
+    assert not has_form(content | {"tables": content["tables"] * 2}, [A, B, out])
+    table = next(table for table in content["tables"] if table["tests"])
+    cell_of(table, "out")["rank"] = [1, 1]
+    assert not has_form(content, [A, B, out])
+    paper = next(table for table in make_leaderboard([])["tables"] if table["task"] == "lyrics")
+    cell_of(paper, "GPT-4")["rank"] = [1, 1]
+    assert not has_form(make_leaderboard([]) | {"tables": [paper]}, [])
+
+
+def test_a_file_of_tables_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_part(tmp_path, [A])
+    keep_tables(build_leaderboard(tmp_path) | {"mark": True}, tmp_path)
+    monkeypatch.setattr(leaderboard_module, "MAX_TABLES_BYTES", 10)
+    assert "mark" not in load_leaderboard(tmp_path, read_board(tmp_path))
+
+
+def test_cells_are_escaped_whatever_they_hold() -> None:
+    (table,) = tables_of(A, B)
+    cell_of(table, "A").update(shown="-1\\input{x}", rank=["1}\\input{y", 2])
+    latex = latex_table(table)
+    assert "$-$1\\textbackslash{}input\\{x\\}" in latex
+    assert "\\input" not in latex
+    cell_of(table, "A").update(shown="\x1b[2J", interval="\x1b[2J", rank=None)
+    assert "\x1b" not in text_tables({"tables": [table]})
+
+
+def test_numbers_and_intervals_get_no_apostrophe() -> None:
+    low = record("low", [-0.2, -0.1] * 5, value=-0.15, low=-0.2, high=-0.1)
+    (table,) = tables_of(low, record("-1+cmd()", [1.0] * 10), record("-2..=x", [1.0] * 10))
+    rows = list(csv.DictReader(io.StringIO(csv_table(table))))
+    found = {row["system"]: row for row in rows}
+    assert found.keys() == {"low", "'-1+cmd()", "'-2..=x"}
+    assert (found["low"]["value"], found["low"]["shown"]) == ("-0.15", "-0.150")
+    assert found["low"]["interval"] == "-0.200..-0.100"
+
+
 def test_equal_records_give_equal_tables() -> None:
     assert make_leaderboard([A, B, C]) == make_leaderboard([A, B, C])
-    assert make_leaderboard([C, B, A])["records"] == make_leaderboard([A, B, C])["records"]
+    assert records_digest([C, B, A]) != records_digest([A, B, C])  # the order decides what counts
 
 
 @pytest.mark.slow

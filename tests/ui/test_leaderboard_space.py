@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from music_evals.benchmark.leaderboard import build_leaderboard, keep_tables
 from music_evals.benchmark.leaderboard_board import add_part
 from music_evals.benchmark.leaderboard_details import Detail
 from music_evals.benchmark.leaderboard_records import ResultRecord, id_of
@@ -27,7 +28,7 @@ from music_evals.ui.leaderboard_space import (
     show_table,
     table_code,
 )
-from music_evals.ui.leaderboard_views import find_cell, item_scores, safe
+from music_evals.ui.leaderboard_views import cell_html, find_cell, item_scores, safe, table_html
 
 ROOT = Path(__file__).resolve().parents[2]
 SPACE = ROOT / "spaces" / "leaderboard"
@@ -290,7 +291,28 @@ def test_where_a_board_may_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
     assert board_folder("owner/board") == tmp_path
     assert asked["repo_type"] == "dataset"
-    assert all(pattern.endswith((".parquet", "leaderboard.json")) for pattern in asked["allow_patterns"])
+    assert all(pattern.endswith(".parquet") for pattern in asked["allow_patterns"])
+
+
+def test_tables_of_a_board_on_the_hub_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_part(tmp_path, [record(name, "lyrics", [value] * 3) for name, value in (("a", 1.0), ("b", 0.5))])
+    keep_tables(build_leaderboard(tmp_path) | {"mark": True}, tmp_path)
+    assert "mark" in load(tmp_path).leaderboard
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(tmp_path))
+    (*_, foreign) = load_board("owner/board")
+    assert foreign is not None
+    assert foreign.leaderboard == build_leaderboard(tmp_path)
+
+
+def test_scores_are_escaped_whatever_they_hold(shipped: Board) -> None:
+    table = json.loads(json.dumps(shipped.leaderboard["tables"][0]))
+    row = next(row for row in table["rows"] if row["kind"] == "ranked")
+    for cell in row["cells"].values():
+        cell["value"] = '">' + NASTY
+    for test in table["tests"]:
+        test["n"] = NASTY
+    assert is_harmless(table_html(table))
+    assert is_harmless(cell_html(table, record_of(shipped, id=next(iter(row["cells"].values()))["record"])))
 
 
 def test_a_board_is_loaded_in_stages(tmp_path: Path) -> None:

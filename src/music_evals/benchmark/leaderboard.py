@@ -16,9 +16,10 @@ from typing import Any
 from music_evals.benchmark.leaderboard_board import add_part, read_board
 from music_evals.benchmark.leaderboard_details import details_of_run
 from music_evals.benchmark.leaderboard_export import csv_table, html_page, latex_table
+from music_evals.benchmark.leaderboard_form import has_form
 from music_evals.benchmark.leaderboard_ranks import Progress
 from music_evals.benchmark.leaderboard_records import ResultRecord, read_run, records_of_run
-from music_evals.benchmark.leaderboard_tables import FORMAT, make_leaderboard, records_digest
+from music_evals.benchmark.leaderboard_tables import make_leaderboard, records_digest
 from music_evals.benchmark.records import dump_json
 from music_evals.errors import OutputError
 from music_evals.symbolic.output import write_atomically
@@ -35,6 +36,9 @@ __all__ = [
 
 TABLES = "leaderboard.json"
 """All tables, beside the data of a board and in the folder that `write_leaderboard` writes to."""
+
+MAX_TABLES_BYTES = 64 * 2**20
+"""Of a file of tables that is read: those of 16 systems and 141 records take 130 kB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,28 +124,31 @@ def load_leaderboard(
 ) -> dict[str, Any]:
     """Return the tables that lie beside the data of a board, or make them where there are none of these records.
 
+    The file is used where it says that it is of these records, in this order, and has the form of tables
+    (`leaderboard_form.has_form`). Ranks and p-values in it are taken as they are: for a folder of somebody else, use
+    `build_leaderboard`, which reads records alone.
+
     Parameters
     ----------
     board
-        Its folder.
+        Its folder, which you or somebody you trust made.
     records
         From `read_board`.
     progress
         Called after each test.
 
     """
-    path = Path(board) / TABLES
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        content = None
-    if (
-        isinstance(content, dict)
-        and content.get("format") == FORMAT
-        and content.get("records") == records_digest(records)
-    ):
+    content = _kept(Path(board) / TABLES)
+    if isinstance(content, dict) and content.get("records") == records_digest(records) and has_form(content, records):
         return content
     return make_leaderboard(records, progress=progress)
+
+
+def _kept(path: Path) -> object:
+    try:
+        return json.loads(path.read_bytes()) if path.stat().st_size <= MAX_TABLES_BYTES else None
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def keep_tables(leaderboard: Mapping[str, Any], board: str | os.PathLike[str]) -> Path:

@@ -19,6 +19,8 @@ import io
 import json
 import os
 import re
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -46,8 +48,20 @@ RESULTS, DETAILS, CARD = "data", "details", "README.md"
 MAX_PART_BYTES = 256 * 2**20
 """Of one file: a full run of 300 items by 12 systems takes less than 1 MiB."""
 
-MAX_UNFOLDED_BYTES = 2**31
+MAX_UNFOLDED_BYTES = 2**30
 """Of one file unpacked: what is small on the disk may unfold to more than the machine holds."""
+
+MAX_ROWS = 2**18
+"""Of one file: a full run of 300 items by 12 systems has less than 5000."""
+
+MAX_VALUES = 2**26
+"""Of one file, over all columns: numbers and texts, those in lists each for itself."""
+
+MAX_BATCH_BYTES, MAX_BATCH_ROWS = 2**26, 1024
+"""Read at once: no value is larger than its file unpacked, so that many rows of it are not larger than this."""
+
+MAX_KEPT_BYTES, MAX_KEPT_RUNS = 2**28, 16
+"""Details that a reader keeps; the run that was asked for last is kept whatever its size."""
 
 HASH_DIGITS = 16
 _PART = re.compile(rf"(\d{{5,9}})-([0-9a-f]{{{HASH_DIGITS}}})\.parquet")
@@ -217,20 +231,31 @@ def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detai
     Raises
     ------
     CorruptRecordsError, FileTooLargeError
-        As `read_board`.
+        As `read_board`; the bound on a file unpacked holds for all details of these runs together, too.
 
     """
     wanted = frozenset(runs)
     rows = (row for path in parts(board, DETAILS) for row in _read(path, DETAIL_SCHEMA) if row["run"] in wanted)
     found = {}
+    size = 0
     for row in rows:
-        detail = Detail(**{**row, "content": row["content"], "media": row["media"] or b""})
+        detail = Detail(**{**row, "content": row["content"] or "", "media": row["media"] or b""})
+        size += _size(detail)
+        if size > MAX_UNFOLDED_BYTES:
+            msg = f"{Path(board)}: details of one run take more than {MAX_UNFOLDED_BYTES} bytes; take files of it away"
+            raise FileTooLargeError(msg)
         found[detail[:4]] = detail
     return list(found.values())
 
 
+def _size(detail: Detail) -> int:
+    return len(detail.content) + len(detail.media)
+
+
 class DetailReader:
-    """What can be shown of the items of a board; each run is read when it is first asked for.
+    """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept.
+
+    What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
 
     Parameters
     ----------
@@ -241,13 +266,26 @@ class DetailReader:
 
     def __init__(self, board: str | os.PathLike[str]) -> None:
         self._board = Path(board)
-        self._runs: dict[str, dict[tuple[str, str, str], Detail]] = {}
+        self._runs: OrderedDict[str, dict[tuple[str, str, str], Detail]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
 
     def get(self, run: str, item: str, system: str, kind: str) -> Detail | None:
         """Return a detail, or None; see `leaderboard_details`."""
-        if run not in self._runs:
-            self._runs[run] = {row[1:4]: row for row in details_of(self._board, [run])}
-        return self._runs[run].get((item, system, kind))
+        with self._lock:
+            if run not in self._runs:
+                self._keep(run, details_of(self._board, [run]))
+            self._runs.move_to_end(run)
+            return self._runs[run].get((item, system, kind))
+
+    def _keep(self, run: str, details: Sequence[Detail]) -> None:
+        """Keep a run, and let go of those that were not asked for the longest."""
+        size = sum(map(_size, details))
+        while self._runs and (len(self._runs) >= MAX_KEPT_RUNS or sum(self._sizes.values()) + size > MAX_KEPT_BYTES):
+            gone, _ = self._runs.popitem(last=False)
+            del self._sizes[gone]
+        self._runs[run] = {row[1:4]: row for row in details}
+        self._sizes[run] = size
 
     def content(self, run: str, item: str, system: str, kind: str) -> dict[str, Any] | None:
         """Return what a detail says, or None where there is none."""
@@ -296,9 +334,14 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
     ]
     buffer = io.BytesIO()
     try:
-        pq.write_table(
-            pa.Table.from_pylist(told, schema=_arrow(schema)), buffer, compression="zstd", compression_level=19
-        )
+        table = pa.Table.from_pylist(told, schema=_arrow(schema))
+        if table.num_rows > MAX_ROWS or table.nbytes > MAX_UNFOLDED_BYTES:
+            msg = (
+                f"{folder}: these results have {table.num_rows} rows and {table.nbytes} bytes, at most {MAX_ROWS} and "
+                f"{MAX_UNFOLDED_BYTES} fit; leave details out, or add fewer systems at once"
+            )
+            raise FileTooLargeError(msg)
+        pq.write_table(table, buffer, compression="zstd", compression_level=19)
     except (pa.ArrowException, UnicodeEncodeError) as error:
         msg = f"{folder}: records cannot be written as Parquet ({error}); judge again"
         raise CorruptRecordsError(msg) from error
@@ -317,7 +360,8 @@ def _is_packed(kind: str, value: object) -> bool:
     return kind == "json" and not isinstance(value, str)
 
 
-def _read(path: Path, schema: Mapping[str, str]) -> list[dict[str, Any]]:
+def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; it is unpacked a few rows at a time, and no further than the bounds."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -330,20 +374,38 @@ def _read(path: Path, schema: Mapping[str, str]) -> list[dict[str, Any]]:
     wanted = _arrow(schema)
     try:
         file = pq.ParquetFile(io.BytesIO(data))
-        about = file.metadata
-        if sum(about.row_group(group).total_byte_size for group in range(about.num_row_groups)) > MAX_UNFOLDED_BYTES:
-            msg = f"{path} unfolds to more than {MAX_UNFOLDED_BYTES} bytes; take it away"
-            raise FileTooLargeError(msg)
+        n_rows = _rows_at_once(file.metadata, path)
         if not file.schema_arrow.equals(wanted):
             msg = f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}"
             raise CorruptRecordsError(msg)
-        rows = file.read().to_pylist()
-        return [_unpacked(row, schema) for row in rows]
+        size = 0
+        for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
+            size += batch.nbytes
+            _check_bound(path, size, MAX_UNFOLDED_BYTES, "bytes")
+            for row in batch.to_pylist():
+                yield _unpacked(row, schema)
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         if isinstance(error, CorruptRecordsError | FileTooLargeError):
             raise
         msg = f"{path} cannot be read ({type(error).__name__}: {error}); {remedy}"
         raise CorruptRecordsError(msg) from error
+
+
+def _rows_at_once(about: Any, path: Path) -> int:
+    """Check what a file says of its size; return how many of its rows may be unpacked at once."""
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    n_bytes = sum(group.total_byte_size for group in groups)
+    n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
+    _check_bound(path, n_bytes, MAX_UNFOLDED_BYTES, "bytes")
+    _check_bound(path, about.num_rows, MAX_ROWS, "rows")
+    _check_bound(path, n_values, MAX_VALUES, "values")
+    return int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
+
+
+def _check_bound(path: Path, found: int, most: int, unit: str) -> None:
+    if found > most:
+        msg = f"{path} unfolds to more than {most} {unit}; take it away"
+        raise FileTooLargeError(msg)
 
 
 def _unpacked(row: dict[str, Any], schema: Mapping[str, str]) -> dict[str, Any]:

@@ -30,6 +30,10 @@ LEGEND: Final = (
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 """What makes a spreadsheet compute a cell."""
 
+_NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
+_PLAIN_NUMBERS = re.compile(rf"{_NUMBER}(\.\.{_NUMBER})?")
+"""A number or an interval, which a spreadsheet takes as it is."""
+
 CSV_COLUMNS: Final = (
     *("system", "kind", "why", "role", "content", "submitter", "date", "source", "metric", "column", "direction"),
     *("value", "low", "high", "n", "n_defined", "n_failed", "rank_first", "rank_last", "shown", "interval", "record"),
@@ -78,14 +82,14 @@ def _text_lines(table: Table, row: Mapping[str, Any]) -> Iterator[list[str]]:
     label = name if row["kind"] == "ranked" else f"({name})"
     yield [label, *map(_shown, cells)]
     if any(cell and cell["interval"] for cell in cells):
-        yield ["", *(cell["interval"] if cell else "" for cell in cells)]
+        yield ["", *(_line(cell["interval"]) if cell else "" for cell in cells)]
 
 
 def _shown(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
         return ""
     rank = rank_text(cell)
-    return f"{cell['shown']} [{rank}]" if rank else str(cell["shown"])
+    return _line(f"{cell['shown']} [{rank}]" if rank else str(cell["shown"]))
 
 
 def _line(text: str) -> str:
@@ -131,7 +135,10 @@ def csv_rows(table: Table) -> list[dict[str, Any]]:
 
 
 def csv_table(table: Table) -> str:
-    """Return a table as CSV, one line a score; a text that a spreadsheet would compute begins with an apostrophe."""
+    """Return a table as CSV, one line a score; a text that a spreadsheet would compute begins with an apostrophe.
+
+    Numbers and intervals such as ``-0.2..-0.1`` stay as they are.
+    """
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(CSV_COLUMNS)
@@ -142,7 +149,8 @@ def csv_table(table: Table) -> str:
 def _csv_cell(value: object) -> object:
     if value is None:
         return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    is_formula = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _PLAIN_NUMBERS.fullmatch(value)
+    return f"'{value}" if is_formula else value
 
 
 def latex_name(text: str) -> str:
@@ -182,8 +190,9 @@ def latex_table(table: Table) -> str:
 def _latex_cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None:
         return ""
-    rank = f" {{\\scriptsize {{[}}{rank_text(cell).replace('-', '--')}{{]}}}}" if rank_text(cell) else ""
-    text = str(cell["shown"])
+    told = latex_name(rank_text(cell)).replace("-", "--")
+    rank = f" {{\\scriptsize {{[}}{told}{{]}}}}" if told else ""
+    text = latex_name(str(cell["shown"]))
     return (f"$-${text[1:]}" if text.startswith("-") else text) + rank
 
 

@@ -4,9 +4,12 @@ A table holds the results of one task whose ``settings`` are equal: dataset, con
 encoder, options, readers. Its columns are metrics; a metric that was made with different extractors has a column for
 each. Tables of one dataset and split tell how they differ, which is why they are no single ranking.
 
-In a table a row is a system: its name, the hash of its files where the run has one, and who added it. Where one was
-added several times, what was added last counts. Rows of one name whose items all have the same scores are one row, such
-as a baseline that everybody runs.
+In a table a row is a system: its name and role, the hash of its files, and who added it. Where all of these are told
+and equal, what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A
+score that may not be ranked never takes the place of one that is. Where the hash or the name of who added it is
+missing, two additions are two rows, as nothing shows that they are of one system; what else cannot be told apart is
+numbered. Equal records have one id and are read once, such as a baseline that two people ran in the same way. Who
+added a record is what they said.
 
 Controls, leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
 its reason. Tables of papers stand beside ours as "published, not re-run" and are never ranked.
@@ -14,6 +17,7 @@ its reason. Tables of papers stand beside ours as "published, not re-run" and ar
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import json
 import math
@@ -117,9 +121,9 @@ Row = dict[str, Any]
 
 
 def records_digest(records: Iterable[ResultRecord]) -> str:
-    """Return a hash of which records these are: tables that were made of them say it."""
-    about = sorted(f"{record.id} {record.submitter} {record.date} {record.source}" for record in records)
-    return hashlib.sha256("\n".join(about).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    """Return a hash of which records these are, in their order: tables that were made of them say it."""
+    about = [[record.id, record.run, record.submitter, record.date, record.source] for record in records]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
 
 
 def decimals_of(low: float | None, high: float | None) -> int:
@@ -156,7 +160,7 @@ def make_leaderboard(
     Parameters
     ----------
     records
-        Of a board, in the order in which they were added.
+        Of a board, in the order in which they were added, which decides what counts.
     seed
         Of the tests.
     progress
@@ -174,7 +178,7 @@ def make_leaderboard(
         ``why``, ``role``, ``content``, ``submitter``, ``date``, ``source`` and ``cells``: column ->
         ``value``, ``low``, ``high``, ``floor``, ``n``, ``n_defined``, ``n_failed``, ``rank`` ([first, last] or None),
         ``why``, ``shown``, ``interval``,
-        ``record`` and ``run``. Equal records give equal tables.
+        ``record`` and ``run``. Equal records in the same order give equal tables.
 
     """
     grouped: dict[str, list[ResultRecord]] = {}
@@ -239,49 +243,84 @@ def _is_ranked(record: ResultRecord) -> bool:
 
 
 class _Entry(NamedTuple):
-    """A system in a table: metric with its extractors -> the record that counts."""
+    """A system in a table: metric with its extractors -> the record that counts, and the one that was added last."""
 
     name: str
     records: dict[tuple[str, str], ResultRecord]
+    last: ResultRecord
     n_superseded: int
+    n_kept: int
+
+
+class _Who(NamedTuple):
+    """What makes records one row; run and number are empty where hash and submitter are told."""
+
+    system: str
+    role: str
+    content: str
+    submitter: str
+    run: str
+    number: int
+
+
+Where = tuple[str, str]
+"""Metric, and its extractors as JSON."""
+
+
+def _where(record: ResultRecord) -> Where:
+    return record.metric, _key(record.extractors)
 
 
 def _entries(records: Sequence[ResultRecord]) -> list[_Entry]:
     """Return the rows of a table; see the module on which records make a row."""
-    found: dict[tuple[str, str, str, str], dict[tuple[str, str], ResultRecord]] = {}
-    superseded: dict[tuple[str, str, str, str], int] = {}
-    for record in sorted(records, key=lambda record: record.date):
-        who = (record.system, record.role, record.content or "", record.submitter)
-        where = (record.metric, _key(record.extractors))
-        own = found.setdefault(who, {})
-        superseded[who] = superseded.get(who, 0) + (where in own)
-        own[where] = record
-    kept: dict[tuple[str, str, str, str], dict[tuple[str, str], ResultRecord]] = {}
-    for who, own in found.items():
-        twin = next((other for other in kept if other[:2] == who[:2] and _are_equal(kept[other], own)), None)
-        if twin is None:
-            kept[who] = own
-    labels = _labels(list(kept))
-    return [_Entry(labels[who], own, superseded[who]) for who, own in kept.items()]
+    unique: dict[str, ResultRecord] = {}
+    for record in records:
+        unique.setdefault(record.id, record)
+    found: dict[_Who, list[ResultRecord]] = {}
+    times: collections.Counter[tuple[_Who, Where]] = collections.Counter()
+    for record in unique.values():
+        who = _Who(record.system, record.role, record.content or "", record.submitter, "", 0)
+        if not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
+            who = who._replace(run=record.run)
+            times[who, _where(record)] += 1
+            who = who._replace(number=times[who, _where(record)])
+        found.setdefault(who, []).append(record)
+    return [_entry(label, own) for label, own in zip(_labels(list(found)), found.values(), strict=True)]
 
 
-def _are_equal(first: Mapping[tuple[str, str], ResultRecord], second: Mapping[tuple[str, str], ResultRecord]) -> bool:
-    """Tell whether two systems have the same scores at the same items."""
-    return first.keys() == second.keys() and all(
-        (record.items, record.values, record.value) == (second[where].items, second[where].values, second[where].value)
-        for where, record in first.items()
-    )
+def _entry(label: str, records: Sequence[ResultRecord]) -> _Entry:
+    """Return the row of records of one system, in the order in which they were added."""
+    counted: dict[Where, ResultRecord] = {}
+    n_superseded = n_kept = 0
+    for record in records:
+        before = counted.get(_where(record))
+        if before is not None and _is_ranked(before) and not _is_ranked(record):
+            n_kept += 1
+            continue
+        n_superseded += before is not None
+        counted[_where(record)] = record
+    ids = {record.id for record in counted.values()}
+    last = next(record for record in reversed(records) if record.id in ids)
+    return _Entry(label, counted, last, n_superseded, n_kept)
 
 
-def _labels(keys: Sequence[tuple[str, str, str, str]]) -> dict[tuple[str, str, str, str], str]:
-    """Return a label for each row: the name, and where several have it what tells them apart."""
-    names = [key[0] for key in keys]
-    labels: dict[tuple[str, str, str, str], str] = {}
+def _labels(keys: Sequence[_Who]) -> list[str]:
+    """Return a label for each row: the name, and where several have it what tells them apart; no label is there twice.
+
+    Two additions that nothing else tells apart are numbered.
+    """
+    names = collections.Counter(key.system for key in keys)
+    labels: dict[str, None] = {}
+    numbers: collections.Counter[str] = collections.Counter()
     for key in keys:
-        name, role, content, submitter = key
-        beside = ", ".join(filter(None, (role, content[:8], submitter))) if names.count(name) > 1 else ""
-        labels[key] = f"{name} ({beside})" if beside else name
-    return labels
+        beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
+        plain_label = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
+        label = plain_label
+        while label in labels:
+            numbers[plain_label] += 1
+            label = f"{plain_label} #{numbers[plain_label] + 1}"
+        labels[label] = None
+    return list(labels)
 
 
 def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:
@@ -330,15 +369,14 @@ def _told(value: object) -> str:
 def _rows(entries: Sequence[_Entry]) -> dict[str, Row]:
     rows: dict[str, Row] = {}
     for entry in entries:
-        last = max(entry.records.values(), key=lambda record: record.date)
         reasons = {record.unranked for record in entry.records.values()}
         ranked = any(map(_is_ranked, entry.records.values()))
         rows[entry.name] = {
             "label": entry.name,
-            "system": last.system,
+            "system": entry.last.system,
             "kind": "ranked" if ranked else "unranked",
             "why": "" if ranked else "; ".join(sorted(filter(None, reasons))) or UNDEFINED,
-            **{name: getattr(last, name) for name in ("role", "content", "submitter", "date", "source")},
+            **{name: getattr(entry.last, name) for name in ("role", "content", "submitter", "date", "source")},
             "cells": {},
         }
     return rows
@@ -400,6 +438,8 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"
+    if kept := sum(entry.n_kept for entry in entries):
+        yield f"{kept} scores that were added later may not be ranked; the ranked ones of the same hand count"
     clusters = {len(set(record.groups)) for record in counted if record.n_defined}
     if clusters and min(clusters) < FEW_GROUPS:
         yield f"as few as {min(clusters)} groups of items: intervals are too narrow, and few differences can be found"

@@ -22,6 +22,7 @@ from music_evals.benchmark.leaderboard_board import DETAILS, RESULTS, DetailRead
 from music_evals.benchmark.leaderboard_details import MAX_MEDIA_BYTES
 from music_evals.benchmark.leaderboard_export import LEGEND, csv_rows, latex_table
 from music_evals.benchmark.leaderboard_records import ResultRecord
+from music_evals.benchmark.leaderboard_tables import make_leaderboard
 from music_evals.benchmark.pairs import AUDIO_SUFFIXES
 from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.ui import frame
@@ -155,7 +156,7 @@ class Board:
 
 
 def board_folder(name: str) -> Path:
-    """Return the folder of a board; one on the Hub is fetched, its Parquet files and tables alone.
+    """Return the folder of a board; one on the Hub is fetched, its Parquet files alone.
 
     Parameters
     ----------
@@ -180,7 +181,7 @@ def board_folder(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError
 
     no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
-    patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet", "leaderboard.json"]
+    patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # its tables are not believed
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
     except (OSError, ValueError, no_connection) as error:
@@ -192,7 +193,10 @@ def board_folder(name: str) -> Path:
 
 
 def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | None]:
-    """Read a board and make its tables where they do not lie beside it; yields None between stages, then the board.
+    """Read a board and make its tables; yields None between stages, then the board.
+
+    Tables that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
+    made from its records.
 
     Raises
     ------
@@ -210,7 +214,10 @@ def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | N
     def tested(done: int, total: int, metric: str) -> None:
         progress(0.3 + 0.7 * done / total, f"Comparing systems: {metric}")
 
-    leaderboard = load_leaderboard(folder, records, progress=tested)
+    if folder == Path(name):
+        leaderboard = load_leaderboard(folder, records, progress=tested)
+    else:
+        leaderboard = make_leaderboard(records, progress=tested)
     yield Board(name, folder, leaderboard, {record.id: record for record in records}, DetailReader(folder))
 
 

@@ -137,7 +137,7 @@ def _row_html(table: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     who = f"<small>{safe(row['submitter'])}</small>" if row["submitter"] else ""
     cells = "".join(_score_html(row, column, row["cells"].get(column["id"])) for column in table["columns"])
     label = safe(row["label"])
-    return f'<tr class="{row["kind"]}"><th scope="row" data-value="{label}">{label}{who}{why}</th>{cells}</tr>'
+    return f'<tr class="{safe(row["kind"])}"><th scope="row" data-value="{label}">{label}{who}{why}</th>{cells}</tr>'
 
 
 def _score_html(row: Mapping[str, Any], column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> str:
@@ -147,7 +147,7 @@ def _score_html(row: Mapping[str, Any], column: Mapping[str, Any], cell: Mapping
     told = f"ranks {rank}" if "-" in rank else f"rank {rank}" if rank else ""
     n = f"n {cell['n_defined']}/{cell['n']}" if cell["n"] and cell["n_defined"] < cell["n"] else ""
     small = "".join(f"<small>{safe(line)}</small>" for line in (told, cell["interval"], n) if line)
-    value = "" if cell["value"] is None else f"{cell['value']!r}"
+    value = "" if cell["value"] is None else safe(repr(cell["value"]))
     shown = safe(cell["shown"])
     if cell["record"]:
         name = safe(f"{row['label']}, {column['title']}: {cell['shown']}, show the items")
@@ -205,9 +205,8 @@ def _test_html(test: Mapping[str, Any], label: str) -> str:
     other, sign = (test["b"], 1) if test["a"] == label else (test["a"], -1)
     p_value = f"{test['p_holm']:.4f}"
     shown = f"<b>{p_value}</b>" if test["is_significant"] else p_value
-    return (
-        f"<tr><td>{safe(other)}</td><td>{sign * test['difference']:+.4f}</td><td>{shown}</td><td>{test['n']}</td></tr>"
-    )
+    difference = f"{sign * test['difference']:+.4f}"
+    return f"<tr><td>{safe(other)}</td><td>{difference}</td><td>{shown}</td><td>{safe(test['n'])}</td></tr>"
 
 
 def find_cell(table: Mapping[str, Any], record: str) -> tuple[dict[str, Any], dict[str, Any]]:
