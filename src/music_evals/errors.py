@@ -30,6 +30,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── HubNotFoundError                 a repository or revision that does not exist, or is hidden from the token
     │   ├── HubRightsError                   the token may not do this
     │   ├── HubConflictError                 somebody else committed in between
+    │   ├── HubForeignError                  a repository of that name is not ours
     │   └── HubOfflineError                  no connection, or one that broke off
     ├── ModelUnavailableError (OSError)      a model that does not exist, or that cannot be fetched now
     ├── BackendError (RuntimeError)          an optional backend failed on its input
@@ -53,6 +54,7 @@ __all__ = [
     "FileTooLargeError",
     "HubConflictError",
     "HubError",
+    "HubForeignError",
     "HubNotFoundError",
     "HubOfflineError",
     "HubRightsError",
@@ -211,6 +213,10 @@ class HubRightsError(HubError):
 
 class HubConflictError(HubError):
     """Somebody else committed to the repository in between; nothing was written."""
+
+
+class HubForeignError(HubError):
+    """A repository of that name is there that we did not publish; nothing was sent."""
 
 
 class HubOfflineError(HubError):

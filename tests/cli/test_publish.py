@@ -11,6 +11,7 @@ import pytest
 from music_evals import cli
 from music_evals.hub import publishing
 from music_evals.hub.client import Repository
+from music_evals.hub.model_index import Changed
 from music_evals.hub.publishing import Change, Published
 from music_evals.hub.windows import Window
 
@@ -59,6 +60,16 @@ def test_json(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> N
     assert (second["window"], second["status"], second["error"]) == ("models/anticipation_rnn", "unchanged", None)
 
 
+def test_results_that_the_hub_keeps(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:
+    outcome[1] = outcome[1]._replace(kept=(Changed("x on a/b", 7, 1),))
+    assert cli.main(["publish", *WINDOWS, "--org", "o"]) == 0
+    out = capsys.readouterr().out
+    assert "model o/anticipation_rnn keeps its results" in out
+    assert "  x on a/b: 7, in the folder 1\n" in out
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[1]["kept"] == [{"what": "x on a/b", "old": 7, "new": 1}]
+
+
 def test_failures_are_listed(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:
     outcome[:] = [
         outcome[0]._replace(status="failed", error="HubError: it fell"),
@@ -78,6 +89,7 @@ def test_wrong_usage(arguments: list[str], in_root: Path, capsys: pytest.Capture
 
 def test_offline(in_root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("HF_TOKEN", "hf_x")
+    monkeypatch.setattr(publishing, "uncommitted", lambda _: [])  # whatever is being worked on
     where = ["--source", "https://example.org/a/b", "--revision", "0" * 40]
     assert cli.main(["publish", "metrics/note_f1", "--org", "o", *where]) == 1
     assert "HF_HUB_OFFLINE is set" in capsys.readouterr().err

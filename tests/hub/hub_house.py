@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from music_evals.hub.source import listed_files
 
 from .hub_client import Answer, HubClient
 from .hub_server import LocalHub
@@ -57,6 +60,18 @@ def house(local_hub: LocalHub, hub_client: HubClient) -> Iterator[House]:
     org, user = f"org{number}", f"user{number}"
     yield House(local_hub, hub_client, org, user, local_hub.add_user(user, org))
     local_hub.faults.clear()
+
+
+@pytest.fixture(scope="session")
+def copy_of_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Our own windows and what they link to, outside of the clone: in it, only what is committed is published."""
+    names = listed_files(ROOT / "metrics" / "..") or [path for path in ROOT.rglob("*") if path.is_file()]
+    root = tmp_path_factory.mktemp("ours")
+    for path in names:
+        place = root / path.resolve().relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    return root
 
 
 SPACE = """---

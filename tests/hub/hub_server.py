@@ -366,9 +366,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             }
         )
 
+    def commits(self, kind: str, name: str, revision: str) -> None:
+        repo = self._found(kind, name)
+        commit: Commit | None = self._commit_of(repo, revision)
+        told = []
+        while commit is not None:
+            told.append({"id": commit.sha, "title": commit.title, "message": "", "authors": [], "date": WHEN})
+            commit = repo.commits[commit.parent] if commit.parent else None
+        self._json(told)
+
     def preupload(self, kind: str, name: str, revision: str) -> None:
         repo = self._found(kind, name)
-        self._check_commit(repo)
+        self._check_commit(repo, revision)
         tree = self._commit_of(repo, revision).tree
         files = []
         for file in json.loads(self.body)["files"]:
@@ -379,10 +388,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             files.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": False, "oid": oid})
         self._json({"files": files})
 
-    def _check_commit(self, repo: Repo) -> None:
+    def _check_commit(self, repo: Repo, revision: str) -> None:
         if self.user is None or self.user["role"] != "write":
             raise Refused(403 if self.user else 401, "pass a token with the right to write")
-        if self.query.get("create_pr") != "1" and not self._may_write(repo.name.partition("/")[0]):
+        number = unquote(revision).removeprefix("refs/pr/")
+        own = number.isdigit() and repo.requests[int(number) - 1].author == self.user["name"]
+        if not own and self.query.get("create_pr") != "1" and not self._may_write(repo.name.partition("/")[0]):
             raise Refused(403, "Authorization error: you may open a pull request instead")
 
     def batch(self, prefix: str, name: str) -> None:
@@ -413,7 +424,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def commit(self, kind: str, name: str, revision: str) -> None:
         repo = self._found(kind, name)
-        self._check_commit(repo)
+        self._check_commit(repo, revision)
         lines = [json.loads(line) for line in self.body.splitlines()]
         header = next(line["value"] for line in lines if line["key"] == "header")
         branch = unquote(revision)
@@ -568,6 +579,7 @@ _ROUTES = [
     (rf"GET {_API}/revision/(?P<revision>[^/]+)", "info"),
     (rf"POST {_API}/preupload/(?P<revision>[^/]+)", "preupload"),
     (rf"POST {_API}/commit/(?P<revision>[^/]+)", "commit"),
+    (rf"GET {_API}/commits/(?P<revision>[^/]+)", "commits"),
     (rf"GET {_API}/tree/(?P<revision>[^/]+)(?:/(?P<folder>.+))?", "tree"),
     (rf"POST {_API}/paths-info/(?P<revision>[^/]+)", "paths_info"),
     (rf"GET {_API}/discussions", "discussions"),

@@ -129,6 +129,53 @@ def test_merging() -> None:
     assert held == {"f.yaml": [ENTRY, other]}
 
 
+THEIRS = """# all that we have
+- dataset: {id: a/b, task_id: y}   # a remark
+  value: 76.80
+
+  # the next one
+- dataset:
+    id: a/b
+    task_id: c_s_x
+  value: 0.50
+# the end
+"""
+SAID: dict[str, Any] = {"dataset": {"id": "a/b", "task_id": "c_s_x"}, "value": 0.7}
+MORE: dict[str, Any] = {"dataset": {"id": "a/b", "task_id": "z"}, "value": 1, "notes": "word " * 60}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_what_others_wrote_stays_as_it_is(end: str, indent: str) -> None:
+    text = "".join(f"{indent}{line}" for line in THEIRS.splitlines(keepends=True)).replace("\n", end)
+    held = read_results_file(text, "f.yaml")
+    assert write_results_file(held, text) == text
+    more = write_results_file([*held, MORE], text)
+    assert more.startswith(text)
+    assert read_results_file(more, "f.yaml") == [*held, MORE]
+    assert "\n" not in more.replace(end, "")
+    assert write_results_file([held[0], SAID], text) == text.replace("0.50", "0.7")
+
+
+@pytest.mark.parametrize("text", ["", "# a remark\n", "[]\n", "# a remark\n[]"])
+def test_an_empty_file(text: str) -> None:
+    assert read_results_file(text, "f.yaml") == []
+    new = write_results_file([MORE], text)
+    assert new.startswith(text.partition("[")[0])
+    assert read_results_file(new, "f.yaml") == [MORE]
+
+
+def test_a_file_on_one_line() -> None:
+    text = "[{dataset: {id: a/b, task_id: y}, value: 76.80}]  # x"
+    held = read_results_file(text, "f.yaml")
+    assert write_results_file([*held, SAID], text) == text.replace(
+        "}]", "}, {dataset: {id: a/b, task_id: c_s_x}, value: 0.7}]"
+    )
+    assert "value: 2}]  # x" in write_results_file([{**held[0], "value": 2}], text)
+    with pytest.raises(UnreadableFileError, match="touching what others wrote"):
+        write_results_file([*held, SAID], text.replace("}]", "},]"))
+
+
 def test_a_token_vouches_for_one_value() -> None:
     held = {"f.yaml": [{**ENTRY, "verifyToken": "t"}]}
     kept, _ = merge_results(held, [{**ENTRY, "notes": "more"}], "f.yaml")

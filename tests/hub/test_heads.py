@@ -29,13 +29,20 @@ def test_head_and_body() -> None:
     assert card.head.startswith("# what it is\n")
     assert card.body == "\n# Title\n---\ntext\n"
     assert str(card) == CARD
-    assert split_card("# no head\n") == ("", "# no head\n")
+    assert split_card("# no head\n")[:2] == ("", "# no head\n")
     assert read_head("# no head\n") == {}
 
 
 def test_a_block_is_replaced_and_nothing_else() -> None:
     filled = replace_block(CARD, "model-index", [{"name": "b", "results": [1]}])
     assert filled == CARD.replace("- name: a\n  results: []\n", "- name: b\n  results:\n  - 1\n")
+
+
+def test_line_ends_stay() -> None:
+    dos = CARD.replace("\n", "\r\n")
+    filled = replace_block(dos, "model-index", [{"name": "b", "results": [1]}])
+    assert filled == replace_block(CARD, "model-index", [{"name": "b", "results": [1]}]).replace("\n", "\r\n")
+    assert replace_block("# x\r\n", "a", 1) == "---\r\na: 1\r\n---\r\n# x\r\n"
 
 
 def test_a_block_that_is_missing_is_added() -> None:

@@ -71,13 +71,19 @@ def test_the_model_of_that_name_is_taken() -> None:
 def test_publishing_keeps_what_only_the_hub_has() -> None:
     local = index(result({"x": 1, "y": 2}))
     pushed = index(result({"x": 1}, source={"url": "u"}), result({"z": 3}, "c/d"))
-    merged = merge_published(pushed, local)
+    merged, kept = merge_published(pushed, local)
+    assert kept == []
     assert merged[0]["results"][:2] == pushed[0]["results"]
     assert merged[0]["results"][2]["metrics"] == result({"y": 2})["metrics"]
-    assert merge_published(merged, local) == merged
-    assert merge_published([], local) == local
-    (changed,) = merge_published(index(result({"x": 7})), index(result({"x": 1})))
-    assert changed["results"][0]["metrics"][0]["value"] == 1  # the folder's value stands
+    assert merge_published(merged, local) == (merged, [])
+    assert merge_published([], local) == (local, [])
+
+
+def test_a_value_on_the_hub_outlives_another_in_the_folder() -> None:
+    pushed = index(result({"x": 7}))
+    merged, kept = merge_published(pushed, index(result({"x": 1, "y": 2})))
+    assert [metric["value"] for metric in merged[0]["results"][0]["metrics"]] == [7, 2]
+    assert kept == [("x on a/b c s, variant corrected", 7, 1)]
 
 
 def test_writing_and_reading() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from .hub_house import REVISION, ROOT, SOURCE, House, write
+from .hub_house import REVISION, SOURCE, House, write
+from .test_source import git
 
 WRITES = ("POST", "PUT")
 
@@ -240,6 +242,66 @@ def test_files_that_only_the_hub_has(house: House, tree: Path) -> None:
     assert {".gitattributes", ".eval_results/x.yaml", "README.md"} < held
 
 
+def test_another_repository_of_that_name_is_not_overwritten(house: House, tree: Path) -> None:
+    name = f"{house.org}/tiny_model"
+    house.hub.put("model", name, {"README.md": "---\nlibrary_name: music_evals\n---\n# By hand\n"})
+    mark = len(house.hub.log)
+    for more in ((), ("--pr",), ("--dry-run",)):
+        done = house.publish("--all", *more, cwd=tree)
+        assert done.code == 1
+        assert "HubForeignError" in done.stderr or "these repositories are not ours" in done.stderr
+        assert f"model {name}: it holds 2 files and no commit" in done.stderr
+    assert set(writes(house, mark)) == {"POST /api/validate-yaml"}
+    assert house.publish("models/tiny_model", "--adopt", cwd=tree).code == 0
+    assert "# Tiny model" in house.hub.text("model", name, "README.md")
+    write(tree / "models/tiny_model", {"train.yaml": "seed: 1\n"})
+    assert house.publish("models/tiny_model", cwd=tree).code == 0  # now it is ours
+
+
+def test_a_space_of_another_sdk_is_refused(house: House, tree: Path) -> None:
+    name = f"{house.org}/tiny_space"
+    house.hub.put("space", name, {})
+    house.hub.repo("space", name).sdk = "docker"
+    for more in ((), ("--adopt",)):
+        done = house.publish("spaces/tiny_space", *more, cwd=tree)
+        assert done.code == 1
+        assert "a Space of the sdk docker, the window is of gradio" in done.stderr
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_only_what_is_committed_is_published(house: House, tree: Path) -> None:
+    write(tree, {".gitignore": "*.secret\n"})
+    git(tree, "init", "-q")
+    git(tree, "add", ".")
+    git(tree, "commit", "-qm", "all")
+    window = write(tree / "models/tiny_model", {"key.secret": "x", "new.txt": "x"})
+    done = house.publish("models/tiny_model", cwd=tree)
+    assert done.code == 2
+    assert "not committed (models/tiny_model/new.txt); commit them" in done.stderr
+    (window / "new.txt").unlink()
+    assert house.publish("models/tiny_model", cwd=tree).code == 0
+    assert "key.secret" not in house.hub.repo("model", f"{house.org}/tiny_model").head.tree
+
+
+def test_an_open_pull_request_gets_what_is_new(house: House, tree: Path) -> None:
+    assert house.publish("metrics/tiny_metric", cwd=tree).code == 0
+    guest = house.hub.add_user("guest")
+    write(tree / "metrics/tiny_metric", {"app.py": "print('one')\n", "more.txt": "x"})
+    assert house.publish("metrics/tiny_metric", "--pr", token=guest, cwd=tree).code == 0
+    write(tree / "metrics/tiny_metric", {"app.py": "print('two')\n"})
+    (tree / "metrics/tiny_metric/more.txt").unlink()
+    done = house.publish("metrics/tiny_metric", "--pr", token=guest, cwd=tree)
+    assert done.code == 0, done.stderr
+    repo = house.hub.repo("space", f"{house.org}/tiny_metric")
+    assert f"{repo.name}/discussions/1" in done.stdout
+    assert [request.num for request in repo.requests] == [1]
+    assert house.hub.text("space", repo.name, "app.py", "refs/pr/1") == "print('two')\n"
+    proposed = repo.resolve("refs/pr/1")
+    assert proposed is not None
+    assert "more.txt" not in proposed.tree
+    assert house.hub.text("space", repo.name, "app.py") == "print('app')\n"
+
+
 def test_a_private_repository(house: House, tree: Path) -> None:
     assert house.publish("models/tiny_model", "--private", cwd=tree).code == 0
     assert house.hub.repo("model", f"{house.org}/tiny_model").private
@@ -277,10 +339,25 @@ def test_results_on_the_hub_outlive_a_publication(house: House, tree: Path) -> N
     assert "unchanged" in house.publish("models/tiny_model", cwd=tree).stdout
 
 
+def test_a_pushed_value_outlives_another_in_the_folder(house: House, tree: Path) -> None:
+    card = tree / "models/tiny_model/README.md"
+    ours = INDEX.format(dataset="tiny_set", revision="") + METRIC.format(name="note_f1", value=0.25)
+    card.write_text(card.read_text().replace("datasets:", f"{ours}datasets:", 1))
+    assert house.publish("models/tiny_model", cwd=tree).code == 0
+    name = f"{house.org}/tiny_model"
+    text = house.hub.text("model", name, "README.md")
+    house.hub.put("model", name, {"README.md": text.replace("value: 0.25", "value: 0.5")})
+    for more in (("--dry-run",), ()):
+        done = house.publish("models/tiny_model", *more, cwd=tree)
+        assert done.code == 0, done.stderr
+        assert f"note_f1 on {house.org}/tiny_set one test, variant corrected: 0.5, in the folder 0.25" in done.stdout
+    assert "value: 0.5" in house.hub.text("model", name, "README.md")
+
+
 @pytest.fixture
-def published(house: House) -> House:
+def published(house: House, copy_of_ours: Path) -> House:
     windows = ["metrics/note_f1", "datasets_scripts/jsb_chorales"]
-    done = house.publish(*windows, cwd=ROOT)
+    done = house.publish(*windows, cwd=copy_of_ours)
     assert done.code == 0, done.stderr
     return house
 
@@ -316,9 +393,9 @@ result = {{
 
 
 @pytest.mark.slow
-def test_a_published_model_is_loaded_by_its_id(house: House) -> None:
+def test_a_published_model_is_loaded_by_its_id(house: House, copy_of_ours: Path) -> None:
     pytest.importorskip("torch")
-    assert house.publish("models/anticipation_rnn", cwd=ROOT).code == 0
+    assert house.publish("models/anticipation_rnn", cwd=copy_of_ours).code == 0
     weights = house.hub.repo("model", f"{house.org}/anticipation_rnn").head.tree["model.safetensors"]
     assert weights.sha256
     assert weights.size > 3_000_000
@@ -334,8 +411,8 @@ result = all(torch.equal(states[0][key], value) for key, value in states[1].item
 
 
 @pytest.mark.slow
-def test_the_whole_repository_is_published(house: House) -> None:
-    done = house.publish("--all", cwd=ROOT)
+def test_the_whole_repository_is_published(house: House, copy_of_ours: Path) -> None:
+    done = house.publish("--all", cwd=copy_of_ours)
     assert done.code == 0, done.stderr
     assert "failed" not in done.stdout
-    assert house.publish("--all", cwd=ROOT).stdout.count("unchanged") == len(done.stdout.splitlines()) - 1
+    assert house.publish("--all", cwd=copy_of_ours).stdout.count("unchanged") == len(done.stdout.splitlines()) - 1

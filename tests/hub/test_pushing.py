@@ -229,6 +229,19 @@ result = [found, api.get_discussion_details({repo.name!r}, 1).status]
     assert "holds these results already" in push(hub, run).stdout
 
 
+def test_an_open_pull_request_gets_what_is_new(hub: House, run: Path) -> None:
+    guest = hub.hub.add_user("guest")
+    assert push(hub, run, "--pr", token=guest).code == 0
+    changed(run, tables__all__scores__mine__note_f1__value=0.3)
+    done = push(hub, run, "--pr", token=guest)
+    assert done.code == 0, done.stderr
+    assert done.stdout.endswith(f"{hub.hub.url}/{hub.org}/mine/discussions/1\n")
+    repo = hub.hub.repo("model", f"{hub.org}/mine")
+    assert len(repo.requests) == 1
+    assert [entry["value"] for entry in entries(hub, "refs/pr/1")] == [0.3, 0.05]
+    assert ".eval_results/tiny_set.yaml" not in repo.head.tree
+
+
 def test_a_revision_of_the_dataset_is_named(hub: House, run: Path) -> None:
     name = f"{hub.org}/tiny_set"
     sha = hub.hub.repo("dataset", name).head.sha
@@ -299,9 +312,11 @@ def test_results_of_the_other_form(hub: House, run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_from_a_published_dataset_and_model_to_a_score_on_the_card(house: House, tmp_path: Path) -> None:
+def test_from_a_published_dataset_and_model_to_a_score_on_the_card(
+    house: House, tmp_path: Path, copy_of_ours: Path
+) -> None:
     pytest.importorskip("torch")
-    assert house.publish("datasets_scripts/jsb_chorales", "models/anticipation_rnn").code == 0
+    assert house.publish("datasets_scripts/jsb_chorales", "models/anticipation_rnn", cwd=copy_of_ours).code == 0
     dataset, model = f"{house.org}/jsb_chorales", f"{house.org}/anticipation_rnn"
     where = ["--dataset", dataset, "--config", "musib_official", "--model", model, "--out", str(tmp_path)]
     more = ["--baselines", "none", "--seeds", "1", "--resamples", "20", "--no-report"]
@@ -315,7 +330,7 @@ def test_from_a_published_dataset_and_model_to_a_score_on_the_card(house: House,
     assert "musib_official_test_note_f1" in {entry["dataset"]["task_id"] for entry in found}
     (index,) = head(house.hub.text("model", model, "README.md"))["model-index"]
     assert {result["dataset"]["config"] for result in index["results"]} == {"musib", "musib_official"}
-    assert house.publish("models/anticipation_rnn").stdout.count("unchanged") == 1
+    assert house.publish("models/anticipation_rnn", cwd=copy_of_ours).stdout.count("unchanged") == 1
 
 
 def test_what_goes_wrong_has_a_name(hub: House, run: Path) -> None:

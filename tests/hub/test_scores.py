@@ -122,6 +122,17 @@ def test_another_encoder_has_no_rank(preservation: Path) -> None:
     assert "normalize_by_self True" in scores.settings
 
 
+def test_nought_is_told_and_lists_are(preservation: Path) -> None:
+    results = {
+        **read_results(preservation),
+        "options": {"temperature": 0.0, "seed": 0, "off": False, "list": ["a", "b"]},
+    }
+    results["systems"] = {**results["systems"], "up": {**results["systems"]["up"], "temperature": 0.0}}
+    settings = system_scores(results, "up").settings
+    assert {"temperature 0.0", "seed 0", "list a, b"} <= set(settings)
+    assert not any(text.startswith("off") for text in settings)
+
+
 def test_which_system(preservation: Path) -> None:
     results = read_results(preservation)
     two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}

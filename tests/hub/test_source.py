@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from music_evals.errors import InvalidInputError
-from music_evals.hub.source import Source
+from music_evals.hub.source import Source, listed_files, uncommitted
+from music_evals.hub.windows import Window
 
 from .hub_house import REVISION, SOURCE, write
 
@@ -37,20 +38,38 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_the_last_commit_of_the_package_is_pinned(clone: Path) -> None:
-    source = Source(clone, watched=[clone / "metrics/x"])
+    source = Source(clone)
     assert source.revision == git(clone, "rev-parse", "HEAD~1")
     assert source.url == SOURCE
     assert Source(clone, "https://other.org/a/b/").url == "https://other.org/a/b"
 
 
 def test_changes_that_are_not_committed(clone: Path) -> None:
-    write(clone, {"metrics/x/README.md": "other\n", "notes.txt": "not watched\n"})
+    write(clone, {"metrics/x/README.md": "other\n", "metrics/x/new.txt": "new\n", "notes.txt": "of no window\n"})
     assert Source(clone).revision
-    with pytest.raises(InvalidInputError, match=r"not committed \(metrics/x/README.md\).*--revision COMMIT"):
-        _ = Source(clone, watched=[clone / "metrics/x"]).revision
+    assert uncommitted(clone / "metrics/x") == ["metrics/x/README.md", "metrics/x/new.txt"]
     write(clone, {"src/b.py": "b = 1\n"})
-    with pytest.raises(InvalidInputError, match=r"not committed \(src/b.py\)"):
+    with pytest.raises(InvalidInputError, match=r"not committed \(src/b.py\).*--revision COMMIT"):
         _ = Source(clone).revision
+
+
+def test_files_that_git_ignores_are_not_listed(clone: Path) -> None:
+    window = write(clone / "metrics/x", {".gitignore": "*.bin\n", "secret.bin": "x", "new.txt": "x", "gone.txt": "x"})
+    git(clone, "add", "metrics")
+    (window / "gone.txt").unlink()
+    listed = listed_files(window)
+    assert listed is not None
+    assert {path.name for path in listed} == {".gitignore", "README.md", "new.txt"}
+    assert set(Window(window).files()) == {"README.md", "new.txt"}
+    assert listed_files(clone.parent) is None
+    write(clone, {".gitignore": "build/\n"})
+    assert listed_files(write(clone / "build/metrics/x", {"a.txt": "x"})) is None
+
+
+def test_a_clone_that_git_cannot_read(tmp_path: Path) -> None:
+    window = write(tmp_path, {".git": "gitdir: gone\n", "metrics/x/a.txt": "x"}) / "metrics/x"
+    with pytest.raises(InvalidInputError, match="git cannot read the clone"):
+        uncommitted(window)
 
 
 def test_a_commit_that_is_not_pushed(clone: Path) -> None:

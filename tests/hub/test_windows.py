@@ -46,6 +46,24 @@ def test_windows_are_found_by_their_folders(tree: Path, monkeypatch: pytest.Monk
         all_windows(tree / "benchmarks")
 
 
+def test_a_link_is_no_window(tree: Path) -> None:
+    (tree / "metrics/linked").symlink_to(tree / "metrics/tiny_metric")
+    (tree / "other").mkdir()
+    (tree / "other/metrics").symlink_to(tree / "metrics")
+    for find in (
+        lambda: find_windows([tree / "metrics/linked"]),
+        lambda: find_windows([tree / "other/metrics/tiny_metric"]),
+        lambda: all_windows(tree),
+        lambda: all_windows(tree / "other"),
+    ):
+        with pytest.raises(InvalidInputError, match="a window is no link"):
+            find()
+    (tree / "metrics/linked").unlink()
+    (tree / "root").symlink_to(tree)  # a root may be reached by a link
+    (window,) = find_windows([tree / "root/metrics/tiny_metric"])
+    assert window.root == tree
+
+
 def test_what_never_travels(tree: Path) -> None:
     left = {f"{name}/x": "x" for name in ("__pycache__", "run", "variant/run", ".cache")}
     folder = write(tree / "models/tiny_model", {**left, "a.pyc": "x", ".hidden": "x", "b.part": "x", "variant/c": "x"})
@@ -101,7 +119,7 @@ def test_files_that_are_missing_or_too_many(tree: Path) -> None:
     card.write_text(card.read_text().replace("license:", "status: untrained\nlicense:"))
     assert problems(model) == []
     card.unlink()
-    assert problems(model) == ["README.md, the card, is missing"]
+    assert problems(model) == ["README.md, the card, is missing, or git ignores it"]
 
 
 def test_links_and_files_that_are_no_text(tree: Path) -> None:

@@ -43,6 +43,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--dry-run", action="store_true", help="send nothing; list the files that would change")
     verb.add_argument("--private", action="store_true", help="repositories that are made are private")
     verb.add_argument("--prune", action="store_true", help="delete files on the Hub that the folder does not have")
+    verb.add_argument("--adopt", action="store_true", help="publish over a repository that has no commit of ours")
     verb.add_argument("--source", metavar="URL", help="source repository (default: that of pyproject.toml)")
     verb.add_argument(
         "--revision",
@@ -70,6 +71,7 @@ def _run(options: argparse.Namespace) -> int:
             dry_run=options.dry_run,
             private=options.private,
             prune=options.prune,
+            adopt=options.adopt,
             progress=bar,
         )
     with to_stdout():
@@ -99,6 +101,7 @@ def _as_json(done: Sequence[Published]) -> str:
             "url": row.url,
             "changes": [change._asdict() for change in row.changes],
             "left": list(row.left),
+            "kept": [change._asdict() for change in row.kept],
             "error": row.error or None,
         }
         for row in done
@@ -112,7 +115,7 @@ def _as_text(done: Sequence[Published], *, dry_run: bool) -> str:
         size = sum(change.size for change in row.changes)
         shown = [str(len(row.changes)), _size(size)] if row.changes else ["", ""]
         lines.append([row.window.label, str(row.repository), row.status, *shown, row.url])
-    parts = [_table(lines)]
+    parts = [_table(lines), *(_kept_list(row) for row in done if row.kept)]
     if dry_run:
         parts += [_file_list(row) for row in done if row.changes]
         parts.append("Nothing was sent.")
@@ -136,6 +139,12 @@ def _file_list(row: Published) -> str:
     marks = {"new": "+", "changed": "~", "deleted": "-"}
     lines = [f"{row.repository}"]
     lines += [f"  {marks[change.kind]} {change.path} ({_size(change.size)})" for change in row.changes]
+    return "\n".join(lines)
+
+
+def _kept_list(row: Published) -> str:
+    lines = [f"{row.repository} keeps its results, which `music-evals push --overwrite` changes:"]
+    lines += [f"  {change.what}: {change.old}, in the folder {change.new}" for change in row.kept]
     return "\n".join(lines)
 
 

@@ -38,7 +38,7 @@ def problems(window: Window) -> list[str]:
     if not _NAME.fullmatch(window.name):
         return [f"the Hub takes no repository called {window.name!r}"]
     if "README.md" not in files:
-        return ["README.md, the card, is missing"]
+        return ["README.md, the card, is missing, or git ignores it"]
     found = list(_unreadable(files))
     if found:
         return found

@@ -22,6 +22,7 @@ from music_evals.errors import (
     HubRightsError,
     HubTokenError,
     InvalidInputError,
+    MusicEvalsError,
     UnreadableFileError,
 )
 
@@ -37,6 +38,7 @@ __all__ = [
     "card_complaints",
     "check_rights",
     "commit",
+    "commit_titles",
     "connect",
     "content_bytes",
     "content_size",
@@ -77,6 +79,8 @@ class Held(NamedTuple):
     commit: str
     hashes: dict[str, str]
     """Path -> what tells its content: SHA-256 of a file in large storage, else the SHA-1 of git."""
+    sdk: str | None = None
+    """Of a Space."""
 
 
 class Proposal(NamedTuple):
@@ -124,7 +128,7 @@ def named(what: str) -> Iterator[None]:
     except RuntimeError as error:  # an upload to large storage; why it failed is in its cause
         if isinstance(error.__cause__, HfHubHTTPError):
             raise _refused(what, error.__cause__) from error
-        raise _broken_off(what, error.__cause__ or error) from error
+        raise _failed(what, error.__cause__ or error) from error
     except OfflineModeIsEnabled as error:
         msg = f"{what}: HF_HUB_OFFLINE is set, so that the Hub is not asked; unset it"
         raise HubOfflineError(msg) from error
@@ -132,10 +136,16 @@ def named(what: str) -> Iterator[None]:
         msg = f"{what}: the Hub's client refuses it: {error}"
         raise InvalidInputError(msg) from error
     except (OSError, no_connection) as error:
-        raise _broken_off(what, error) from error
+        raise _failed(what, error) from error
 
 
-def _broken_off(what: str, error: BaseException) -> HubOfflineError:
+def _failed(what: str, error: BaseException) -> MusicEvalsError:
+    """Return the error of a connection, or that of a file on this machine, which names it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return UnreadableFileError(
+            f"{what}: {error.filename} on this machine fails ({type(error).__name__}: {error.strerror}); see that it "
+            "is there, and that you may use it"
+        )
     return HubOfflineError(
         f"{what}: the connection to the Hub failed ({type(error).__name__}: {error}); check the network, then give the "
         "same command again: what has arrived is not sent twice"
@@ -224,7 +234,21 @@ def look(api: HfApi, repository: Repository, revision: str | None = None) -> Hel
     hashes = {
         entry.path: entry.lfs.sha256 if entry.lfs else entry.blob_id for entry in entries if isinstance(entry, RepoFile)
     }
-    return Held(commit, hashes)
+    return Held(commit, hashes, getattr(info, "sdk", None))
+
+
+def commit_titles(api: HfApi, repository: Repository, held: Held) -> list[str]:
+    """Return the titles of the commits that led to what a repository holds, newest first.
+
+    Raises
+    ------
+    HubError
+        Of its kinds.
+
+    """
+    with named(f"reading the commits of {repository}"):
+        found = api.list_repo_commits(repository.id, repo_type=repository.type, revision=held.commit)
+        return [str(made.title) for made in found]
 
 
 def read_text(api: HfApi, repository: Repository, path: str, held: Held) -> str | None:
@@ -313,7 +337,7 @@ def _no_remarks() -> Iterator[None]:
 
 
 def open_proposals(api: HfApi, repository: Repository, title: str) -> list[Proposal]:
-    """Return the open pull requests of this title that the token's user made."""
+    """Return the open pull requests of this title that the token's user made, newest first."""
     with named(f"reading the pull requests of {repository}"):
         name = api.whoami(cache=True)["name"]
         found = api.get_repo_discussions(
@@ -325,7 +349,7 @@ def open_proposals(api: HfApi, repository: Repository, title: str) -> list[Propo
         )
         return [
             Proposal(f"refs/pr/{request.num}", request.url)
-            for request in found
+            for request in sorted(found, key=lambda request: request.num, reverse=True)
             if request.title == title and request.author == name
         ]
 
@@ -340,6 +364,7 @@ def commit(
     parent: str | None,
     deleted: Sequence[str] = (),
     proposal: bool = False,
+    onto: Proposal | None = None,
 ) -> Sent:
     """Make one commit: all of the files arrive, or none.
 
@@ -357,6 +382,8 @@ def commit(
         Paths of files that go.
     proposal
         Open a pull request instead.
+    onto
+        Open pull request of ours that gets the commit; `parent` is then of it.
 
     Raises
     ------
@@ -380,7 +407,8 @@ def commit(
             commit_message=title,
             commit_description=text,
             repo_type=repository.type,
-            create_pr=proposal,
+            revision=onto.revision if onto else None,
+            create_pr=proposal and onto is None,
             parent_commit=parent,
         )
-    return Sent(done.oid, done.pr_url or done.commit_url)
+    return Sent(done.oid, onto.url if onto else done.pr_url or done.commit_url)

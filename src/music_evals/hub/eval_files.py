@@ -177,7 +177,7 @@ def ranked_metrics(declared: Mapping[str, Any], config: str, split: str) -> dict
 
 
 def read_results_file(text: str, where: str) -> list[Entry]:
-    """Return the entries of a file below ``.eval_results``, whoever wrote them.
+    """Return the entries of a file below ``.eval_results``, whoever wrote them; an empty file has none.
 
     Raises
     ------
@@ -186,6 +186,8 @@ def read_results_file(text: str, where: str) -> list[Entry]:
 
     """
     entries = _load(text, where)
+    if entries is None:
+        return []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         msg = f"{where} is no list of results; repair it or delete it"
         raise UnreadableFileError(msg)
@@ -202,12 +204,83 @@ def _load(text: str, where: str) -> Any:
         raise UnreadableFileError(msg) from error
 
 
-def write_results_file(entries: Sequence[Entry]) -> str:
-    """Return the text of a file below ``.eval_results``."""
+def write_results_file(entries: Sequence[Entry], text: str = "", where: str = "the file") -> str:
+    """Return the text of a file below ``.eval_results``.
+
+    Parameters
+    ----------
+    entries
+        All of its entries. Those that the file has already come first, in their order.
+    text
+        The file as it is; of what it holds, only the entries change that say something else.
+    where
+        Its path, for messages.
+
+    Raises
+    ------
+    UnreadableFileError
+        It is no list of results, or written so that an entry cannot be told from the rest.
+
+    """
     import yaml
 
-    text: str = yaml.safe_dump(list(entries), sort_keys=False, allow_unicode=True, width=120)
-    return text
+    old = read_results_file(text, where)
+    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
+    new = text
+    try:
+        if not old and root is not None:  # an empty list that is written out
+            new = f"{text[: root.start_mark.index]}{_dump(list(entries), text)}{text[root.end_mark.index :].lstrip()}"
+        elif len(entries) > len(old):
+            new = _appended(text, root, entries[len(old) :])
+        for number in reversed(range(len(old))):
+            if repr(entries[number]) != repr(old[number]):
+                new = _replaced(new, root.value[number], entries[number])
+        done = repr(read_results_file(new, where)) == repr(list(entries))
+    except UnreadableFileError:
+        done = False
+    if not done:
+        msg = f"{where} cannot be changed without touching what others wrote; write a list whose entries start on '- '"
+        raise UnreadableFileError(msg)
+    return new
+
+
+def _appended(text: str, root: Any, entries: Sequence[Entry]) -> str:
+    """Return a file with more entries; `root` is its list, None where it has none."""
+    newline = "" if not text or text.endswith("\n") else "\r\n" if "\r\n" in text else "\n"
+    if root is not None and root.flow_style:
+        last = root.end_mark.index - 1
+        return f"{text[:last]}, {', '.join(map(_flow, entries))}{text[last:]}"
+    column = 0 if root is None else root.start_mark.column
+    return f"{text}{newline}{_dump(list(entries), text, column)}"
+
+
+def _replaced(text: str, node: Any, entry: Entry) -> str:
+    """Return a file with another entry in the place of one, up to the blank lines and remarks that follow it."""
+    start, stop = node.start_mark.index, node.end_mark.index
+    if node.flow_style:
+        return f"{text[:start]}{_flow(entry)}{text[stop:]}"
+    lines = text[start:stop].splitlines(keepends=True)
+    while len(lines) > 1 and re.fullmatch(r"\s*(#.*)?\s*", lines[-1]):
+        stop -= len(lines.pop())
+    block = _dump(entry, text, node.start_mark.column).lstrip(" ")
+    return f"{text[:start]}{block}{text[stop:]}"
+
+
+def _dump(content: object, text: str, column: int = 0) -> str:
+    """Return YAML in lines, indented, with the line ends of a file."""
+    import yaml
+
+    lines = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120).splitlines(keepends=True)
+    block = "".join(f"{' ' * column}{line}" for line in lines)
+    return block.replace("\n", "\r\n") if "\r\n" in text else block
+
+
+def _flow(entry: Entry) -> str:
+    """Return YAML on one line."""
+    import yaml
+
+    text: str = yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=math.inf, default_flow_style=True)
+    return text.rstrip("\n")
 
 
 def merge_results(

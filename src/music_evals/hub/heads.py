@@ -9,7 +9,10 @@ from music_evals.errors import UnreadableFileError
 
 __all__ = ["Card", "read_head", "replace_block", "split_card"]
 
-_CARD = re.compile(r"\A---[ \t]*\r?\n(?P<head>.*?)^---[ \t]*(?:\r?\n|\Z)(?P<body>.*)\Z", re.DOTALL | re.MULTILINE)
+_CARD = re.compile(
+    r"\A(?P<opening>---[ \t]*\r?\n)(?P<head>.*?)(?P<closing>^---[ \t]*(?:\r?\n|\Z))(?P<body>.*)\Z",
+    re.DOTALL | re.MULTILINE,
+)
 
 
 class Card(NamedTuple):
@@ -19,15 +22,22 @@ class Card(NamedTuple):
     """What stands between the two lines of ``---``; empty where there is no head."""
     body: str
     """What stands below them."""
+    opening: str = "---\n"
+    """The line above the head."""
+    closing: str = "---\n"
+    """The line below it."""
 
     def __str__(self) -> str:
-        return f"---\n{self.head}---\n{self.body}" if self.head else self.body
+        return f"{self.opening}{self.head}{self.closing}{self.body}" if self.head else self.body
 
 
 def split_card(text: str) -> Card:
     """Return head and text of a card."""
     found = _CARD.match(text)
-    return Card(found["head"], found["body"]) if found else Card("", text)
+    if found:
+        return Card(found["head"], found["body"], found["opening"], found["closing"])
+    fence = "---\r\n" if text.partition("\n")[0].endswith("\r") else "---\n"
+    return Card("", text, fence, fence)
 
 
 def read_head(text: str) -> dict[str, Any]:
@@ -55,7 +65,7 @@ def read_head(text: str) -> dict[str, Any]:
 def replace_block(text: str, key: str, value: object) -> str:
     """Return a card whose head holds another value for one of its keys.
 
-    Every other line stays as it is, with its order, quotes and comments.
+    Every other line stays as it is, with its order, quotes, comments and line ends.
 
     Parameters
     ----------
@@ -76,9 +86,11 @@ def replace_block(text: str, key: str, value: object) -> str:
 
     before, card = read_head(text), split_card(text)
     block = yaml.safe_dump({key: value}, sort_keys=False, allow_unicode=True, width=120)
+    if card.opening.endswith("\r\n"):
+        block = block.replace("\n", "\r\n")
     lines = card.head.splitlines(keepends=True)
     start, stop = _find_block(lines, key)
-    filled = Card("".join([*lines[:start], block, *lines[stop:]]), card.body)
+    filled = card._replace(head="".join([*lines[:start], block, *lines[stop:]]))
     try:
         done = read_head(str(filled)) == before | {key: value}
     except UnreadableFileError:

@@ -8,7 +8,6 @@ not: a new one replaces the value of the old, and whether it may is for the call
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -107,11 +106,11 @@ def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Inde
     return merged, changed
 
 
-def merge_published(held: Index, local: Index) -> Index:
+def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
     """Return what a card shall hold that is published over another.
 
-    Values of the local card stand, and so do those that only the published card has. Where both have the same value,
-    the published one stays, with the receipt that it may have.
+    Values of the published card stand, with the receipts that they may have: a value that was pushed is changed by a
+    push only. The local card adds those that the published one does not have.
 
     Parameters
     ----------
@@ -120,21 +119,27 @@ def merge_published(held: Index, local: Index) -> Index:
     local
         ``model-index`` of the card in the folder.
 
+    Returns
+    -------
+    tuple
+        The new index; and the values that stand although the folder has others: `Changed.old` is that of the Hub.
+
     """
     if not held:
-        return local
-    known = {(key, json.dumps(metric["value"], default=str)) for key, _, metric in _values(held)}
+        return local, []
+    known = {key: metric["value"] for key, _, metric in _values(held)}
+    kept = [
+        Changed(str(key), known[key], metric["value"])
+        for key, _, metric in _values(local)
+        if key in known and known[key] != metric["value"]
+    ]
     merged = held
     for model in local:
         for result in model["results"]:
-            other = [
-                metric
-                for metric in result["metrics"]
-                if (_key(result, metric), json.dumps(metric["value"], default=str)) not in known
-            ]
+            other = [metric for metric in result["metrics"] if _key(result, metric) not in known]
             if other:
                 merged, _ = merge_index(merged, result | {"metrics": other}, model["name"])
-    return merged
+    return merged, kept
 
 
 def _values(index: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Key, dict[str, Any], dict[str, Any]]]:

@@ -7,19 +7,29 @@ that broke off goes on when it is asked for again.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from music_evals.errors import HubNotFoundError, HubOfflineError, HubTokenError, InvalidInputError, MusicEvalsError
+from music_evals.errors import (
+    HubForeignError,
+    HubNotFoundError,
+    HubOfflineError,
+    HubTokenError,
+    InvalidInputError,
+    MusicEvalsError,
+)
 from music_evals.hub.card_checks import problems
 from music_evals.hub.client import (
     Content,
     Held,
+    Proposal,
     Repository,
     card_complaints,
     check_rights,
     commit,
+    commit_titles,
     connect,
     content_bytes,
     content_size,
@@ -30,9 +40,9 @@ from music_evals.hub.client import (
     read_text,
 )
 from music_evals.hub.heads import read_head
-from music_evals.hub.model_index import merge_published, read_index, write_index
+from music_evals.hub.model_index import Changed, merge_published, read_index, write_index
 from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
-from music_evals.hub.source import Source
+from music_evals.hub.source import Source, uncommitted
 from music_evals.hub.windows import HOUSES, Window
 
 if TYPE_CHECKING:
@@ -42,6 +52,10 @@ __all__ = ["Change", "Published", "Status", "publish"]
 
 CARD = "README.md"
 TITLE = "Publish {label} of music_evals"
+_OURS = re.compile(r"Publish \S+ of music_evals( \(#\d+\))?")
+"""Title of a commit of ours; the Hub adds the number of a pull request that was merged."""
+_INITIAL = {".gitattributes", CARD}
+"""What the Hub puts into a repository that it makes."""
 
 KEPT = (".gitattributes", ".eval_results/")
 """What the Hub or a push of results put there: never deleted."""
@@ -71,6 +85,8 @@ class Published(NamedTuple):
     url: str = ""
     """The repository; or the commit or pull request that was made."""
     error: str = ""
+    kept: tuple[Changed, ...] = ()
+    """Results that stay on the card although the folder has other values: that of the Hub, that of the folder."""
 
 
 class _Plan(NamedTuple):
@@ -78,6 +94,7 @@ class _Plan(NamedTuple):
     files: dict[str, Content]
     changes: tuple[Change, ...]
     left: tuple[str, ...]
+    kept: tuple[Changed, ...]
 
 
 def publish(
@@ -90,13 +107,14 @@ def publish(
     dry_run: bool = False,
     private: bool = False,
     prune: bool = False,
+    adopt: bool = False,
     token: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> list[Published]:
     """Publish windows.
 
-    A published model card keeps the results that only the card on the Hub has, such as those that `push_results` put
-    there.
+    A published model card keeps the results that the card on the Hub has, such as those that `push_results` put there;
+    where the folder has other values, they are told of.
 
     Parameters
     ----------
@@ -114,6 +132,8 @@ def publish(
         Repositories that are made are private.
     prune
         Delete files that the folder does not have.
+    adopt
+        Publish over a repository that has no commit of ours.
     token
         Token of the Hub; None takes that of the environment.
     progress
@@ -128,7 +148,11 @@ def publish(
     Raises
     ------
     InvalidInputError
-        A window is not fit to be published, or the source is not clear; the message lists everything. Nothing was sent.
+        A window is not fit to be published, holds changes that are not committed, or the source is not clear; the
+        message lists everything. Nothing was sent.
+    HubForeignError
+        A repository of that name holds what we did not publish and differs, or is a Space of another sdk; nothing was
+        sent.
     HubError
         No token, no rights, no connection; nothing was sent.
 
@@ -141,18 +165,20 @@ def publish(
     if not dry_run:
         check_rights(api, org, writes=not pull_request)
         _check_on_hub(contents, org)
+    jobs = [
+        _Job(api, window, window.repository(org), files, pull_request, dry_run, private, prune)
+        for window, files in contents.items()
+    ]
+    _refuse_foreign(jobs, adopt=adopt)
     done: list[Published] = []
     stopped = False
-    for number, (window, files) in enumerate(contents.items()):
+    for number, job in enumerate(jobs):
+        window, repository = job.window, job.repository
         if progress is not None:
             progress(number, len(ordered), window.label)
-        repository = window.repository(org)
         if stopped:
             done.append(Published(window, repository, "not tried", url=repository.url(api.endpoint)))
             continue
-        job = _Job(
-            api, window, repository, files, pull_request=pull_request, dry_run=dry_run, private=private, prune=prune
-        )
         try:
             done.append(job.run())
         except MusicEvalsError as error:
@@ -166,6 +192,11 @@ def publish(
 
 def _check(windows: Sequence[Window], org: str) -> None:
     found = [f"{window.label}: {problem}" for window in windows for problem in problems(window)]
+    found += [
+        f"{window.label} holds changes that are not committed ({', '.join(changed[:5])}); commit them"
+        for window in windows
+        if (changed := uncommitted(window.folder))
+    ]
     targets: dict[Repository, Window] = {}
     for window in windows:
         other = targets.setdefault(window.repository(org), window)
@@ -184,8 +215,7 @@ def _check(windows: Sequence[Window], org: str) -> None:
 def _addresses(
     windows: Sequence[Window], org: str, endpoint: str, source: str | None, revision: str | None
 ) -> Addresses:
-    watched = [window.folder for window in windows]
-    return Addresses(org, endpoint, Source(windows[0].root, source, revision, watched))
+    return Addresses(org, endpoint, Source(windows[0].root, source, revision))
 
 
 def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
@@ -217,6 +247,15 @@ def _check_on_hub(contents: Mapping[Window, Mapping[str, Content]], org: str) ->
         raise InvalidInputError(msg)
 
 
+def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
+    """Look at every repository that exists, before anything is sent."""
+    found = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
+    if found:
+        lines = "\n".join(found)
+        msg = f"nothing was sent, for these repositories are not ours:\n{lines}"
+        raise HubForeignError(msg)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Job:
     """One window on its way."""
@@ -230,6 +269,30 @@ class _Job:
     private: bool
     prune: bool
 
+    def stranger(self, *, adopt: bool) -> str:
+        """Return why the repository on the Hub is none that we may publish over; empty where we may."""
+        held = look(self.api, self.repository)
+        if held is None:
+            return ""
+        if held.sdk not in {None, self._sdk}:
+            return f"a Space of the sdk {held.sdk}, the window is of {self._sdk}; rename it, or take another --org"
+        if adopt or not differing(self.files, held):
+            return ""
+        titles = commit_titles(self.api, self.repository, held)
+        new = len(titles) == 1 and set(held.hashes) <= _INITIAL
+        if new or any(_OURS.fullmatch(title) for title in titles):
+            return ""
+        return (
+            f'it holds {len(held.hashes)} files and no commit "{TITLE.format(label="...")}"; publish over it with '
+            "--adopt, or take another --org"
+        )
+
+    @property
+    def _sdk(self) -> str | None:
+        """Of a Space."""
+        sdk = read_head(content_bytes(self.files[CARD]).decode("utf-8")).get("sdk")
+        return str(sdk) if self.repository.type == "space" else None
+
     def run(self) -> Published:
         plan = self._plan(look(self.api, self.repository))
         if not plan.changes and plan.held is not None:
@@ -239,17 +302,17 @@ class _Job:
         if self.pull_request:
             return self._propose(plan)
         if plan.held is None:
-            plan = self._make_repository(plan)
-        return self._told("published", plan, self._commit(plan, proposal=False))
+            plan = self._make_repository()
+        return self._told("published", plan, self._commit(plan))
 
     def _told(self, status: Status, plan: _Plan, url: str = "") -> Published:
         address = url or self.repository.url(self.api.endpoint)
-        return Published(self.window, self.repository, status, plan.changes, plan.left, address)
+        return Published(self.window, self.repository, status, plan.changes, plan.left, address, kept=plan.kept)
 
     def _plan(self, held: Held | None) -> _Plan:
-        files = dict(self.files)
+        files, kept = dict(self.files), list[Changed]()
         if held is not None and self.repository.type == "model":
-            files[CARD] = self._card_with_results(held)
+            files[CARD], kept = self._card_with_results(held)
         changes = [
             Change("changed" if held and path in held.hashes else "new", path, content_size(files[path]))
             for path in differing(files, held)
@@ -259,15 +322,16 @@ class _Job:
         if self.prune:
             changes += [Change("deleted", path, 0) for path in extra]
             extra = []
-        return _Plan(held, files, tuple(changes), tuple(extra))
+        return _Plan(held, files, tuple(changes), tuple(extra), tuple(kept))
 
-    def _card_with_results(self, held: Held) -> bytes:
-        """Return our card, with the results that only the card on the Hub has."""
+    def _card_with_results(self, held: Held) -> tuple[bytes, list[Changed]]:
+        """Return our card, with the results of the card on the Hub; and those of ours that are others."""
         ours = content_bytes(self.files[CARD]).decode("utf-8")
         theirs = read_text(self.api, self.repository, CARD, held)
         if theirs is None or "model-index" not in read_head(theirs):
-            return ours.encode()
-        return write_index(ours, merge_published(read_index(theirs), read_index(ours))).encode()
+            return ours.encode(), []
+        index, kept = merge_published(read_index(theirs), read_index(ours))
+        return write_index(ours, index).encode(), kept
 
     def _propose(self, plan: _Plan) -> Published:
         if plan.held is None:
@@ -276,21 +340,33 @@ class _Job:
                 "once without --pr"
             )
             raise HubNotFoundError(msg)
-        for proposal in open_proposals(self.api, self.repository, self._title):
-            proposed = self._plan(look(self.api, self.repository, proposal.revision))
-            if not proposed.changes:
-                return self._told("proposed", proposed, proposal.url)
+        for proposal in open_proposals(self.api, self.repository, self._title)[:1]:
+            proposed = self._plan_onto(proposal, plan, plan.held)
+            url = self._commit(proposed, onto=proposal) if proposed.changes else proposal.url
+            return self._told("proposed", proposed, url)
         return self._told("proposed", plan, self._commit(plan, proposal=True))
 
-    def _make_repository(self, plan: _Plan) -> _Plan:
-        sdk = read_head(content_bytes(plan.files[CARD]).decode("utf-8")).get("sdk")
+    def _plan_onto(self, proposal: Proposal, plan: _Plan, main: Held) -> _Plan:
+        """Return what an open pull request lacks to say what we would propose now."""
+        held = look(self.api, self.repository, proposal.revision)
+        held = main if held is None else held
+        changes = [
+            Change("changed" if path in held.hashes else "new", path, content_size(plan.files[path]))
+            for path in differing(plan.files, held)
+        ]
+        gone = {change.path for change in plan.changes if change.kind == "deleted"} & set(held.hashes)
+        gone |= {path for path in held.hashes if path not in {**plan.files, **main.hashes}}
+        changes += [Change("deleted", path, 0) for path in sorted(gone)]
+        return plan._replace(held=held, changes=tuple(changes))
+
+    def _make_repository(self) -> _Plan:
         with named(f"making {self.repository}"):
             self.api.create_repo(
                 self.repository.id,
                 repo_type=self.repository.type,
                 private=self.private,
                 exist_ok=True,
-                space_sdk=sdk if self.repository.type == "space" else None,
+                space_sdk=self._sdk,
             )
         return self._plan(look(self.api, self.repository))  # the Hub puts files of its own into a new one
 
@@ -298,7 +374,7 @@ class _Job:
     def _title(self) -> str:
         return TITLE.format(label=self.window.label)
 
-    def _commit(self, plan: _Plan, *, proposal: bool) -> str:
+    def _commit(self, plan: _Plan, *, proposal: bool = False, onto: Proposal | None = None) -> str:
         sent = [change.path for change in plan.changes if change.kind != "deleted"]
         done = commit(
             self.api,
@@ -308,5 +384,6 @@ class _Job:
             parent=plan.held.commit if plan.held else None,
             deleted=[change.path for change in plan.changes if change.kind == "deleted"],
             proposal=proposal,
+            onto=onto,
         )
         return done.url

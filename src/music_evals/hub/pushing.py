@@ -357,7 +357,10 @@ def _plan(api: HfApi, repository: Repository, held: Held, found: _Found) -> _Pla
     read = {path: read_results_file(text, path) for path, text in files.items()}
     default = f"{RESULTS}{found.scores.dataset.id.partition('/')[2]}.yaml"
     merged, others = merge_results(read, found.entries, default)
-    texts |= {path: (files.get(path, ""), write_results_file(entries)) for path, entries in merged.items()}
+    texts |= {
+        path: (files.get(path, ""), write_results_file(entries, files.get(path, ""), path))
+        for path, entries in merged.items()
+    }
     differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
     return _Plan(held, differing, (*changed, *others))
 
@@ -376,9 +379,13 @@ def _refuse_changes(repository: Repository, plan: _Plan, *, overwrite: bool) -> 
 def _send(api: HfApi, repository: Repository, plan: _Plan, found: _Found, *, proposal: bool) -> Sent:
     place = found.scores.dataset
     title = f"Add results on {place.id}, {place.config} {place.split}"
-    for request in open_proposals(api, repository, title) if proposal else ():
+    requests = open_proposals(api, repository, title)[:1] if proposal else []
+    for request in requests:
         proposed = look(api, repository, request.revision)
-        if proposed is not None and not _plan(api, repository, proposed, found).texts:
+        if proposed is None:
+            continue
+        plan = _plan(api, repository, proposed, found)
+        if not plan.texts:
             return Sent(proposed.commit, request.url)
     return commit(
         api,
@@ -387,6 +394,7 @@ def _send(api: HfApi, repository: Repository, plan: _Plan, found: _Found, *, pro
         title=title,
         parent=plan.held.commit,
         proposal=proposal,
+        onto=requests[0] if requests else None,
     )
 
 

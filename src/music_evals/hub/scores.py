@@ -281,13 +281,18 @@ def _settings(results: Results, system: str) -> list[str]:
     if seeds:
         told.append(f"seeds {', '.join(map(str, seeds))}")
     options = {**(results.get("options") or {}), **{key: held.get(key) for key in TOLD}}
-    told += [f"{key} {value}" for key, value in options.items() if value not in {None, False} and key != "variant"]
+    said = {key: value for key, value in options.items() if value is not None and value is not False}
+    told += [f"{key} {_option(value)}" for key, value in said.items() if key != "variant"]
     if encoder := results.get("encoder"):
         told.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
     features = (results.get("extractors") or {}).get("features") or {}
     told += [f"{feature} by {_extractor(said)}" for feature, said in features.items()]
     version = results["versions"]["music_evals"]
     return [*told, f"music_evals {version}"]
+
+
+def _option(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _extractor(said: object) -> str:

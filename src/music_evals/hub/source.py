@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["Source"]
+__all__ = ["Source", "listed_files", "uncommitted"]
 
 PACKAGE = ("src", "pyproject.toml")
 """What the installed package is made of."""
@@ -35,15 +34,12 @@ class Source:
     given_revision
         Commit that published requirements pin; None takes the last one that changed the package, and refuses if the
         clone holds changes that it does not, or if no remote branch has it.
-    watched
-        Further folders that must be committed.
 
     """
 
     root: Path
     given_url: str | None = None
     given_revision: str | None = None
-    watched: Sequence[Path] = ()
 
     @functools.cached_property
     def url(self) -> str:
@@ -92,7 +88,7 @@ class Source:
             msg = f"{self.root} is no clone of git; " + advice.format("publish from one")
             raise InvalidInputError(msg)
         places = [place for place in PACKAGE if (self.root / place).exists()]
-        changed = self._git("status", "--porcelain", "--", *places, *map(str, self.watched))
+        changed = self._git("status", "--porcelain", "--", *places)
         if changed:
             names = ", ".join(line[3:] for line in changed.splitlines()[:5])
             msg = f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
@@ -116,11 +112,52 @@ class Source:
         return found
 
     def _git(self, *arguments: str) -> str | None:
-        """Return what git says; None where it fails or is not installed."""
-        git = shutil.which("git")
-        if git is None:
-            return None
-        done = subprocess.run(  # noqa: S603 - git, by its full path
-            [git, "-C", str(self.root), *arguments], capture_output=True, text=True, check=False
-        )
-        return done.stdout.rstrip("\n") if done.returncode == 0 else None
+        return _git(self.root, *arguments)
+
+
+def listed_files(folder: Path) -> list[Path] | None:
+    """Return the files of a window that git does not ignore; None outside of a clone.
+
+    Files that are not committed are among them: `uncommitted` tells of these.
+
+    """
+    if not _is_in_clone(folder):
+        return None
+    listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    paths = [folder / name for name in (listed or "").split("\0") if name]
+    return [path for path in dict.fromkeys(paths) if path.is_symlink() or path.is_file()]
+
+
+def uncommitted(folder: Path) -> list[str]:
+    """Return the files of a window, by their paths in the clone, that differ from the last commit.
+
+    Raises
+    ------
+    InvalidInputError
+        The folder is in a clone that git cannot read.
+
+    """
+    if not _is_in_clone(folder):
+        if any((parent / ".git").exists() for parent in folder.parents):
+            msg = f"git cannot read the clone that holds {folder}; see what `git status` says there"
+            raise InvalidInputError(msg)
+        return []
+    changed = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", ".") or ""
+    return [line[3:] for line in changed.splitlines()]
+
+
+def _is_in_clone(folder: Path) -> bool:
+    """Return whether a window is in a clone; a root that git ignores, such as a build's, is in none."""
+    inside = _git(folder, "rev-parse", "--is-inside-work-tree") == "true"
+    return inside and _git(folder.parent.parent, "check-ignore", "--quiet", ".") is None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """Return what git says of a folder; None where it fails or is not installed."""
+    git = shutil.which("git")
+    if git is None:
+        return None
+    done = subprocess.run(  # noqa: S603 - git, by its full path
+        [git, "-C", str(folder), *arguments], capture_output=True, text=True, check=False
+    )
+    return done.stdout.rstrip("\n") if done.returncode == 0 else None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.client import Repository, RepositoryType
+from music_evals.hub.source import listed_files
 
 __all__ = ["HOUSES", "Window", "all_windows", "find_windows"]
 
@@ -36,9 +37,20 @@ class Window:
     folder
         Where it is, absolute: ``<root>/<house>/<name>``.
 
+    Raises
+    ------
+    InvalidInputError
+        The folder, or the house that it lies in, is a link: what is published lies below the root.
+
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        house = self.folder.parent
+        if self.folder.resolve() != house.parent.resolve() / house.name / self.folder.name:
+            msg = f"{self.folder} leads to {self.folder.resolve()}; a window is no link, put the folder itself there"
+            raise InvalidInputError(msg)
 
     @property
     def name(self) -> str:
@@ -65,14 +77,23 @@ class Window:
         return Repository(HOUSES[self.house], f"{org}/{self.name}")
 
     def files(self) -> dict[str, Path]:
-        """Return path in the repository -> file, without caches, hidden files and what training leaves behind."""
-        return {path.relative_to(self.folder).as_posix(): path for path in sorted(_walk(self.folder))}
+        """Return path in the repository -> file, without caches, hidden files and what training leaves behind.
+
+        In a clone of git, files that git ignores are left out too.
+        """
+        listed = listed_files(self.folder)
+        paths = sorted(_walk(self.folder) if listed is None else listed)
+        inner = {path.relative_to(self.folder): path for path in paths}
+        return {name.as_posix(): path for name, path in inner.items() if _travels(name)}
+
+
+def _travels(name: Path) -> bool:
+    kept = not any(part.startswith(".") or part in IGNORED for part in name.parts)
+    return kept and name.suffix not in IGNORED_SUFFIXES
 
 
 def _walk(folder: Path) -> Iterator[Path]:
     for path in folder.iterdir():
-        if path.name.startswith(".") or path.name in IGNORED or path.suffix in IGNORED_SUFFIXES:
-            continue
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
         else:
@@ -85,7 +106,7 @@ def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
     Raises
     ------
     InvalidInputError
-        A path is no folder, or does not lie in one of `HOUSES`.
+        A path is no folder, does not lie in one of `HOUSES`, or is a link.
     NoDataError
         No path is given.
 
@@ -98,13 +119,14 @@ def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
 
 
 def _window(path: Path) -> Window:
-    folder = path.resolve()
+    given = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed, for they are refused
+    folder = given.parent.parent.resolve() / given.parent.name / given.name
     if not folder.is_dir():
         msg = f"{path} is no folder; a window is one, such as metrics/note_f1"
         raise InvalidInputError(msg)
     if folder.parent.name not in HOUSES:
         msg = f"{path} is no window: it lies in {folder.parent.name}/, expected one of {', '.join(HOUSES)}"
-        if folder.parents[1].name in HOUSES:
+        if folder.parent.parent.name in HOUSES:
             msg += f"; a variant is published with the whole folder, {path.parent}"
         raise InvalidInputError(msg)
     return Window(folder)
@@ -117,6 +139,8 @@ def all_windows(root: str | os.PathLike[str]) -> list[Window]:
     ------
     NoDataError
         There is none.
+    InvalidInputError
+        One is a link.
 
     """
     base = Path(root).resolve()
