@@ -44,6 +44,12 @@ def deadly(path):
         raise MissingBackendError("music21", "symbolic", "reading")
     if name == "environment":
         return os.environ.get("MUSIC_EVALS_TEST")
+    if name == "greedy":
+        return len(bytearray(4 * 2**30))
+    if name == "numpy":
+        import numpy
+
+        return numpy.ones(2**29).sum()
     if name == "lambda":
         return lambda: None
     return read_midi(path)
@@ -159,3 +165,18 @@ def test_a_process_has_its_own_variables_and_its_death_is_told_in_the_callers_wo
         process.close()
     assert isinstance(died, ParserCrashError)
     assert str(died).startswith("song (zeta): the process died (")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts all private memory as data")
+def test_a_process_may_take_so_much_memory_and_no_more(deadly):
+    process = ReaderProcess(deadly.deadly, memory_bytes=2 * 2**30)
+    try:
+        for name in ("greedy", "numpy"):
+            died = process.read(f"{name}.mid")
+            assert isinstance(died, ParserCrashError)
+            assert "it needs more than the 2 GiB of memory that it may take; exit code 1" in str(died)
+        assert process.read("environment.mid") is None
+    finally:
+        process.close()
+    with pytest.raises(InvalidInputError, match="memory_bytes must be positive"):
+        ReaderProcess(deadly.deadly, memory_bytes=0)

@@ -28,6 +28,8 @@ def test_a_track_is_encoded_without_loss_of_place():
 def test_levels_in_words():
     assert levels_told(-14.0, -14.05) == "Equal loudness: both play as they are."
     assert levels_told(-20.0, -14.0).startswith("Equal loudness: the edit plays 6.0 dB softer than its file")
+    rendered = levels_told(-20.0, -14.0, sources=("its file", "its rendering"))
+    assert rendered.endswith("softer than its rendering, to match the original.")
     assert levels_told(float("nan"), -14.0).startswith("Loudness could not be matched")
 
 

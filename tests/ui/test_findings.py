@@ -72,6 +72,15 @@ def test_keys(first, second, kind, text):
             "changed",
             "beats counted about 4 times as slow (160 to 40 BPM; a beat tracker may count halves or doubles)",
         ),
+        (100.0, 150.0, "changed", "tempo 50 BPM faster (100 to 150 BPM)"),
+        (168.0, 120.0, "changed", "tempo 48 BPM slower (168 to 120 BPM)"),
+        (
+            60.0,
+            112.5,
+            "changed",
+            "beats counted about 2 times as fast (60 to 112 BPM; a beat tracker may count halves or doubles)",
+        ),
+        (60.0, 110.0, "changed", "tempo 50 BPM faster (60 to 110 BPM)"),
         (120.0, float("nan"), "undefined", "tempo cannot be compared (edit without a tempo)"),
     ],
 )

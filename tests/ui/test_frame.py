@@ -6,9 +6,11 @@ import csv
 import inspect
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -136,13 +138,42 @@ def test_no_spreadsheet_computes_a_cell(start: str) -> None:
         assert list(csv.reader(file)) == [[f"'{name}", "file"], [f"'{name}", 'a",b\n.wav']]
 
 
-def test_downloads_go_after_an_hour() -> None:
-    old, _ = frame.write_downloads({}, [])
+def test_downloads_go_after_an_hour_whether_or_not_visitors_come(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    old, new = folder / "old", folder / "new"
+    for path in (old, new):
+        path.mkdir(parents=True)
+    (old / "results.json").write_text("{}")
     long_ago = time.time() - frame.RETENTION_SEC - 1
-    os.utime(Path(old).parent, (long_ago, long_ago))
-    new, _ = frame.write_downloads({}, [])
-    assert not Path(old).parent.exists()
-    assert Path(new).exists()
+    os.utime(old, (long_ago, long_ago))
+    sweeper = threading.Thread(target=frame._keep_sweeping, args=(folder, 0.01), daemon=True)
+    sweeper.start()
+    for _ in range(500):
+        if not old.exists():
+            break
+        time.sleep(0.01)
+    assert not old.exists()
+    assert new.exists()
+    shutil.rmtree(folder)
+    sweeper.join(timeout=10)
+    assert not sweeper.is_alive()
+
+
+def test_the_process_sweeps_what_it_keeps() -> None:
+    kept = Path(frame.write_downloads({}, [])[0]).parents[1]
+    [sweeper] = [thread for thread in threading.enumerate() if thread.name == "sweep"]
+    assert sweeper.daemon
+    assert kept == frame._kept()
+
+
+def test_what_is_said_of_removal_is_true_and_said_alike() -> None:
+    assert frame.RETENTION_SEC + frame.SWEEP_SEC < 70 * 60
+    assert "70 minutes" in frame.REMOVAL
+    root = Path(__file__).resolve().parents[2]
+    for name in ("description", "inpainting", "lyrics", "preservation"):
+        card = (root / "spaces" / name / "README.md").read_text(encoding="utf-8")
+        assert frame.REMOVAL in " ".join(card.split()), f"{name}: the card says something else of removal"
+        assert "hour" not in card.partition("## Privacy")[2]
 
 
 def test_a_folder_of_this_process_goes_with_it() -> None:

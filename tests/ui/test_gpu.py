@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.ui.gpu import on_gpu
+from music_evals.ui.gpu import moved_to_card, on_gpu
 
 
 def double(number: int) -> int:
@@ -49,3 +49,29 @@ def test_a_package_that_is_broken_is_not_passed_over(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_package"):
         on_gpu()(double)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_model_is_on_the_card_while_it_works(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
+    from music_evals.ui import gap_filling
+
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    seen: list[Any] = []
+
+    class Model:
+        def to(self, device: str) -> None:
+            seen.append(device)
+
+        def inpaint(self, masked: Any, **_options: Any) -> list[int]:
+            seen.append("inpaint")
+            return [masked]
+
+    drawn = gap_filling._draw_on_gpu(Model(), 7, 0, 2)
+    assert [next(drawn), next(drawn)] == [7, 7]
+    drawn.close()
+    assert seen == (["cuda", "inpaint", "inpaint", "cpu"] if there else ["inpaint", "inpaint"])
+    seen.clear()
+    with pytest.raises(ZeroDivisionError), moved_to_card(Model()):
+        raise ZeroDivisionError
+    assert seen == (["cuda", "cpu"] if there else [])

@@ -19,6 +19,7 @@ from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
     InvalidLyricsError,
+    InvalidPatternError,
     InvalidTagsError,
     InvalidTokensError,
     NoDataError,
@@ -185,7 +186,8 @@ def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> No
     assert "both: no tempo at the start of the file: 120 quarters a minute assumed" in judged.notes
     shown = bars(metric, judged)
     assert all(f'data-score="{score}"' in shown for score in judged.scores)
-    assert "unrelated pairs, mean" in shown
+    assert "unrelated pairs" not in shown.replace("what unrelated pairs score was measured on recordings", "")
+    assert "no such marker for scores" in shown
     assert not judged.extractors
 
 
@@ -201,7 +203,7 @@ def test_the_example_of_edits(tmp_path: Path) -> None:
     tempo = metric_inputs.judge_edit(page_metric("delta_bpm"), *pair, "corrected")
     assert tempo.scores["delta_bpm"] == pytest.approx(12, abs=1e-3)
     shown = bars(page_metric("delta_bpm"), tempo)
-    assert "unrelated pairs, mean: 18.800" in shown
+    assert "unrelated pairs, mean" not in shown  # measured on recordings
     assert "<span>∞</span>" in shown
     assert shown.index("Companions") > shown.index('data-score="delta_bpm"')
 
@@ -220,6 +222,10 @@ def test_two_recordings(tmp_path: Path) -> None:
     assert same.scores["chroma_dtw_similarity"] == pytest.approx(1)
     assert "version" in same.extractors["chroma"]
     assert "extractors" in metric_results.show(metric, same).receipt
+    assert "unrelated pairs, mean" in bars(metric, same)
+    paper = bars(metric, metric_inputs.judge_edit(metric, *paths, "paper"))
+    assert "unrelated pairs, mean" not in paper
+    assert "no such marker for this variant" in paper
     other = metric_inputs.judge_edit(metric, *paths, "corrected")
     assert other.scores["chroma_dtw_similarity"] < 0.999
 
@@ -280,6 +286,31 @@ def test_tags_are_cut_at_commas_of_both_widths() -> None:
     assert len(parse(",".join(["a"] * 100))) == 100
     with pytest.raises(InvalidTagsError, match="at most 100 tags, got 101"):
         parse(",".join(["a"] * 101))
+
+
+def test_texts_are_bounded_without_a_browser(note_f1: PageMetric) -> None:
+    """A call of the API passes by the limits of text fields."""
+    long = "a" * (metric_inputs.MAX_TEXT + 1)
+    lyrics, tags = page_metric("lyric_structure"), page_metric("tag_semantic_similarity")
+    said = "at most 20000 characters, got 20001"
+    for at in range(2):
+        typed = [long if i == at else "60" for i in range(2)]
+        with pytest.raises(InvalidTokensError, match=said):
+            metric_inputs.judge_tokens(note_f1, typed[0], typed[1], "corrected")
+        with pytest.raises(InvalidTagsError, match=said):
+            metric_inputs.judge_tags(tags, typed[0], typed[1], "char-ngrams", "mean")
+        with pytest.raises((InvalidLyricsError, InvalidPatternError)[at], match=said):
+            metric_inputs.judge_lyrics(lyrics, typed[0], typed[1], "official", "official", True)
+    with pytest.raises(InvalidInputError, match=said):
+        metric_inputs.judge_numbers(page_metric("inpainting_nll"), long)
+    assert metric_inputs.parse_tags("慢" * 60) == ["慢" * 60]
+    with pytest.raises(InvalidTagsError, match="tags of at most 60 characters, got 61"):
+        metric_inputs.judge_tags(tags, "慢", "慢" * 61, "char-ngrams", "mean")
+
+
+def test_a_page_fetches_no_encoder() -> None:
+    with pytest.raises(UnknownNameError, match="weights must be on this machine"):
+        metric_inputs.judge_tags(page_metric("tag_semantic_similarity"), "慢", "慢", "BAAI/bge-large-zh-v1.5", "mean")
 
 
 def test_edits_that_cannot_be_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -368,7 +399,8 @@ def test_the_meaning_of_every_score_is_that_of_its_card(folder: Path) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) to ([\d.]+|∞).*? \| (\w+) is better \|$", section, re.MULTILINE)
     assert rows
     for name, low, high, direction in rows:
-        span, marks = meaning_of(name)
+        span, marks = meaning_of(name, entrance="audio", variant="corrected")
+        assert len(marks) - len(meaning_of(name)[1]) == (folder.name in EDITS)
         assert (span.low, span.direction) == (float(low), direction)
         assert span.high == pytest.approx(math.inf if high == "∞" else float(high), abs=5e-4)
         assert all(math.isnan(mark.value) or span.low <= mark.value <= span.high for mark in marks)

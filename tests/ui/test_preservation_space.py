@@ -24,9 +24,12 @@ from music_evals.errors import (
 )
 from music_evals.pipelines.preservation import PRESERVATION_METRICS, Value, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
+from music_evals.ui.ab_player import levels_told
+from music_evals.ui.loudness import integrated_loudness
 from music_evals.ui.preservation_examples import Piece, score_of, write_examples
 from music_evals.ui.preservation_space import (
     Compared,
+    _track,
     code_of,
     compare_uploads,
     compared,
@@ -35,6 +38,7 @@ from music_evals.ui.preservation_space import (
     show,
 )
 from music_evals.ui.score_bars import entries, score_bars
+from music_evals.ui.uploads import load_recording
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
@@ -82,6 +86,18 @@ def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
     assert {name: entry(recordings, name)["value"] for name in PRESERVATION_METRICS} == {
         name: expected[name] for name in PRESERVATION_METRICS
     }
+
+
+def test_levels_are_told_against_the_files(tmp_path):
+    # what is analysed has its peak at 1, so that both sides would look equally loud
+    samples = 0.8 * np.sin(2 * np.pi * 440 * np.arange(3 * 44100) / 44100)
+    tracks = []
+    for name, level in (("a.wav", 1.0), ("b.wav", 0.25)):
+        soundfile.write(tmp_path / name, level * samples, 44100, subtype="FLOAT")
+        tracks.append(_track("Original", load_recording(tmp_path / name)))
+        assert np.abs(tracks[-1].samples).max() == pytest.approx(0.8 * level, abs=1e-3)
+    loudness = [integrated_loudness(track.samples, track.sample_rate) for track in tracks]
+    assert "the original plays 12.0 dB softer than its file, to match the edit" in levels_told(*loudness)
 
 
 def test_every_score_carries_its_markers(recordings):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -91,6 +92,21 @@ def test_a_parser_that_dies_or_hangs_takes_no_page_with_it(tmp_path: Path, monke
     monkeypatch.setattr(uploads, "RECORDING_TIMEOUT_SEC", 1e-6)
     with pytest.raises(ParserCrashError, match=r"^a\.wav: the parser did not finish"):
         uploads.load_recording(recording)
+
+
+def test_what_decodes_an_upload_has_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert uploads.MEMORY_BYTES == 2 * 2**30
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux counts all private memory as data")
+    monkeypatch.setattr(uploads, "MEMORY_BYTES", 2**20)
+    soundfile.write(tmp_path / "a.wav", np.zeros(22050 * 60), 22050)
+    with pytest.raises(ParserCrashError, match=r"^a\.wav: the parser died"):
+        uploads.load_recording(tmp_path / "a.wav")
+    with (
+        pytest.raises(ParserCrashError, match=r"^a\.wav: the parser died"),
+        uploads.trusted_sources(tmp_path / "a.wav"),
+    ):
+        pass
 
 
 def test_a_recording_is_what_the_library_makes_of_it(tmp_path: Path) -> None:

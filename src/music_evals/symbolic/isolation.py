@@ -3,6 +3,11 @@
 One worker reads file after file. If it dies or does not finish, that file is reported as an error, a new worker is
 started, and the batch goes on. The worker is a plain child process, so that a script needs no ``__main__`` guard. It is
 spoken to through POSIX pipes (Linux, macOS).
+
+Requests and answers travel by `pickle` through pipes that only this process and its own child hold. So the worker is a
+guard against files that crash a parser, hang it or unfold to more than the memory. It is none against a file that takes
+a parser over and makes it run code: such code has the rights of the user already, and could answer with a pickle of
+its own. Against that, run the whole program in a container.
 """
 
 from __future__ import annotations
@@ -109,11 +114,14 @@ class ReaderProcess(Generic[T]):
         Variables that the process gets beside those of this one.
     what
         Word for the reader, for the message of its death.
+    memory_bytes
+        Largest data segment of the process (``RLIMIT_DATA``, which on Linux counts all private memory that can be
+        written), once the reader is imported. None sets no limit, and so does a platform that has none to set.
 
     Raises
     ------
     InvalidInputError
-        `timeout_sec` is not positive.
+        `timeout_sec` or `memory_bytes` is not positive.
 
     """
 
@@ -124,12 +132,17 @@ class ReaderProcess(Generic[T]):
         timeout_sec: float = 60.0,
         environment: Mapping[str, str] | None = None,
         what: str = "parser",
+        memory_bytes: int | None = None,
     ) -> None:
+        if memory_bytes is not None and memory_bytes <= 0:
+            msg = f"memory_bytes must be positive, got {memory_bytes}"
+            raise InvalidInputError(msg)
         if timeout_sec <= 0:
             msg = f"timeout_sec must be positive, got {timeout_sec}"
             raise InvalidInputError(msg)
         self._reader, self._timeout_sec = reader, timeout_sec
         self._environment, self._what = dict(environment or {}), what
+        self._memory_bytes = memory_bytes
         self._worker: _Worker[T] | None = None
         self._end: Callable[[], object] | None = None
 
@@ -150,7 +163,7 @@ class ReaderProcess(Generic[T]):
 
         """
         if self._worker is None:
-            self._worker = _Worker(self._reader, self._environment, self._what)
+            self._worker = _Worker(self._reader, self._environment, self._what, self._memory_bytes)
             self._end = weakref.finalize(self, self._worker.close)
         item = item if isinstance(item, bytes) else os.fspath(item)
         called = name or (item if isinstance(item, str) else f"{len(item)} bytes")
@@ -169,12 +182,14 @@ class ReaderProcess(Generic[T]):
 class _Worker(Generic[T]):
     """A child process that reads files on request."""
 
-    def __init__(self, reader: Callable[[Any], T], environment: Mapping[str, str], what: str) -> None:
+    def __init__(
+        self, reader: Callable[[Any], T], environment: Mapping[str, str], what: str, memory_bytes: int | None
+    ) -> None:
         module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
         if module in {None, "__main__"} or "<" in name:
             msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
             raise InvalidInputError(msg)
-        self.what = what
+        self.what, self.memory_bytes = what, memory_bytes
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
             [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
@@ -184,7 +199,7 @@ class _Worker(Generic[T]):
         requests, answers = (os.dup(pipe.fileno()) for pipe in self.pipes)
         self.requests = Connection(requests, readable=False)
         self.answers = Connection(answers, writable=False)
-        answer = self._ask((module, name), START_TIMEOUT_SEC)
+        answer = self._ask((module, name, memory_bytes), START_TIMEOUT_SEC)
         if answer != _READY:
             self.close()
             msg = f"the worker cannot import the reader {module}.{name}: {answer}"
@@ -220,7 +235,10 @@ class _Worker(Generic[T]):
             return signal.strsignal(-code) or f"signal {-code}"
         self.log.seek(max(self.log.seek(0, os.SEEK_END) - 4096, 0))
         lines = self.log.read().decode(errors="replace").strip().splitlines()
-        return f"exit code {code}: {lines[-1]}" if lines else f"exit code {code}"
+        cause = f"exit code {code}: {lines[-1]}" if lines else f"exit code {code}"
+        if self.memory_bytes is not None and "MemoryError" in cause:
+            return f"it needs more than the {self.memory_bytes / 2**30:g} GiB of memory that it may take; {cause}"
+        return cause
 
     def close(self) -> None:
         """End the process and free its pipes."""
@@ -240,8 +258,9 @@ def _serve() -> None:
     answers = Connection(os.dup(sys.stdout.fileno()), readable=False)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a reader prints must not reach the answers
     try:
-        module, name = requests.recv()
+        module, name, memory_bytes = requests.recv()
         reader = _find(module, name)
+        _limit_memory(memory_bytes)
         answers.send(_READY)
     except (ImportError, AttributeError) as error:
         answers.send(str(error))
@@ -273,3 +292,17 @@ def _forbid_core_files() -> None:
     except ImportError:  # not on this platform
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _limit_memory(n_bytes: int | None) -> None:
+    """Let this process allocate no more than so much; None is no limit."""
+    if n_bytes is None:
+        return
+    try:
+        import resource
+    except ImportError:  # not on this platform
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
+    with contextlib.suppress(OSError, ValueError):  # a platform that knows the limit and cannot set it
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))

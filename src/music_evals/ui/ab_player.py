@@ -245,8 +245,10 @@ class Track(NamedTuple):
 
     title: str
     samples: npt.NDArray[np.float32]
-    """Mono, shape (n,), within -1..1."""
+    """Mono, shape (n,), at the level of the source; what lies beyond -1..1 is clipped."""
     sample_rate: int
+    source: str = "its file"
+    """What its level is told against."""
 
     @property
     def seconds(self) -> float:
@@ -304,14 +306,22 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
         for track, name, gain in zip((first, second), ("original", "edit"), gains, strict=True)
     ]
     return {
-        "html": _html((first, second), seconds, levels_told(*loudness)) + picture,
+        "html": _html((first, second), seconds, levels_told(*loudness, sources=(first.source, second.source)))
+        + picture,
         "tracks": tracks,
         "seconds": round(seconds, 3),
     }
 
 
-def levels_told(first_lufs: float, second_lufs: float) -> str:
+def levels_told(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:
     """Say what was done to the levels.
+
+    Parameters
+    ----------
+    first_lufs, second_lufs
+        Loudness of both as their sources have it; NaN where it is undefined.
+    sources
+        What the level of each is told against.
 
     Examples
     --------
@@ -325,7 +335,8 @@ def levels_told(first_lufs: float, second_lufs: float) -> str:
     if abs(change) < 0.1:
         return "Equal loudness: both play as they are."
     louder, softer = ("original", "edit") if change > 0 else ("edit", "original")
-    return f"Equal loudness: the {louder} plays {abs(change):.1f} dB softer than its file, to match the {softer}."
+    source = sources[0] if change > 0 else sources[1]
+    return f"Equal loudness: the {louder} plays {abs(change):.1f} dB softer than {source}, to match the {softer}."
 
 
 def encode(track: Track) -> bytes:

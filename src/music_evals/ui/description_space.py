@@ -22,6 +22,7 @@ from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
 from music_evals.ui.frame import (
+    RETENTION_SEC,
     code_panel,
     downloads_panel,
     language_switch,
@@ -395,7 +396,7 @@ def _compare_tab(known: Sequence[Song], parts: Parts) -> dict[str, Any]:
     with gr.Row():
         found["compare"] = _button(parts, "compare", elem_id="compare", variant="primary")
         found["cancel"] = _button(parts, "cancel", elem_id="cancel", scale=0, min_width=120)
-    found["state"] = gr.State(None, time_to_live=3600)
+    found["state"] = gr.State(None, time_to_live=RETENTION_SEC)
     found["table"] = gr.HTML("", css_template=VIEW_CSS, elem_id="scores")
     labelled("dimension", gr.Dropdown([], label=t("matrix_of"), elem_id="dimension"), "matrix_of")
     found["matrix"] = gr.HTML(matrix_html(None, None), css_template=VIEW_CSS, elem_id="matrix")

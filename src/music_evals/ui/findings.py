@@ -24,6 +24,7 @@ SAME_LENGTH_SEC: Final = 0.05
 SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are told as equal: a frame at a change of chord
 WORTH_MOVING: Final = 0.1  # an offset of the beats is told where it brings back this share of them, at least
 SHOWN_SECTIONS: Final = 12  # longer forms are counted and not spelt out
+OCTAVE_TOLERANCE: Final = 0.1  # octaves within which a tempo counts as doubled or halved, 7 %
 MELODY_SHARE: Final = 0.5  # a transposition is told where it brings back at least this share of the notes
 
 TONICS: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
@@ -170,8 +171,9 @@ def _tempo(original: Beats, edit: Beats, _about: _About) -> Finding:
     told = f"{original.bpm:.0f} to {edit.bpm:.0f} BPM"
     if abs(change) < SAME_TEMPO_BPM:
         return Finding("tempo", "same", f"tempo unchanged ({original.bpm:.0f} BPM)")
-    octaves = round(float(np.log2(edit.bpm / original.bpm)))
-    if octaves:
+    ratio = float(np.log2(edit.bpm / original.bpm))
+    octaves = round(ratio)
+    if octaves and abs(ratio - octaves) < OCTAVE_TOLERANCE:
         factor = f"{2 ** abs(octaves)} times as {'fast' if octaves > 0 else 'slow'}"
         doubt = "a beat tracker may count halves or doubles"
         return Finding("tempo", "changed", f"beats counted about {factor} ({told}; {doubt})")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from music_evals.ui.words import Words
 
 __all__ = [
+    "REMOVAL",
+    "RETENTION_SEC",
     "code_html",
     "code_panel",
     "downloads_panel",
@@ -55,7 +57,14 @@ __all__ = [
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-RETENTION_SEC = 3600  # downloads and uploads are removed after an hour, and with the process
+RETENTION_SEC = 3600
+"""Uploads, downloads and the state of pages are removed once they are older, by the next sweep."""
+
+SWEEP_SEC = 300  # between two looks for what is too old, by us and by Gradio
+
+REMOVAL = "Files that you upload and files that are made for you are removed within 70 minutes."
+"""What pages and their cards say of removal: the retention, a sweep, and five minutes to spare."""
+
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 
 # of the visitor's system, Chinese included: no font is fetched
@@ -89,7 +98,7 @@ def space(
     """Open the frame of a page; what is built inside the ``with`` stands in it.
 
     The page has a link that skips to the tool for those who use a keyboard, a title, an introduction, and files that
-    are removed after an hour and when the process ends.
+    are removed as `REMOVAL` says, and when the process ends.
 
     Parameters
     ----------
@@ -111,7 +120,7 @@ def space(
     import gradio as gr
 
     os.environ.setdefault("GRADIO_TEMP_DIR", str(_workspace() / "gradio"))
-    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(RETENTION_SEC, RETENTION_SEC)) as page:
+    with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(SWEEP_SEC, RETENTION_SEC)) as page:
         spoken = words.languages if words is not None else (ENGLISH,)
         skip = " / ".join(SKIP[language] for language in spoken)
         gr.HTML(f'<a class="me-skip" href="#tool">{skip}</a>', elem_id="skip", elem_classes="me-anchor")
@@ -382,7 +391,7 @@ def downloads_panel() -> tuple[gr.DownloadButton, gr.DownloadButton]:
 def write_downloads(
     results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], *, name: str = "results"
 ) -> tuple[str, str]:
-    """Write results as JSON and rows as CSV into a folder that is removed after an hour, and with the process.
+    """Write results as JSON and rows as CSV into a `temporary_folder`.
 
     Parameters
     ----------
@@ -408,11 +417,8 @@ def write_downloads(
 
 
 def temporary_folder() -> Path:
-    """Return a new empty folder that is removed after an hour, and with the process."""
-    folder = _workspace() / "kept"
-    folder.mkdir(exist_ok=True)
-    _sweep(folder)
-    return Path(tempfile.mkdtemp(dir=folder))
+    """Return a new empty folder that is removed as `REMOVAL` says, and with the process."""
+    return Path(tempfile.mkdtemp(dir=_kept()))
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -454,8 +460,25 @@ def _workspace() -> Path:
     return Path(folder).resolve()
 
 
+@functools.cache
+def _kept() -> Path:
+    """Return the folder of temporary folders, which is swept as long as the process lives, visitors or none."""
+    folder = _workspace() / "kept"
+    folder.mkdir()
+    threading.Thread(target=_keep_sweeping, args=(folder, SWEEP_SEC), name="sweep", daemon=True).start()
+    return folder
+
+
+def _keep_sweeping(folder: Path, every_sec: float) -> None:
+    """Sweep a folder again and again until it is gone."""
+    while folder.is_dir():
+        with contextlib.suppress(OSError):  # it goes with the process, perhaps at this moment
+            _sweep(folder)
+        time.sleep(every_sec)
+
+
 def _sweep(folder: Path) -> None:
-    """Remove what is older than an hour."""
+    """Remove what is older than `RETENTION_SEC`."""
     for path in folder.iterdir():
         if time.time() - path.stat().st_mtime > RETENTION_SEC:
             shutil.rmtree(path, ignore_errors=True)

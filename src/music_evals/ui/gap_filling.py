@@ -19,7 +19,7 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, item_scores
 from music_evals.symbolic import noteseq
-from music_evals.ui.gpu import on_gpu
+from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.note_diff import NoteDiff, diff_notes
 from music_evals.ui.roll_editor import Melody
 
@@ -274,7 +274,11 @@ def _draw(plugin: Any, masked: Tokens, seed: int, n: int) -> Iterator[Tokens]:
         yield plugin.inpaint(masked, rng=np.random.default_rng([seed, number]))[0]
 
 
-_draw_on_gpu = on_gpu(duration=60)(_draw)
+@on_gpu(duration=60)
+def _draw_on_gpu(plugin: Any, masked: Tokens, seed: int, n: int) -> Iterator[Tokens]:
+    """Yield what `_draw` yields, drawn by a network on the card where there is one."""
+    with moved_to_card(plugin):
+        yield from _draw(plugin, masked, seed, n)
 
 
 def _judge(number: int, melody: Melody, middle: Tokens, *, judge: bool) -> Candidate:

@@ -6,11 +6,12 @@ function runs on what is there.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
-__all__ = ["on_gpu"]
+__all__ = ["moved_to_card", "on_gpu"]
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -38,6 +39,30 @@ def on_gpu(duration: int = 60) -> Callable[[Function], Function]:
         return function if decorator is None else cast("Function", decorator(duration=duration)(function))
 
     return decorate
+
+
+@contextlib.contextmanager
+def moved_to_card(model: Any) -> Iterator[None]:
+    """Hold a torch module on the graphics card as long as the ``with`` lasts, and on the CPU again after it.
+
+    For the inside of a function of `on_gpu`: the card is there in no other place. Without a card nothing is moved.
+
+    Parameters
+    ----------
+    model
+        A ``torch.nn.Module`` on the CPU.
+
+    """
+    import torch
+
+    if not torch.cuda.is_available():
+        yield
+        return
+    model.to("cuda")
+    try:
+        yield
+    finally:
+        model.to("cpu")
 
 
 def _zero_gpu() -> Callable[..., Callable[..., object]] | None:

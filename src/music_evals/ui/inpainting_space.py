@@ -240,7 +240,7 @@ def _melody_part(places: Places) -> gr.HTML:
             voice = gr.Dropdown([], label="Voice", info="One note at a time: chords cannot be used.", elem_id="voice")
             start = gr.Slider(1, 2, 1, step=1, label="First of the sixteen measures", info=WINDOW_HELP, elem_id="start")
         note = gr.Markdown(elem_id="upload_note")
-    piece = gr.State(None)
+    piece = gr.State(None, time_to_live=frame.RETENTION_SEC)
     editor = roll_editor(melody_sources.example(next(iter(melody_sources.EXAMPLES))), elem_id="editor")
     gr.api(frame.friendly(example_melody), api_name="example")
     for button, function in buttons:

@@ -15,6 +15,7 @@ from music_evals.metrics.scales import COMPANIONS, DESCRIPTION_SCORES, PRESERVAT
 from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
 from music_evals.pipelines.lyrics import SCORES as LYRIC_SCORES
 from music_evals.ui.bars import Mark, Range
+from music_evals.ui.score_bars import why_no_chance
 
 __all__ = ["PageMetric", "load_card", "load_metric", "meaning_of"]
 
@@ -92,7 +93,7 @@ def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     return yaml.safe_load(match[1]), match[2].strip()
 
 
-def meaning_of(score: str) -> tuple[Range, tuple[Mark, ...]]:
+def meaning_of(score: str, *, entrance: str = "", variant: str = "") -> tuple[Range, tuple[Mark, ...]]:
     """Return the range of a score and the values that give it a meaning.
 
     Markers are what the library knows: the value of a pair of equals where that is a property of the metric, the mean
@@ -102,6 +103,11 @@ def meaning_of(score: str) -> tuple[Range, tuple[Mark, ...]]:
     ----------
     score
         Name of a score of any module.
+    entrance
+        What was compared, ``"audio"`` or ``"symbolic"``; empty where the score is of no pair of music.
+    variant
+        Which formulas. The mean over unrelated pieces was measured on recordings under the corrected ones, and is a
+        marker for these alone.
 
     Raises
     ------
@@ -124,5 +130,5 @@ def meaning_of(score: str) -> tuple[Range, tuple[Mark, ...]]:
         scale = DESCRIPTION_SCORES[score]
         return Range(scale.low, scale.high, scale.direction), ()
     scale = PRESERVATION_METRICS.get(score) or COMPANIONS[score]
-    marks = (Mark("identical pair", scale.best), Mark("unrelated pairs, mean", scale.chance))
-    return Range(scale.low, scale.high, scale.direction), marks
+    unrelated = () if why_no_chance(entrance, variant) else (Mark("unrelated pairs, mean", scale.chance),)
+    return Range(scale.low, scale.high, scale.direction), (Mark("identical pair", scale.best), *unrelated)

@@ -227,18 +227,20 @@ def _add_lyrics() -> list[Input]:
 def _add_tags() -> list[Input]:
     import gradio as gr
 
-    from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER
+    from music_evals.lyrics.embeddings import CHAR_NGRAMS
     from music_evals.metrics.semantics import AGGREGATIONS
+    from music_evals.ui.tag_comparison import available_encoders
 
     gr.Markdown(
         "Tags between commas. `char-ngrams` needs no weights and knows no meaning: it compares how tags are spelt. In "
-        "the example one tag of three is on both sides, and one holds another."
+        "the example one tag of three is on both sides, and one holds another. An encoder with weights is offered "
+        "where they are on this machine."
     )
     with gr.Row():
         generated = gr.Textbox(label="Generated tags", lines=3, max_length=MAX_TEXT, elem_id="generated_tags")
         reference = gr.Textbox(label="Reference tags", lines=3, max_length=MAX_TEXT, elem_id="reference_tags")
     with gr.Row():
-        encoder = gr.Dropdown([CHAR_NGRAMS, DEFAULT_ENCODER], value=CHAR_NGRAMS, label="Encoder")
+        encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
         aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
     fields = [generated, reference, encoder, aggregation]
     values = (*EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])

@@ -14,6 +14,7 @@ from music_evals.metrics.scales import COMPANIONS
 from music_evals.ui.bars import number, range_bar
 from music_evals.ui.frame import code_html, receipt_html, write_downloads
 from music_evals.ui.metric_card import PageMetric, meaning_of
+from music_evals.ui.score_bars import why_no_chance
 
 __all__ = ["Judged", "Shown", "content_hash", "python_code", "shell_code", "show"]
 
@@ -36,6 +37,8 @@ class Judged:
         What was warned of, in words.
     lines
         What is told line by line, such as where points were lost.
+    entrance
+        ``"audio"`` or ``"symbolic"`` for a pair of music; empty for anything else.
     extractors
         What heard the recordings: feature -> backend and version.
 
@@ -48,6 +51,7 @@ class Judged:
     shell: str = ""
     notes: Sequence[str] = ()
     lines: Sequence[str] = ()
+    entrance: str = ""
     extractors: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
@@ -73,7 +77,7 @@ class Shown(NamedTuple):
 
 
 def show(metric: PageMetric, judged: Judged) -> Shown:
-    """Return what the page shows of a result; the files are removed after an hour."""
+    """Return what the page shows of a result; the files go as `frame.REMOVAL` says."""
     receipt = _receipt(metric, judged)
     results = {
         "metric": metric.name,
@@ -86,7 +90,8 @@ def show(metric: PageMetric, judged: Judged) -> Shown:
 
 
 def _bars(judged: Judged) -> str:
-    bars = {name: range_bar(name, value, *meaning_of(name)) for name, value in judged.scores.items()}
+    known = {"entrance": judged.entrance, "variant": str(judged.settings.get("variant", ""))}
+    bars = {name: range_bar(name, value, *meaning_of(name, **known)) for name, value in judged.scores.items()}
     beside = "".join(bars.pop(name) for name in list(bars) if name in COMPANIONS)
     parts = list(bars.values())
     if beside:
@@ -100,12 +105,14 @@ def _bars(judged: Judged) -> str:
 
 
 def _remarks(judged: Judged) -> Iterator[str]:
-    """Yield the noise floors, and what is undefined without a note that says why."""
+    """Yield the noise floors, what is undefined without a note that says why, and why a marker is missing."""
     for name, value in judged.scores.items():
         if f"{name}_null" in judged.result:
             yield f"noise floor of {name}: {number(judged.result[f'{name}_null'])}"
         if math.isnan(value) and not any(name in note for note in judged.notes):
             yield f"{name} is undefined for this pair"
+    if judged.entrance and (why := why_no_chance(judged.entrance, str(judged.settings.get("variant", "")))):
+        yield why
 
 
 def _rows(judged: Judged) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ from music_evals.pipelines.preservation import Judgement, Settings, Source, Sour
 from music_evals.ui.ab_player import Track, add_player, player
 from music_evals.ui.findings import Finding, findings
 from music_evals.ui.frame import (
+    REMOVAL,
     code_panel,
     downloads_panel,
     on_click,
@@ -38,7 +39,7 @@ from music_evals.ui.frame import (
     space,
     write_downloads,
 )
-from music_evals.ui.score_bars import SCORE_STYLE, Entry, entries, score_bars
+from music_evals.ui.score_bars import SCORE_STYLE, Entry, entries, score_bars, why_no_chance
 from music_evals.ui.timeline_view import timeline_html
 from music_evals.ui.uploads import (
     MAX_RECORDING_BYTES,
@@ -68,8 +69,7 @@ TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
     "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation, what changed in plain words, and "
-    "both versions side by side to hear and see. Nothing that you upload leaves this machine; it is removed after an "
-    "hour."
+    f"both versions side by side to hear and see. Nothing that you upload leaves this machine. {REMOVAL}"
 )
 PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it
 WARM_UP: Final = ("key", "beats", "segments", "f0")
@@ -135,7 +135,7 @@ class Compared:
 
         What unrelated pairs score is known for recordings under the default extractors and the corrected formulas.
         """
-        chance = self.entrance == "audio" and self.settings.variant == "corrected"
+        chance = not why_no_chance(self.entrance, self.settings.variant)
         return entries(self.settings.scores, self.judgement.values, self.judgement.failures, chance=chance)
 
     @property
@@ -248,12 +248,16 @@ def _score(path: Path) -> Score:
 
 
 def _track(title: str, value: Audio | Score) -> Track:
-    """Return what is played: a recording decoded anew at the rate of a CD, or a score rendered by our synthesiser."""
+    """Return what is played: a recording decoded anew at the rate of a CD, or a score rendered by our synthesiser.
+
+    What is analysed has its peak at 1. What is played has the level of the file: the page tells how far both differ.
+    """
     from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 
     if isinstance(value, Score):
-        return Track(title, render_additive(value), SAMPLE_RATE)
-    heard = value.at_rate(PLAY_RATE)
+        return Track(title, render_additive(value), SAMPLE_RATE, "its rendering")
+    policy = dataclasses.replace(value.policy, sample_rate=PLAY_RATE, peak_normalise=False)
+    heard = value.at_rate(PLAY_RATE) if value.reload is None else value.reload(policy=policy)
     return Track(title, heard.samples, heard.sample_rate)
 
 
@@ -271,16 +275,13 @@ def compared(original: str | None, edit: str | None, **options: Any) -> Compared
 def findings_html(pair: Compared) -> str:
     """Return what changed as an HTML list, and below it what a reader should know of the pair; escaped."""
     rows = "".join(f'<li class="{found.kind}">{html.escape(found.text)}</li>' for found in pair.findings)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in [*pair.judgement.notes, *_about_markers(pair)])
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(pair))
     return f'<ul class="findings">{rows}</ul>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
-def _about_markers(pair: Compared) -> list[str]:
-    if pair.entrance == "symbolic":
-        return ["what unrelated pairs score was measured on recordings: no such marker for scores"]
-    if pair.settings.variant != "corrected":
-        return ["what unrelated pairs score was measured with the corrected formulas: no such marker for this variant"]
-    return []
+def _notes(pair: Compared) -> list[str]:
+    about_markers = why_no_chance(pair.entrance, pair.settings.variant)
+    return [*pair.judgement.notes, *([about_markers] if about_markers else [])]
 
 
 def results_of(pair: Compared) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from music_evals.errors import MusicEvalsError
 from music_evals.metrics.scales import Scale, scale_of
 from music_evals.pipelines.preservation import Value
 
-__all__ = ["SCORE_STYLE", "Entry", "entries", "score_bars"]
+__all__ = ["SCORE_STYLE", "Entry", "entries", "score_bars", "why_no_chance"]
 
 DIRECTIONS: Final = {
     "higher": "higher is better",
@@ -52,6 +52,31 @@ LEGEND: Final = (
 
 Entry = Mapping[str, Any]
 """One score with what is needed to read it, as plain values: a row of the CSV and an item of the JSON."""
+
+
+def why_no_chance(entrance: str, variant: str) -> str:
+    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one.
+
+    Parameters
+    ----------
+    entrance
+        ``"audio"`` or ``"symbolic"``.
+    variant
+        Of the scores.
+
+    Examples
+    --------
+    >>> why_no_chance("audio", "corrected")
+    ''
+    >>> why_no_chance("symbolic", "corrected")
+    'what unrelated pairs score was measured on recordings: no such marker for scores'
+
+    """
+    if entrance != "audio":
+        return "what unrelated pairs score was measured on recordings: no such marker for scores"
+    if variant != "corrected":
+        return "what unrelated pairs score was measured with the corrected formulas: no such marker for this variant"
+    return ""
 
 
 def entries(

@@ -2,7 +2,8 @@
 
 A hostile file may crash or hang its decoder, or unfold to more than the machine holds. So nothing is decoded here
 before its suffix, its size and (of a recording) the length that its header claims are within the limits; what decodes
-it is a child process with a time limit, whose death is told as an error of the one file.
+it is a child process with limits of time and memory, whose death is told as an error of the one file. What such a
+process guards against and what not is said in `music_evals.symbolic.isolation`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ __all__ = [
     "MAX_RECORDING_SAMPLES",
     "MAX_RECORDING_SEC",
     "MAX_UPLOAD_BYTES",
+    "MEMORY_BYTES",
     "RECORDING_TIMEOUT_SEC",
     "RECORDING_TYPES",
     "SCORE_TYPES",
@@ -46,6 +48,7 @@ MAX_RECORDING_BYTES = 64 * 2**20  # six minutes of stereo at CD quality
 MAX_RECORDING_SEC = 360.0  # alignment takes time that grows with the square of the length
 TIMEOUT_SEC = 15.0  # for each score: all visitors wait in one queue
 RECORDING_TIMEOUT_SEC = 60.0  # six minutes of MP3 take two seconds to decode; a machine may be busy
+MEMORY_BYTES = 2 * 2**30  # of the process that decodes; six minutes of stereo at 96 kHz take 0.8 GiB
 MAX_RECORDING_SAMPLES = 360 * 96_000  # mixed down, before resampling: 138 MB as floats
 MAX_CHANNELS = 16
 SCORE_TYPES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
@@ -159,7 +162,7 @@ def trusted_sources(*paths: str | os.PathLike[str] | None) -> Iterator[list[Path
     """
     checked = [_check_source(path) for path in paths]
     with tempfile.TemporaryDirectory(prefix="music_evals_upload_") as folder:
-        process: ReaderProcess[Path | Score] = ReaderProcess(_translate, timeout_sec=RECORDING_TIMEOUT_SEC)
+        process = _process(_translate, RECORDING_TIMEOUT_SEC)
         try:
             sources: list[Path | Score] = []
             for number, path in enumerate(checked):
@@ -211,7 +214,7 @@ def _decode(order: str) -> Audio:
 
 def _apart(item: str, reader: Callable[[str], Value], timeout_sec: float, name: str) -> Value:
     """Return what a reader makes of an item, in a process that ends with it."""
-    process = ReaderProcess(reader, timeout_sec=timeout_sec)
+    process = _process(reader, timeout_sec)
     try:
         answer = process.read(item, name=name)
     finally:
@@ -219,3 +222,9 @@ def _apart(item: str, reader: Callable[[str], Value], timeout_sec: float, name: 
     if isinstance(answer, MusicEvalsError):
         raise answer
     return answer
+
+
+def _process(reader: Callable[[str], Value], timeout_sec: float) -> ReaderProcess[Value]:
+    """Return a process with our limits; one thread of linear algebra, for each reserves memory."""
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return ReaderProcess(reader, timeout_sec=timeout_sec, environment=threads, memory_bytes=MEMORY_BYTES)
