@@ -193,7 +193,7 @@ def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[
         return evaluate_nll(inputs["predictions"], **options)
     if module.name in OF_TEXTS:
         evaluate_texts = lyrics.evaluate_lyrics if module.name == "lyric_structure" else evaluate_tags
-        return evaluate_texts(inputs["predictions"], inputs["references"], **options)
+        return evaluate_texts(inputs["references"], inputs["predictions"], **options)
     names = SCORES[module.name]
     if module.name in EDITS:
         return evaluate_preservation(inputs["references"], inputs["predictions"], metrics=names, **options)
