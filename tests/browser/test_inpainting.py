@@ -211,7 +211,7 @@ def test_a_run_is_cancelled(open_space: Any) -> None:
     page.click("#cancel")
     page.wait_for_selector("#status >> text=Cancelled.")
     page.wait_for_timeout(3000)
-    assert re.fullmatch(r"[1-7] of 8 candidates by anticipation_rnn\. Cancelled\.", page.inner_text("#status").strip())
+    assert re.fullmatch(r"[0-7] of 8 candidates by anticipation_rnn\. Cancelled\.", page.inner_text("#status").strip())
     page.click("#example_1")
     page.fill("#n_candidates input[type=number]", "1")
     fill(page, "1 of 1 candidates by anticipation_rnn.")
