@@ -24,9 +24,12 @@ from music_evals.errors import (
     NoDataError,
     UnknownNameError,
 )
+from music_evals.lyrics.normalise import STEPS
 from music_evals.lyrics.patterns import read_pattern
-from music_evals.metrics.lyric_structure import MAXIMUM
+from music_evals.lyrics.rhyme import METHODS
+from music_evals.metrics.lyric_structure import MAXIMUM, VARIANTS
 from music_evals.pipelines.lyrics import lyric_structure
+from music_evals.ui import lyric_judging as judging
 from music_evals.ui import lyrics_space as page
 from music_evals.ui.lyric_view import MARKS, escape, line_rows, losses
 from music_evals.ui.words_muchin import DESCRIPTION_WORDS, LYRICS_WORDS, said_in
@@ -43,8 +46,8 @@ def text_of(view: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def examples() -> list[page.LyricExample]:
-    return page.load_examples(SPACE / "examples.jsonl")
+def examples() -> list[judging.LyricExample]:
+    return judging.load_examples(SPACE / "examples.jsonl")
 
 
 @pytest.mark.parametrize(("name", "words"), [("lyrics", LYRICS_WORDS), ("description", DESCRIPTION_WORDS)])
@@ -58,7 +61,7 @@ def test_no_words_are_missing(name, words):
         assert chinese.strip(), key
         assert sorted(p[1] for p in fields(english) if p[1]) == sorted(p[1] for p in fields(chinese) if p[1]), key
     files = {
-        "lyrics": ("lyrics_space", "lyric_view"),
+        "lyrics": ("lyrics_space", "lyric_judging", "lyric_view"),
         "description": ("description_space", "tag_comparison", "tag_view"),
     }[name]
     code = "".join((SOURCE / f"{each}.py").read_text(encoding="utf-8") for each in files)
@@ -69,8 +72,8 @@ def test_no_words_are_missing(name, words):
 def test_all_words_of_lists_are_there():
     t = LYRICS_WORDS("zh")
     keys = [f"mark_{mark}" for mark in MARKS] + [f"level_{name}" for name in MAXIMUM]
-    keys += [f"step_{name}" for name in page.STEPS] + [f"rhymes_{name}" for name in page.RHYMES]
-    keys += [f"variant_{name}" for name in page.VARIANTS] + [f"rhyme_{name}" for name in page.METHODS]
+    keys += [f"step_{name}" for name in STEPS] + [f"rhymes_{name}" for name in judging.RHYMES]
+    keys += [f"variant_{name}" for name in VARIANTS] + [f"rhyme_{name}" for name in METHODS]
     assert all(t(key) for key in keys)
 
 
@@ -87,7 +90,7 @@ def test_examples_are_songs_of_our_own(examples):
 def test_every_example_scores_what_the_library_gives(examples):
     found = {}
     for example in examples:
-        judged = page.judge(example.lyrics, example.pattern, normalise=True)
+        judged = judging.judge(example.lyrics, example.pattern, normalise=True)
         assert judged.score.total == lyric_structure(example.pattern, example.lyrics, normalise=True).total
         found[example.name] = judged.score.total
     assert found["demo_0013"] > 100 > found["model"] > found["demo_0017_other"]
@@ -95,7 +98,7 @@ def test_every_example_scores_what_the_library_gives(examples):
 
 def test_a_poem_by_hand():
     """All as asked but for the hundredth of a line of the official code; 3 of 4 lines rhyme, within 0.6 to 0.8."""
-    judged, values, levels, lines, lost, changes, *_ = page.score_lyrics(POEM, PATTERN, "official", "char", False)
+    judged, values, levels, lines, lost, changes, *_ = judging.score_lyrics(POEM, PATTERN, "official", "char", False)
     assert judged.score.total == pytest.approx(109.92, abs=0.01)
     assert values["scores"]["lyric_song"] == 10.0
     assert "109.92 of 110" in text_of(levels)
@@ -109,12 +112,12 @@ def test_a_poem_by_hand():
 def test_rhyme_marks_say_what_became_of_a_rhyme():
     lyrics = "(verse)\n床前明月光\n疑是地上霜\n举头望明月\n低头思故里"
     wanted = "(verse)\nccccR\nccccc\nccccR\nccccR\nccccc"
-    judged = page.judge(lyrics, wanted, rhyme="char", normalise=False)
+    judged = judging.judge(lyrics, wanted, rhyme="char", normalise=False)
     rows = line_rows(judged.score)
     assert [row["rhyme"] for row in rows] == ["kept", "extra", "missed", "missed", "none"]
     assert rows[-1]["status"] == "missing"
     assert rows[-1]["ratio"] is None
-    view = page.show(judged, "zh")[1]
+    view = judging.show(judged, "zh")[1]
     for mark in ("kept", "extra", "missed", "none"):
         assert LYRICS_WORDS("zh")(f"mark_{mark}") in view
     told = dict(losses(judged.score, LYRICS_WORDS("en")))
@@ -128,35 +131,35 @@ def test_rhyme_marks_say_what_became_of_a_rhyme():
 
 
 def test_missing_and_unexpected_sections_are_named():
-    judged = page.judge(f"{POEM}\n(outro)\n床前", f"(intro)\ncc\n{PATTERN}", rhyme="char", normalise=False)
+    judged = judging.judge(f"{POEM}\n(outro)\n床前", f"(intro)\ncc\n{PATTERN}", rhyme="char", normalise=False)
     heads = [head for head, _ in losses(judged.score, LYRICS_WORDS("en"))]
     assert "section 1 (intro) is missing" in heads
     assert "section (outro), number 2 of the lyrics, is not expected" in heads
 
 
 def test_the_normaliser_lists_its_changes(examples):
-    judged = page.judge(examples[0].lyrics, examples[0].pattern)
-    view = page.show(judged, "zh")[3]
+    judged = judging.judge(examples[0].lyrics, examples[0].pattern)
+    view = judging.show(judged, "zh")[3]
     assert "繁体转简体" in view
     assert "强调标记" in view
     assert "删除" in view
     assert "step_" not in view
-    told = text_of(page.show(judged, "en")[3])
+    told = text_of(judging.show(judged, "en")[3])
     assert "'# 主歌' and 1 more became '(verse)' and 1 more" in told.replace("&#x27;", "'")
 
 
 def test_both_variants_and_all_methods_answer():
     totals = {
-        (variant, rhyme): page.judge(POEM, PATTERN, variant, rhyme).score.total
-        for variant in page.VARIANTS
-        for rhyme in page.METHODS
+        (variant, rhyme): judging.judge(POEM, PATTERN, variant, rhyme).score.total
+        for variant in VARIANTS
+        for rhyme in METHODS
     }
     assert totals["official", "char"] > totals["paper", "char"] > 0
 
 
 def test_results_can_be_taken_away():
     lyrics = f"{POEM}\n(outro)\n=HYPERLINK(床)"
-    *_, json_path, csv_path, receipt = page.score_lyrics(lyrics, PATTERN, "official", "char", False)
+    *_, json_path, csv_path, receipt = judging.score_lyrics(lyrics, PATTERN, "official", "char", False)
     values = json.loads(Path(json_path).read_text(encoding="utf-8"))
     assert values["options"] == {"variant": "official", "rhyme": "char", "normalise": False, "strict": True}
     assert values["direction"] == "higher is better"
@@ -170,8 +173,8 @@ def test_results_can_be_taken_away():
 @pytest.mark.parametrize("normalise", [True, False])
 def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, normalise):
     example = examples[0] if normalise else examples[1]
-    judged = page.judge(example.lyrics, example.pattern, "paper", "char", normalise=normalise)
-    python, shell = page.code_of(judged)
+    judged = judging.judge(example.lyrics, example.pattern, "paper", "char", normalise=normalise)
+    python, shell = judging.code_of(judged)
     space: dict = {}
     exec(python, space)  # noqa: S102
     assert space["score"].total == judged.score.total
@@ -185,8 +188,8 @@ def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, 
 
 
 def test_a_text_cannot_leave_its_quotes(tmp_path):
-    judged = page.judge(f"{POEM}\nEND\n'; touch here #床 $(touch there)", PATTERN, rhyme="char", normalise=False)
-    _, shell = page.code_of(judged)
+    judged = judging.judge(f"{POEM}\nEND\n'; touch here #床 $(touch there)", PATTERN, rhyme="char", normalise=False)
+    _, shell = judging.code_of(judged)
     files, _, _ = shell.rpartition("music-evals ")
     subprocess.run(["bash", "-c", files], check=True, cwd=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lyrics.txt", "pattern.txt"]
@@ -195,8 +198,8 @@ def test_a_text_cannot_leave_its_quotes(tmp_path):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_texts_of_visitors_stay_text(language):
-    outputs = page.score_lyrics(HOSTILE, PATTERN, "official", "char", False, language)
-    for view in (*outputs[2:6], page.check_pattern_text(HOSTILE, language)):
+    outputs = judging.score_lyrics(HOSTILE, PATTERN, "official", "char", False, language)
+    for view in (*outputs[2:6], judging.check_pattern_text(HOSTILE, language)):
         assert "<img" not in view
         assert "${" not in view
         assert "{{" not in view
@@ -217,42 +220,42 @@ def test_texts_of_visitors_stay_text(language):
 )
 def test_errors_of_a_pattern_have_line_and_column_in_both_languages(pattern, place):
     line, column = place
-    assert f"Line {line}, column {column}: " in page.check_pattern_text(pattern)
-    chinese = text_of(page.check_pattern_text(pattern, "zh"))
+    assert f"Line {line}, column {column}: " in judging.check_pattern_text(pattern)
+    chinese = text_of(judging.check_pattern_text(pattern, "zh"))
     assert f"第 {line} 行第 {column} 列" in chinese
     said = chinese.split("列：")[1].replace("(verse1)", "").replace("(verse)", "").replace("(chorus)", "")
     assert not re.search(r"[a-z]{4}", said), "an error that has no Chinese words"
 
 
 def test_a_good_pattern_is_counted():
-    assert "Sections: 1, lines: 4, characters: 20, rhyming lines: 3" in page.check_pattern_text(PATTERN)
-    assert "1 段，4 行，20 字，3 行押韵" in page.check_pattern_text(PATTERN.replace("\n", "\r\n"), "zh")
-    assert "too long" in page.check_pattern_text("c" * (page.MAX_CHARACTERS + 1))
+    assert "Sections: 1, lines: 4, characters: 20, rhyming lines: 3" in judging.check_pattern_text(PATTERN)
+    assert "1 段，4 行，20 字，3 行押韵" in judging.check_pattern_text(PATTERN.replace("\n", "\r\n"), "zh")
+    assert "too long" in judging.check_pattern_text("c" * (judging.MAX_CHARACTERS + 1))
 
 
 def test_a_pattern_is_derived_and_is_in_the_grammar(examples):
     for example in examples:
-        pattern, remark = page.derive_pattern(example.lyrics)
+        pattern, remark = judging.derive_pattern(example.lyrics)
         read_pattern(pattern)
         assert "✓" in remark
-    assert page.derive_pattern(examples[1].lyrics)[0] == examples[1].pattern
-    pattern, remark = page.derive_pattern("(verse)\n床前, hi 明月\n\n疑是", "char", False, "zh")
+    assert judging.derive_pattern(examples[1].lyrics)[0] == examples[1].pattern
+    pattern, remark = judging.derive_pattern("(verse)\n床前, hi 明月\n\n疑是", "char", False, "zh")
     assert pattern == "(verse)\ncc cc\ncc"
     assert "3 个非汉字" in remark
     with pytest.raises(InvalidLyricsError):
-        page.derive_pattern("床前明月光", "char", False)
+        judging.derive_pattern("床前明月光", "char", False)
     with pytest.raises(UnknownNameError):
-        page.derive_pattern(POEM, "chr")
+        judging.derive_pattern(POEM, "chr")
 
 
 def test_sections_are_added_with_the_next_number():
-    first, _ = page.add_section("", "verse", 3, 4, "even")
+    first, _ = judging.add_section("", "verse", 3, 4, "even")
     assert first == "(verse1)\ncccc\ncccR\ncccc"
-    second, told = page.add_section(f"{first}\n", "verse", 1, 1, "all", "zh")
+    second, told = judging.add_section(f"{first}\n", "verse", 1, 1, "all", "zh")
     assert second == f"{first}\n(verse2)\nR"
     assert "verse2" in told
     read_pattern(second)
-    assert page.add_section(second, "chorus", 1, 2, "none")[0].endswith("(chorus1)\ncc")
+    assert judging.add_section(second, "chorus", 1, 2, "none")[0].endswith("(chorus1)\ncc")
 
 
 @pytest.mark.parametrize(
@@ -261,29 +264,29 @@ def test_sections_are_added_with_the_next_number():
 def test_numbers_of_a_section_are_held_to_their_range(change):
     options = {"n_lines": 1, "n_characters": 1} | change
     with pytest.raises(InvalidInputError):
-        page.add_section("", "verse", options["n_lines"], options["n_characters"], "all")
+        judging.add_section("", "verse", options["n_lines"], options["n_characters"], "all")
 
 
 def test_names_that_do_not_exist_are_refused():
     with pytest.raises(UnknownNameError):
-        page.add_section("", "vers", 1, 1, "all")
+        judging.add_section("", "vers", 1, 1, "all")
     with pytest.raises(UnknownNameError):
-        page.add_section("", "verse", 1, 1, "al")
+        judging.add_section("", "verse", 1, 1, "al")
     with pytest.raises(UnknownNameError):
-        page.judge(POEM, PATTERN, "offical")
+        judging.judge(POEM, PATTERN, "offical")
     with pytest.raises(UnknownNameError):
-        page.judge(POEM, PATTERN, "official", "chars")
+        judging.judge(POEM, PATTERN, "official", "chars")
 
 
 def test_texts_over_the_limits_are_refused():
     with pytest.raises(InvalidLyricsError, match="too long"):
-        page.judge(POEM + "床" * page.MAX_CHARACTERS, PATTERN)
+        judging.judge(POEM + "床" * judging.MAX_CHARACTERS, PATTERN)
     with pytest.raises(InvalidLyricsError, match="lines"):
-        page.judge(POEM + "\\n" * page.MAX_LINES, PATTERN)
+        judging.judge(POEM + "\\n" * judging.MAX_LINES, PATTERN)
     with pytest.raises(InvalidPatternError, match="too long"):
-        page.judge(POEM, PATTERN + "\nc" * page.MAX_LINES)
+        judging.judge(POEM, PATTERN + "\nc" * judging.MAX_LINES)
     with pytest.raises(InvalidPatternError, match="too long"):
-        page.add_section("(verse)" + "\nc" * (page.MAX_LINES - 2), "verse", 40, 40, "all")
+        judging.add_section("(verse)" + "\nc" * (judging.MAX_LINES - 2), "verse", 40, 40, "all")
 
 
 @pytest.mark.parametrize(
@@ -292,25 +295,25 @@ def test_texts_over_the_limits_are_refused():
 def test_hostile_texts_do_not_hold_up_the_queue(text):
     start = time.perf_counter()
     with contextlib.suppress(InvalidLyricsError):
-        page.judge(text, PATTERN, rhyme="char")
+        judging.judge(text, PATTERN, rhyme="char")
     assert time.perf_counter() - start < 5
 
 
 def test_what_is_wrong_is_said_in_the_language_of_the_page():
     with pytest.raises(InvalidInputError, match="没有段落标题"):
-        page.score_lyrics("床前明月光", PATTERN, language="zh")
+        judging.score_lyrics("床前明月光", PATTERN, language="zh")
     with pytest.raises(InvalidInputError, match="第 2 行第 1 列"):
-        page.score_lyrics(POEM, "(verse)\nx", language="zh")
+        judging.score_lyrics(POEM, "(verse)\nx", language="zh")
     with pytest.raises(InvalidInputError, match="文本过长"):
-        page.score_lyrics("床" * 6001, PATTERN, language="zh")
+        judging.score_lyrics("床" * 6001, PATTERN, language="zh")
     with pytest.raises(InvalidLyricsError, match="no section header"):
-        page.score_lyrics("床前明月光", PATTERN)
+        judging.score_lyrics("床前明月光", PATTERN)
     assert said_in("zh", "something new") == "something new"
 
 
 def test_stages_are_told():
     steps = []
-    page.score_lyrics(POEM, PATTERN, "official", "char", True, "zh", lambda share, text: steps.append((share, text)))
+    judging.score_lyrics(POEM, PATTERN, "official", "char", True, "zh", lambda share, text: steps.append((share, text)))
     assert [text for _, text in steps] == ["读取歌词", "判定押韵并评分", "写出结果"]
     assert [share for share, _ in steps] == sorted(share for share, _ in steps)
 
@@ -319,7 +322,7 @@ def test_damaged_examples_are_named(tmp_path):
     path = tmp_path / "examples.jsonl"
     path.write_text('{"name": "a", "en": "b"}\n', encoding="utf-8")
     with pytest.raises(InvalidInputError, match="line 1: no text in zh, lyrics, pattern"):
-        page.load_examples(path)
+        judging.load_examples(path)
     path.write_text("", encoding="utf-8")
     with pytest.raises(NoDataError):
         page.build_demo(path)
@@ -348,10 +351,11 @@ def test_the_page_is_built_with_public_calls():
 
 @pytest.mark.gradio
 def test_the_switch_renames_everything_and_shows_the_score_again():
-    judged = page.judge(POEM, PATTERN, rhyme="char")
+    judged = judging.judge(POEM, PATTERN, rhyme="char")
     code = (
+        "from music_evals.ui import lyric_judging as judging\n"
         "from music_evals.ui import lyrics_space as page\n"
-        f"known = page.load_examples({str(SPACE / 'examples.jsonl')!r})\n"
+        f"known = judging.load_examples({str(SPACE / 'examples.jsonl')!r})\n"
         "lists = page._retitled(known, 'zh')\n"
         "assert [len(each['choices']) for each in lists] == [len(known), 7, 3, 2, 3]\n"
         "names = [name for each in lists for name, _ in each['choices']]\n"
@@ -359,4 +363,4 @@ def test_the_switch_renames_everything_and_shows_the_score_again():
         "assert len(page._again(None, 'zh')) == 4\n"
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
-    assert "总分" in page.show(judged, "zh")[0]
+    assert "总分" in judging.show(judged, "zh")[0]

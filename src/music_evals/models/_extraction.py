@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any, Protocol
 
@@ -46,12 +47,12 @@ class Extractor(Protocol):
         ...
 
 
-class Extraction:
+class Extraction(abc.ABC):
     """What all extractors share."""
 
+    @abc.abstractmethod
     def features(self, source: Source) -> Feature:
         """Return float32, shape (size,)."""
-        raise NotImplementedError
 
     def extract(
         self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
