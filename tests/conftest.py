@@ -257,3 +257,9 @@ def songs_file(tmp_path: Path, song_rows: list[dict[str, Any]]) -> Path:
     path = tmp_path / "songs.jsonl"
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in song_rows), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def settings(tiny_dataset: Path, tmp_path: Path) -> dict[str, Any]:
+    """Settings of a small run."""
+    return {"out": tmp_path / "out", "dataset": str(tiny_dataset), "config": "musib", "n_seeds": 2, "n_resamples": 50}

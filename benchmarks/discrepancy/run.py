@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.discrepancy import Outcome, Settings, run_discrepancy
+from music_evals.benchmark.songs.discrepancy import Outcome, Settings, run_discrepancy
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell
 

@@ -20,9 +20,9 @@ from typing import Any
 
 import datasets
 
-from music_evals.benchmark.inpainting import Settings, run_benchmark
-from music_evals.benchmark.results import HEADINGS, SUBSETS, mark, ordered_systems
-from music_evals.symbolic.output import write_atomically
+from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS, mark, ordered_systems
+from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent

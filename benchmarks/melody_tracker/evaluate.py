@@ -25,8 +25,8 @@ from music_evals.audio.f0 import track_harmonic_sum, track_melody_net, track_pyi
 from music_evals.audio.io import Audio
 from music_evals.audio.melody import notes_from_f0
 from music_evals.audio.optional_f0 import track_basic_pitch
-from music_evals.datasets.edit_labels import declared
-from music_evals.datasets.known_edits import RENDERERS, annotations, iter_edits, render, row_of
+from music_evals.datasets.known_edits.build import RENDERERS, annotations, iter_edits, render, row_of
+from music_evals.datasets.known_edits.labels import declared
 from music_evals.datasets.mixtures import make_mixture
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.metrics.melody import (

@@ -63,7 +63,7 @@ def main() -> None:
 def make_recordings(work: Path) -> None:
     """Write the recordings: an original and its edits, 30 s each; a long pair; a pair to warm up with."""
     from music_evals.audio.io import load_audio
-    from music_evals.datasets import known_edits
+    from music_evals.datasets.known_edits import build as known_edits
 
     work.mkdir(parents=True, exist_ok=True)
     rows = [row for half in ("tuning", "held_out") for row in known_edits.load_rows("default", half)]

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from measure import UNRELATED
 
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 from music_evals.stats.discrimination import auc, clustered_auc
 
 SCALES = {**PRESERVATION_METRICS, **COMPANIONS}

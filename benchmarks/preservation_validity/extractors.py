@@ -27,7 +27,7 @@ from music_evals.annotations import Features
 from music_evals.audio.backends import BACKENDS, Backend
 from music_evals.audio.extraction import extract
 from music_evals.audio.io import load_audio
-from music_evals.datasets import known_edits
+from music_evals.datasets.known_edits import build as known_edits
 from music_evals.errors import BackendError, MissingBackendError
 from music_evals.metrics.harmony import major_minor_score
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from music_evals.annotations import Features
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
-from music_evals.datasets import known_edits
+from music_evals.datasets.known_edits import build as known_edits
 from music_evals.pipelines.preservation import compare, load_features
 
 UNRELATED = "unrelated"

@@ -22,7 +22,7 @@ from analyse import Evidence, evidence, load_records, responses
 from measure import TRUTH, measure
 
 from music_evals.audio.rendering import find_soundfont
-from music_evals.datasets import known_edits
+from music_evals.datasets.known_edits import build as known_edits
 from music_evals.pipelines.preservation import FACETS
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def main() -> None:
     options = parser.parse_args()
     if "fluidsynth" in options.renderers:
         find_soundfont()  # raises with the command that installs one, before hours are spent
-    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets") / "edits.yaml").read_text())
+    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text())
     rows = _chosen_rows(options.halves, options.pieces)
     records = load_records([measure(rows, renderer, options.work, options.workers) for renderer in options.renderers])
     found = [

@@ -9,10 +9,10 @@ from typing import Any
 
 from tqdm import tqdm
 
-from music_evals.datasets.caimd import features
-from music_evals.datasets.caimd_build import BuildSettings, build_release
-from music_evals.datasets.caimd_demo import SOURCE, demo_rows
-from music_evals.datasets.caimd_release import LAYOUTS
+from music_evals.datasets.caimd.build import BuildSettings, build_release
+from music_evals.datasets.caimd.demo import SOURCE, demo_rows
+from music_evals.datasets.caimd.release import LAYOUTS
+from music_evals.datasets.caimd.songs import features
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 
@@ -23,7 +23,7 @@ def main() -> None:
     """Build what is asked for and print the number of rows of each file."""
     options = read_options()
     if options.demo:
-        source = f"music_evals/datasets/{SOURCE}: songs of our own, and six old poems; no song of CaiMD"
+        source = f"music_evals/datasets/caimd/{SOURCE}: songs of our own, and six old poems; no song of CaiMD"
         manifest = write_dataset(options.out or HERE, {"demo": {"test": demo_rows()}}, features(), source=source)
     else:
         manifest = convert(options)

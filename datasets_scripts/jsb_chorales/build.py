@@ -10,8 +10,8 @@ from pathlib import Path
 from tqdm import tqdm
 
 from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
-from music_evals.datasets.jsb_chorales import CONFIGS, build_config, features
-from music_evals.datasets.jsb_counts import corpus_counts
+from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
+from music_evals.datasets.jsb_chorales.counts import corpus_counts
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 

@@ -10,9 +10,9 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from music_evals.datasets.edit_labels import pieces
-from music_evals.datasets.edit_tables import fill_card, kind_table, label_table, piece_table
-from music_evals.datasets.known_edits import build_configs, compose_piece, features, left_out
+from music_evals.datasets.known_edits.build import build_configs, compose_piece, features, left_out
+from music_evals.datasets.known_edits.labels import pieces
+from music_evals.datasets.known_edits.tables import fill_card, kind_table, label_table, piece_table
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from music_evals.datasets.manifest import write_dataset
-from music_evals.datasets.medleydb_editing import CONFIGS, build_config, features, read_prompts
+from music_evals.datasets.medleydb_editing.build import CONFIGS, build_config, features, read_prompts
 from music_evals.errors import InvalidInputError, MusicEvalsError
 
 HERE = Path(__file__).parent

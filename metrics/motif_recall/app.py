@@ -1,6 +1,6 @@
 """The page of `motif_recall`; a Space runs this file."""
 
-from music_evals.ui.metric_page import build_metric_page, launch
+from music_evals.ui.metric_page.page import build_metric_page, launch
 
 demo = build_metric_page("motif_recall", __file__)
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fill the gap in a melody: the page is built in `music_evals.ui.inpainting_space`."""
+"""Fill the gap in a melody: the page is built in `music_evals.ui.spaces.inpainting`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from music_evals.ui.frame import launch
-from music_evals.ui.inpainting_space import build_page
+from music_evals.ui.spaces.inpainting import build_page
 
 if TYPE_CHECKING:
     import gradio as gr

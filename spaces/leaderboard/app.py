@@ -1,4 +1,4 @@
-"""The leaderboard: the page is built in `music_evals.ui.leaderboard_space`."""
+"""The leaderboard: the page is built in `music_evals.ui.spaces.leaderboard`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from music_evals.ui.frame import launch
-from music_evals.ui.leaderboard_space import build_page
+from music_evals.ui.spaces.leaderboard import build_page
 
 if TYPE_CHECKING:
     import gradio as gr

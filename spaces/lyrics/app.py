@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from music_evals.ui import lyrics_space
 from music_evals.ui.frame import launch
+from music_evals.ui.spaces import lyrics as lyrics_space
 
 
 def build_demo() -> Any:

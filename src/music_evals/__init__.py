@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from music_evals.audio.extraction import extract
     from music_evals.audio.io import load_audio
     from music_evals.audio.store import FeatureStore
-    from music_evals.benchmark.inpainting import Settings, run_benchmark
-    from music_evals.benchmark.systems import load_model
-    from music_evals.datasets.known_edits import render
+    from music_evals.benchmark.inpainting.systems import load_model
+    from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+    from music_evals.datasets.known_edits.build import render
     from music_evals.metrics.divergence import groove_divergence, pitch_class_divergence, silence_divergence
     from music_evals.metrics.harmony import chroma_dtw_similarity, circle_of_fifths_distance, major_minor_score
     from music_evals.metrics.inpainting import note_f1, pitch_accuracy, position_score, rhythm_accuracy
@@ -118,9 +118,9 @@ _HOMES = {
     "audio.extraction": ("extract",),
     "audio.io": ("load_audio",),
     "audio.store": ("FeatureStore",),
-    "benchmark.inpainting": ("Settings", "run_benchmark"),
-    "benchmark.systems": ("load_model",),
-    "datasets.known_edits": ("render",),
+    "benchmark.inpainting.task": ("Settings", "run_benchmark"),
+    "benchmark.inpainting.systems": ("load_model",),
+    "datasets.known_edits.build": ("render",),
     "metrics.divergence": ("groove_divergence", "pitch_class_divergence", "silence_divergence"),
     "metrics.harmony": ("chroma_dtw_similarity", "circle_of_fifths_distance", "major_minor_score"),
     "metrics.inpainting": ("note_f1", "pitch_accuracy", "position_score", "rhythm_accuracy"),

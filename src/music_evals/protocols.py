@@ -205,7 +205,7 @@ WRITERS: dict[str, str] = {
 """Kind -> ``module:class`` of every `LyricWriter`."""
 
 RENDERED_DATASETS: dict[str, str] = {
-    "known_edits": "music_evals.datasets.known_edits:render_pair",
+    "known_edits": "music_evals.datasets.known_edits.build:render_pair",
 }
 """Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -55,12 +54,6 @@ def fake_model(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     (model / "model.safetensors").write_bytes(b"weights")
     yield model
     sys.modules.pop("fake_plugin", None)
-
-
-@pytest.fixture
-def settings(tiny_dataset: Path, tmp_path: Path) -> dict[str, Any]:
-    """Settings of a small run."""
-    return {"out": tmp_path / "out", "dataset": str(tiny_dataset), "config": "musib", "n_seeds": 2, "n_resamples": 50}
 
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}

@@ -15,7 +15,7 @@ from music_evals.benchmark.published import (
     published_lyrics,
     read_published,
 )
-from music_evals.metrics.scales import DESCRIPTION_SCORES
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.pipelines.lyrics import SCORES
 
 LYRICS = read_published("muchin_table1")

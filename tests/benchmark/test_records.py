@@ -8,7 +8,7 @@ import pytest
 
 from music_evals.benchmark.records import RecordFile, dump_json, read_records
 from music_evals.errors import CorruptRecordsError, OutputError
-from music_evals.symbolic.output import write_atomically
+from music_evals.files import write_atomically
 
 HEADER = {"dataset": {"id": "tiny", "fingerprint": "abc"}, "seeds": [0, 1]}
 ITEMS = [{"kind": "item", "item": "a"}, {"kind": "item", "item": "b"}]

@@ -54,7 +54,7 @@ def test_what_is_wrong_is_told_in_words(open_space: Any) -> None:
 
 
 def test_two_files_and_what_can_be_taken_away(open_space: Any, tmp_path: Path) -> None:
-    from music_evals.ui.metric_inputs import example_pair
+    from music_evals.ui.metric_page.inputs import example_pair
 
     original, edited = example_pair(tmp_path)
     page = open_space("metrics/delta_bpm")

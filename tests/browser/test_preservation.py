@@ -182,7 +182,7 @@ def test_it_fits_a_telephone(open_space, screenshot, dark):
 def test_a_client_reads_the_scores_by_name(servers, tmp_path):
     client_module = pytest.importorskip("gradio_client")
     from music_evals.symbolic.midi import save_midi
-    from music_evals.ui.preservation_examples import Piece, score_of
+    from music_evals.ui.spaces.preservation_examples import Piece, score_of
 
     served = servers("preservation")
     client = client_module.Client(served.url, verbose=False)

@@ -190,7 +190,7 @@ def test_failures_are_on_no_card(
         def nll(self, contexts: Any) -> Any:  # noqa: ARG002
             raise ValueError("no density")
 
-    monkeypatch.setattr("music_evals.benchmark.systems.load_plugin", lambda registry, *name: (
+    monkeypatch.setattr("music_evals.benchmark.inpainting.systems.load_plugin", lambda registry, *name: (
         Fake if "anticipation_rnn" in registry else load_plugin(registry, *name)
     ))  # fmt: skip
     folder = tmp_path / "fake_model"
@@ -270,7 +270,7 @@ def test_the_exit_code_of_an_interrupt(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("music_evals.benchmark.inpainting.run_benchmark", interrupt)
+    monkeypatch.setattr("music_evals.benchmark.inpainting.task.run_benchmark", interrupt)
     assert cli.main(small) == 130
     assert "go on" in capsys.readouterr().err
 

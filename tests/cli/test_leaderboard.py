@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from music_evals import cli
-from music_evals.benchmark.leaderboard_board import parts
+from music_evals.leaderboard.board import parts
 
 
 @pytest.fixture

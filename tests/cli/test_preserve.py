@@ -11,7 +11,7 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.benchmark import preservation
+from music_evals.benchmark.preservation import task as preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 

@@ -16,30 +16,34 @@ SOURCE = ROOT / "src" / "music_evals"
 MODULES = sorted(SOURCE.rglob("*.py"))
 WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
-GROUND = {"errors", "annotations", "protocols"}
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
-# offers lazily what the rooms hold.
-_SHARED = {"annotations", "protocols", "errors"}
+# offers lazily what the rooms hold. A dotted name is one module of a room.
+_GROUND = {"annotations", "protocols", "errors", "files", "processes"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
+_PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
+_TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "files": {"errors"},
+    "processes": {"errors"},
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},
-    "symbolic": _SHARED,
-    "audio": _SHARED,
-    "lyrics": _SHARED,
+    "symbolic": _GROUND,
+    "audio": _GROUND,
+    "lyrics": _GROUND,
     "metrics": {"annotations", "errors"},
     "stats": {"annotations", "errors"},
-    "pipelines": _SHARED | _LAYER,
-    "models": _SHARED | {"symbolic", "audio.io", "lyrics"},
-    "editing": _SHARED | {"symbolic", "audio.io", "lyrics"},
-    "datasets": _SHARED | {"symbolic", "audio.io", "audio.rendering", "lyrics"},
-    "benchmark": _SHARED | _LAYER | {"pipelines"},
-    "hub": _SHARED | _LAYER | {"pipelines", "benchmark"},
-    "hf": _SHARED | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
-    "ui": _SHARED | _LAYER | {"pipelines", "benchmark", "hub"},
-    "cli": _SHARED | _LAYER | _PLUGINS | {"pipelines", "benchmark", "hub"},
+    "pipelines": _GROUND | _LAYER,
+    "models": _PLUGIN_NEEDS,
+    "editing": _PLUGIN_NEEDS,
+    "datasets": _PLUGIN_NEEDS,
+    "benchmark": _TASK,
+    "leaderboard": _TASK | {"benchmark"},
+    "hub": _TASK | {"benchmark"},
+    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
+    "ui": _TASK | {"benchmark", "leaderboard", "hub"},
+    "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui"},
 }
 
 # Cheap enough for the top of any module: the standard library, numpy and ourselves.

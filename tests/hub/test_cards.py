@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from huggingface_hub import ModelCard
 
-from music_evals.benchmark.aggregate import collect
-from music_evals.benchmark.results import build_results
-from music_evals.benchmark.runner import run
-from music_evals.benchmark.systems import baseline_system, stored_system
-from music_evals.benchmark.tasks import load_items
+from music_evals.benchmark.inpainting.aggregate import collect
+from music_evals.benchmark.inpainting.results import build_results
+from music_evals.benchmark.inpainting.runner import run
+from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
+from music_evals.benchmark.load import load_items
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.cards import RESULTS_END, RESULTS_START, fill_card
 

@@ -18,7 +18,7 @@ from music_evals.annotations import FEATURES, Beats, Chords, Chroma, F0Track, Ke
 from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import harmony, melody, rhythm, structure
 from music_evals.metrics.arrays import VARIANTS
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
 
 Metric = Callable[..., float]
 

@@ -2,10 +2,10 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.errors import OutputError, UnknownNameError, UnreadableFileError
+from music_evals.files import write_atomically
 from music_evals.symbolic.files import READERS, read_score
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.output import write_atomically
 
 
 def test_the_suffix_chooses_the_reader(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError
-from music_evals.symbolic.output import write_atomically
+from music_evals.files import write_atomically
 
 __all__ = ["NUMBERS", "RECORDS", "REPORT", "RESULTS", "TABLE", "check_options", "write_files"]
 

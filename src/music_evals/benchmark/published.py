@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Any, NamedTuple
 
-from music_evals.metrics.scales import PRESERVATION_METRICS
+from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
 __all__ = [
     "DESCRIPTION_DIFFERENCES",

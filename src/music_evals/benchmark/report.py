@@ -1,340 +1,189 @@
-"""The report of a run: one HTML file that needs nothing but a browser. Made from records and results alone."""
+"""The page that all benchmarks of `score_results` share: one HTML file that needs nothing but a browser."""
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
+from music_evals.benchmark.cells import format_interval, format_value
+from music_evals.benchmark.page import STYLE, facts_table, page, plain_table, published_table
+from music_evals.benchmark.results import Found
+from music_evals.benchmark.tables import cautions, cell_note, heading, legend, significant, summary, tables
 
-from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
-from music_evals.benchmark import plots
-from music_evals.benchmark._page import SCRIPT, TEMPO_BPM, facts_table, page, plain_table, published_table
-from music_evals.benchmark.aggregate import RANKING, Scores
-from music_evals.benchmark.results import (
-    FLOOR,
-    HEADINGS,
-    SUBSETS,
-    columns,
-    format_note,
-    format_scored,
-    mark,
-    ordered_systems,
-    verdict,
-)
-from music_evals.benchmark.tables import ARROWS, format_interval, format_value
-from music_evals.metrics.divergence import histogram_bins, masses, n_bins
-from music_evals.pipelines.inpainting import FEATURES
-from music_evals.symbolic import midi, noteseq
-from music_evals.symbolic.notes import quantize
+__all__ = ["receipt_section", "score_page", "shares"]
 
-__all__ = ["render_report"]
-
-SHOWN_CONTEXTS = 5
-"""Contexts with piano rolls: best, worst and three between, by the highlighted system's note F1."""
-
-MIDI_TICKS_PER_QUARTER = 480
-
-WHY_DIFFERENT = "Why our numbers differ from it:"
+LISTED = 200
+"""Rows of a list of what is undefined or remarked on; the records hold all."""
 
 
-def render_report(results: Mapping[str, Any], scores: Scores) -> str:
+def score_page(
+    results: Mapping[str, Any],
+    *,
+    pictures: Sequence[str] = (),
+    items: Sequence[str] = (),
+    receipt: str,
+    style: str = "",
+) -> str:
     """Return the page.
 
     Parameters
     ----------
     results
-        From `results.build_results`.
-    scores
-        The records that the results were made of.
+        From `score_results.build_results`.
+    pictures, items
+        Sections of this benchmark's own: on systems, below the comparisons; on single items, below the published table.
+    receipt
+        From `receipt_section`.
+    style
+        What the own sections need, after the style of the page.
 
     Returns
     -------
     str
         HTML without any outside reference.
 
-    Raises
-    ------
-    MissingBackendError
-        matplotlib is not installed.
-
     """
-    plots.check_backend()
-    dataset = results["dataset"]
-    place = " / ".join(part for part in (dataset["id"], dataset["config"], dataset["split"]) if part)
+    wording = results["wording"]
+    title = f"{wording['title']}: {results['dataset']['id']}"
+    n_items = wording["items"].removesuffix("s")
     sections = [
-        f"<h1>Score inpainting on {escape(place)}</h1>",
-        _lead(results),
-        *(_table_section(results, subset) for subset in results["tables"]),
-        published_table(results["published"], HEADINGS, WHY_DIFFERENT) if results["published"] else "",
-        _distributions(results, scores),
-        _divergences(results, scores),
-        _piano_rolls(results, scores),
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="muted">{"<br>".join(map(escape, summary(results).splitlines()))}</p>',
+        *(_table(results, title, names) for title, names in tables(results).items()),
+        f'<p class="muted">{escape(legend(results, best="★", control="in grey"))}</p>',
+        _cautions(results),
+        _comparisons(results),
+        *pictures,
+        _published(results),
+        *items,
         _failures(results["failures"]),
-        _receipt(results, scores),
+        _listed("Undefined", f"Scores that a {n_items} does not define; they are in no mean.", results["undefined"]),
+        _listed("Remarks", f"What a reader should know of a {n_items}.", _remarks(results)),
+        receipt,
     ]
-    return page(f"Score inpainting on {place}", sections, script=SCRIPT)
+    return page(title, sections, style=STYLE + style)
 
 
-def _highlight(results: Mapping[str, Any]) -> str | None:
-    """Return the best model, the best system where there is no model, or None where nothing is ranked."""
-    ranking: Sequence[str] = results["tables"]["all"]["ranking"]
-    models = [name for name in ranking if results["systems"][name]["role"] == "model"]
-    return next(iter([*models, *ranking]), None)
+def _cautions(results: Mapping[str, Any]) -> str:
+    told = "".join(f"<li>{escape(caution)}</li>" for caution in cautions(results))
+    return f"<h2>Notes</h2>\n<ul>{told}</ul>" if told else ""
 
 
-def _rival(results: Mapping[str, Any]) -> str | None:
-    """Return the baseline that the highlighted system is shown beside."""
-    rival = results["best_baseline"].get(RANKING)
-    baselines = [name for name in results["tables"]["all"]["ranking"] if results["systems"][name]["role"] == "baseline"]
-    found = rival if rival in baselines else next(iter(baselines), None)
-    return None if found == _highlight(results) else found
-
-
-def _lead(results: Mapping[str, Any]) -> str:
-    name = _highlight(results)
-    table = results["tables"]["all"]
-    text = "Nothing is ranked: every system has seen the reference" if name is None else _finding(results, name)
-    counted = f"{table['n_items']} windows from {table['n_songs']} songs"
-    return f'<p class="lead">{text}.</p>\n<p class="muted">{counted}, metric variant {escape(results["variant"])}.</p>'
-
-
-def _finding(results: Mapping[str, Any], name: str) -> str:
-    scores = results["tables"]["all"]["scores"]
-    cell = scores[name][RANKING]
-    text = f"<b>{escape(name)}</b> reaches a note F1 of {_with_interval(cell)}"
-    if cell["n_scored"] < cell["n"]:
-        text += f" on the {cell['n_scored']} of {cell['n']} windows where it did not fail"
-    test = cell.get("test")
-    if test:
-        text += (
-            f" and is {verdict(results, name, RANKING, cell)} the best baseline, <b>{escape(test['against'])}</b>, "
-            f"which reaches {_with_interval(scores[test['against']][RANKING])}; corrected p {_p_value(test['p_holm'])}"
-        )
-    return text
-
-
-def _with_interval(cell: Mapping[str, Any]) -> str:
-    interval = format_interval(cell)
-    return format_value(cell["value"]) + (f" ({interval})" if interval else "")
-
-
-def _p_value(value: float | None) -> str:
-    if value is None:
-        return "n/a"
-    return "&lt; 0.001" if value < 0.001 else f"= {value:.3f}"
-
-
-def _table_section(results: Mapping[str, Any], subset: str) -> str:
-    table = results["tables"][subset]
-    names = columns(table)
-    head = "".join(
-        f'<th scope="col">{escape(HEADINGS[name])} {ARROWS[results["metrics"][name]["direction"]]}</th>'
-        for name in names
-    )
-    rows = "\n".join(_table_row(results, table, system, names) for system in ordered_systems(results, table))
-    confidence = 100 * results["intervals"]["confidence"]
-    note = (
-        f"Below each score its {confidence:g} % interval, clustered by song; then the noise floor of a divergence; how "
-        "many items define the score, where not all do. ↑ higher, ↓ lower is better. A system that failed on items is "
-        f"ranked last. Systems in grey have seen the reference and are compared with nothing. {FLOOR}"
-    )
-    if results["best_baseline"]:
-        note += (
-            " ▲ significantly better, ▼ worse than the best baseline of that metric (★), which was chosen on the "
-            "validation split; paired by song, Holm-corrected over the metrics."
-        )
+def _table(results: Mapping[str, Any], title: str, names: Sequence[str]) -> str:
+    head = "".join(f'<th scope="col">{escape(heading(results, name))}</th>' for name in names)
+    rows = []
+    for system, about in results["systems"].items():
+        kind = "outside" if about["role"] == "control" else ""
+        cells = "".join(_cell(results, system, name) for name in names)
+        rows.append(f'<tr class="{kind}"><th scope="row">{escape(system)}</th>{cells}</tr>')
     return (
-        f"<h2>Scores: {escape(SUBSETS[subset])}</h2>\n"
-        f'<div class="scroll"><table><caption>{table["n_items"]} items, {table["n_songs"]} songs, ranked by note F1'
-        f'</caption><thead><tr><th scope="col">system</th>{head}</tr></thead><tbody>\n{rows}\n</tbody></table></div>\n'
-        f'<p class="muted">{note}</p>'
+        f'<h2>{escape(title)}</h2>\n<div class="scroll"><table><thead><tr><th scope="col">system</th>'
+        f"{head}</tr></thead><tbody>\n{''.join(rows)}\n</tbody></table></div>"
     )
 
 
-def _table_row(results: Mapping[str, Any], table: Mapping[str, Any], system: str, names: Iterable[str]) -> str:
-    kind = "highlight" if system == _highlight(results) else "" if system in table["ranking"] else "outside"
-    cells = "".join(_table_cell(results, system, name, table["scores"][system].get(name)) for name in names)
-    return f'<tr class="{kind}"><th scope="row">{escape(system)}{format_scored(table, system)}</th>{cells}</tr>'
+def _cell(results: Mapping[str, Any], system: str, name: str) -> str:
+    cell = results["scores"][system][name]
+    best = ' <span aria-label="best">★</span>' if system in results["best"].get(name, ()) else ""
+    small = "".join(f"<small>{line}</small>" for line in (format_interval(cell), cell_note(cell)) if line)
+    return f"<td>{format_value(cell['value'])}{best}{small}</td>"
 
 
-def _table_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return "<td></td>"
-    sign = mark(results, system, metric, cell)
-    signs = {
-        "+": ' <span class="good" aria-label="better than the best baseline">▲</span>',
-        "-": ' <span class="bad" aria-label="worse than the best baseline">▼</span>',
-        "=": ' <span aria-label="the best baseline">★</span>',
-    }
-    test, title = cell.get("test"), ""
-    if test:
-        title = (
-            f' title="{escape(test["against"], quote=True)}: difference {format_value(test["difference"])}, '
-            f'p {format_value(test["p_value"])}, corrected {format_value(test["p_holm"])}, n {test["n"]}"'
-        )
-    spread = "" if cell["seed_std"] is None else f"seeds ±{cell['seed_std']:.3f}"
-    small = "".join(f"<small>{line}</small>" for line in (format_interval(cell), format_note(cell), spread) if line)
-    return f"<td{title}>{format_value(cell['value'])}{signs.get(sign, '')}{small}</td>"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ").replace("f1", "F1")
-
-
-def _distributions(results: Mapping[str, Any], scores: Scores) -> str:
-    order = ordered_systems(results, results["tables"]["all"])
-    drawn = []
-    for metric in (RANKING, "position_score", "pitch_accuracy", "rhythm_accuracy"):
-        by_song = {name: plots.song_means(scores.item_means(name, metric), scores.songs) for name in order}
-        drawn.append(f"<h3>{escape(_words(metric))}</h3>")
-        drawn.append(plots.distributions(f"song-{metric}", by_song, _highlight(results), label=_words(metric)))
-    return "<h2>How the songs differ</h2>\n" + "\n".join(drawn)
-
-
-def _divergences(results: Mapping[str, Any], scores: Scores) -> str:
-    table = results["tables"]["all"]
-    order = ordered_systems(results, table)
-    control = next(name for name in order if results["systems"][name]["role"] == "control")
-    if order == [control]:
+def _comparisons(results: Mapping[str, Any]) -> str:
+    tests = results["comparisons"]
+    if not tests:
         return ""
-    shown = [control, *filter(None, [_highlight(results), _rival(results)])]
-    variant = results["variant"]
-    size = n_bins(variant)
-    edges = np.arange(size) / 100
-    drawn = []
-    for metric, feature in FEATURES.items():
-        curves = {}
-        for name in shown:
-            values = scores.values[name].get(feature, np.empty((0, 0)))
-            curves[name] = edges, masses(histogram_bins(values[~np.isnan(values)], variant=variant), size)
-        cells = {name: table["scores"][name][metric] for name in order if name != control}
-        drawn.append(f"<h3>{escape(_words(metric))}</h3>")
-        drawn.append(
-            plots.divergences(
-                f"div-{metric}", curves, cells, _highlight(results), label=_words(metric), feature=_words(feature)
-            )
-        )
-    intro = (
-        "Left: how a feature of the items is distributed, for the reference and two systems. Right: the divergence of "
-        "each system from the reference. What does not lie well beyond its noise floor is no evidence of a "
-        f"difference. {FLOOR}"
-    )
-    return f"<h2>Divergences</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
-
-
-def _piano_rolls(results: Mapping[str, Any], scores: Scores) -> str:
-    name = _highlight(results)
-    if name is None:
-        return ""
-    values = _drawn_scores(scores, name)
-    defined = [row for row in np.argsort(values, kind="stable")[::-1] if not np.isnan(values[row])]
-    if not defined:
-        return ""
-    picked = dict.fromkeys(
-        int(defined[round(place)]) for place in np.linspace(0, len(defined) - 1, min(SHOWN_CONTEXTS, len(defined)))
-    )
-    systems = [name, *filter(None, [_rival(results)])]
-    drawn = [_context(scores, row, systems) for row in picked]
-    intro = (
-        f"From the best to the worst context of {escape(name)}. Grey: past and future, which every system is shown. "
-        "The tinted span is the middle. Of a system with several seeds, the first is drawn and its own score given."
-    )
-    return f"<h2>Music</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
-
-
-def _drawn_scores(scores: Scores, system: str) -> npt.NDArray[np.float64]:
-    """Scores of the seed whose music is drawn, shape (n,)."""
-    by_seed = scores.values[system].get(RANKING)
-    return np.full(len(scores.item_ids), np.nan) if by_seed is None else by_seed[0]
-
-
-def _context(scores: Scores, row: int, systems: Sequence[str]) -> str:
-    item, context = scores.item_ids[row], scores.contexts[row]
-    figures = [_roll(item, "reference", context, context[MUSIB_LAYOUT.middle])]
-    for name in systems:
-        middle = scores.middles[name][0, row]
-        value = float(_drawn_scores(scores, name)[row])
-        if (middle < 130).all():
-            figures.append(_roll(item, name, context, middle, note=f"note F1 {format_value(value)}"))
-    return f"<h3>{escape(item)}</h3>\n" + "\n".join(figures)
-
-
-def _roll(item: str, system: str, context: Tokens, middle: Tokens, *, note: str = "") -> str:
-    shown = context.copy()
-    shown[MUSIB_LAYOUT.middle] = middle
-    notes = noteseq.decode(shown)
-    score = Score(
-        notes,
-        MUSIB_LAYOUT.steps_per_measure // 4,
-        time_signatures=(TimeSignature(0, 4, 4),),
-        tempos=(Tempo(0, TEMPO_BPM),),
-        voices=(system,),
-    )
-    content = base64.b64encode(midi.write_midi(quantize(score, MIDI_TICKS_PER_QUARTER))).decode()
-    rows = json.dumps([[int(row[name]) for name in ("onset_tick", "duration_tick", "pitch")] for row in notes])
-    file = "".join(letter if letter.isalnum() else "_" for letter in f"{item}_{system}")
-    label = f"{item}, {system}"
-    kind = "" if note else ' class="reference"'
+    marked = {id(test) for test in significant(results)}
+    rows = []
+    for test in tests:
+        p_value = "n/a" if test["p_holm"] is None else f"{test['p_holm']:.4f}"
+        shown = f"<b>{p_value}</b>" if id(test) in marked else p_value
+        difference = "n/a" if test["difference"] is None else f"{test['difference']:+.3f}"
+        title = results["scales"][test["metric"]]["title"]
+        rows.append([escape(test["a"]), escape(test["b"]), escape(title), difference, shown, str(test["n"])])
+    table = plain_table(("first", "second", "score", "first - second", "p, corrected", "items"), rows)
     return (
-        f'<figure{kind}><figcaption><b>{escape(system)}</b><span class="muted">{escape(note)}</span>'
-        f'<button type="button" data-notes="{escape(rows, quote=True)}" aria-label="Play {escape(label, quote=True)}">'
-        f'Play</button><a download="{file}.mid" href="data:audio/midi;base64,{content}">MIDI</a></figcaption>'
-        f"{plots.piano_roll(context, middle, label=f'Piano roll of {label}')}</figure>"
+        "<h2>Systems compared</h2>\n<p>On the items that two systems share, with the same reference: the two are "
+        f"swapped within whole groups; Holm's correction over all {len(tests)} tests.</p>\n"
+        f"<details><summary>{len(marked)} of {len(tests)} differences are significant</summary>{table}</details>"
     )
+
+
+def _published(results: Mapping[str, Any]) -> str:
+    if not any(results["published"]["table"].values()):
+        return ""
+    headings = {name: heading(results, name) for name in results["metrics"]}
+    return published_table(results["published"], headings, "Before you compare anything with it:")
+
+
+def shares(pairs: Sequence[tuple[Mapping[str, Any], float]], n: int) -> list[tuple[Mapping[str, Any], float]]:
+    """Return the first pairs of each system, to equal shares: `n` of all, and at least one of each; none for 0."""
+    by_system = [list(rows) for _, rows in itertools.groupby(pairs, lambda row: row[0]["system"])]
+    turns = [(turn, place) for place, rows in enumerate(by_system) for turn in range(len(rows))]
+    chosen = sorted(turns)[: max(n, len(by_system)) if n else 0]
+    return [by_system[place][turn] for turn, place in sorted(chosen, key=lambda found: found[::-1])]
 
 
 def _failures(failures: Sequence[Mapping[str, Any]]) -> str:
     if not failures:
         return ""
     rows = (
-        [
-            escape(str(row["item"])),
-            escape(str(row["system"] or "")),
-            "" if row["seed"] is None else str(row["seed"]),
-            escape(row["metric"] or "all"),
-            escape(row["error"]),
-        ]
+        [escape(str(row["item"])), escape(str(row["system"])), escape(row["metric"] or "all"), escape(row["error"])]
         for row in failures
     )
-    return f"<h2>Failures</h2>\n<p>{len(failures)} results failed and are in no mean.</p>\n" + plain_table(
-        ("item", "system", "seed", "metric", "reason"), rows
+    return (
+        f"<h2>Failures</h2>\n<p>{len(failures)} results failed and are in no mean.</p>\n"
+        f"{plain_table(('item', 'system', 'score', 'reason'), rows)}"
     )
 
 
-def _receipt(results: Mapping[str, Any], scores: Scores) -> str:
+def _remarks(results: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [{**row, "reason": "; ".join(row["notes"])} for row in results["notes"]]
+
+
+def _listed(title: str, intro: str, found: Sequence[Mapping[str, Any]]) -> str:
+    if not found:
+        return ""
+    rows = (
+        [escape(row["item"]), escape(row["system"]), escape(row.get("metric", "all")), escape(row["reason"])]
+        for row in found[:LISTED]
+    )
+    more = f"<p>and {len(found) - LISTED} more in the records</p>" if len(found) > LISTED else ""
+    return (
+        f"<h2>{title}</h2>\n<p>{intro}</p>\n<details><summary>{len(found)} rows</summary>"
+        f"{plain_table(('item', 'system', 'score', 'reason'), rows)}{more}</details>"
+    )
+
+
+def receipt_section(results: Mapping[str, Any], found: Found, facts: Mapping[str, Any], *tables: str) -> str:
+    """Return what the numbers depend on.
+
+    Parameters
+    ----------
+    results, found
+        Results, and the records that they were made of.
+    facts
+        Name -> value of what this benchmark was run with.
+    tables
+        Further tables of its own.
+
+    """
     dataset = results["dataset"]
-    facts = {
+    shown = {
         "dataset": " / ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key]),
-        "revision": dataset["revision"] or "local files",
-        "content hash of the split": dataset["fingerprint"],
-        "variant": results["variant"],
-        "protocol": results["protocol"] or "honest: no system that is compared sees the middle",
-        "seeds": ", ".join(map(str, results["seeds"])),
+        **{name: value for name, value in dataset.items() if name not in {"id", "config", "split"} and value},
+        **facts,
         "intervals": "{confidence:.0%}, {n_resamples} resamples, seed {seed}, clustered by {clusters}".format(
             **results["intervals"]
         ),
-        "wall time": f"{scores.wall_time_sec:.0f} s",
+        "wall time": f"{found.wall_time_sec:.0f} s",
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
     systems = (
-        [
-            escape(name),
-            escape(held["role"]),
-            f"<code>{escape(held['content_hash'])}</code>",
-            escape(", ".join(map(str, held["seeds"]))),
-            escape(_details(held)),
-        ]
-        for name, held in results["systems"].items()
+        [escape(name), escape(about["role"]), escape(", ".join(about["entrances"])), str(about["n_pairs"])]
+        for name, about in results["systems"].items()
     )
-    head = ("system", "role", "content hash", "seeds", "options")
-    return f"<h2>Receipt</h2>\n{facts_table(facts)}\n{plain_table(head, systems)}"
-
-
-def _details(held: Mapping[str, Any]) -> str:
-    known = {"role", "content_hash", "seeds", "sees_reference"}
-    return ", ".join(f"{key} {value}" for key, value in held.items() if key not in known and value is not None)
+    own = "\n".join([*tables, plain_table(("system", "role", "entrance", results["wording"]["items"]), systems)])
+    return f"<h2>Receipt</h2>\n{facts_table(shown)}\n{own}"

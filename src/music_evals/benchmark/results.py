@@ -1,243 +1,415 @@
-"""What a run found, as one value that JSON can hold, and as text tables. Made from records alone."""
+"""What systems scored, summed up: means, intervals, comparisons of systems. Made from records alone, for any benchmark.
+
+A score of a system is the mean over the items that define it; `n` counts all its items, `n_failed` those without a
+score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group.
+
+Systems are compared two by two on the items that they share and that have the same reference: a permutation test that
+swaps the two within whole groups, with Holm's correction over all tests of the table. Best at a metric is who defines
+it for as many of the items that all share as any other, and is beaten by nobody: what leaves the hard items out wins
+nothing. The controls are never compared: they show where a metric begins and ends.
+
+What differs between benchmarks is handed in as a `ScoreTask`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.aggregate import RANKING, Scores, best_baselines, summarize
-from music_evals.benchmark.published import published_section
-from music_evals.benchmark.runner import NLL
-from music_evals.benchmark.tables import (
-    ARROWS,
-    SIGNIFICANCE,
-    align,
-    format_interval,
-    format_value,
-    markdown_name,
-    markdown_rows,
-    plain,
-)
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
+import numpy as np
+import numpy.typing as npt
 
-__all__ = [
-    "FLOOR",
-    "HEADINGS",
-    "SUBSETS",
-    "build_results",
-    "columns",
-    "format_note",
-    "format_scored",
-    "mark",
-    "markdown_table",
-    "ordered_systems",
-    "text_report",
-    "verdict",
-]
+from music_evals.benchmark.cells import plain
+from music_evals.benchmark.records import reading_rows
+from music_evals.errors import UnknownNameError
+from music_evals.metrics.catalogue import Scale
+from music_evals.stats import bootstrap_means, holm, paired_mean_test
 
-OFFICIAL = "official"
+__all__ = ["Found", "ScoreTask", "build_results", "collect"]
 
-HEADINGS = {
-    "note_f1": "note F1",
-    "position_score": "position",
-    "pitch_accuracy": "pitch acc.",
-    "rhythm_accuracy": "rhythm acc.",
-    "silence_divergence": "silence div.",
-    "pitch_class_divergence": "pitch-class div.",
-    "groove_divergence": "groove div.",
-    NLL: "NLL",
-}
-"""Metric -> short heading, in the order of the tables: what ranks stands first."""
+TESTS_PER_RESAMPLE = 10
+"""Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
 
-SUBSETS = {
-    "all": "all windows",
-    "unseen": "windows whose middle does not occur in the training split",
-}
+TIE = 1e-9
+"""Means that differ by less are equal."""
 
-_VERDICTS = {"+": "significantly better than", "-": "significantly worse than"}
+Row = Mapping[str, Any]
+Floats = npt.NDArray[np.float64]
 
-FLOOR = (
-    "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
-    "song; about half of pure noise lies above it."
-)
 
-LEGEND = (
-    "+ better, - worse than the best baseline of that metric (=), chosen on validation; paired test by song, "
-    f"Holm-corrected p < {SIGNIFICANCE}"
-)
+def _nothing_published(_: Sequence[str]) -> dict[str, Any]:
+    return {"source": "", "table": {}, "differences": {}}
+
+
+def _nothing_to_say(_: Any) -> Iterable[str]:
+    return ()
+
+
+def _all_scores(found: Found) -> Sequence[str]:
+    return found.names
+
+
+@dataclasses.dataclass(frozen=True)
+class ScoreTask:
+    """What one benchmark hands to the results, tables and pages that all share.
+
+    Parameters
+    ----------
+    name
+        The task in the header of its records.
+    title
+        Of its report, before the name of the dataset.
+    scales
+        Metric or companion -> its scale.
+    controls
+        Systems of our own that stand outside of all comparisons.
+    controls_explained
+        A sentence or two on what they are, for below the tables.
+    how
+        Header -> what the scores were made with, in a few words.
+    companions
+        Scores that get tables of their own.
+    published
+        Metrics of the run -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and,
+        where it is printed, ``spread`` (system -> metric -> standard deviation).
+    items
+        What is counted, as ``"pairs"``.
+    remarks
+        What remarks are about, as ``"lengths that differ"``.
+    on_controls
+        ``systems`` of the results -> what a reader should know of the controls.
+    on_remarks
+        ``notes`` of the results -> what a reader should know of the remarks, beside their number.
+    shown
+        Records -> the scores out of their header that results are made of, by default all.
+
+    """
+
+    name: str
+    title: str
+    scales: Mapping[str, Scale]
+    controls: tuple[str, ...]
+    controls_explained: str
+    how: Callable[[Mapping[str, Any]], str]
+    companions: Collection[str] = ()
+    published: Callable[[Sequence[str]], dict[str, Any]] = _nothing_published
+    items: str = "pairs"
+    remarks: str = "lengths that differ"
+    on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    shown: Callable[[Found], Sequence[str]] = _all_scores
+
+    def scale(self, name: str) -> Scale:
+        """Return the scale of a metric or companion.
+
+        Raises
+        ------
+        UnknownNameError
+            This benchmark has no such score.
+
+        """
+        if name not in self.scales:
+            kind = f"score of {self.name}"
+            raise UnknownNameError(kind, name, self.scales)
+        return self.scales[name]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Found:
+    """The records of a run, those of its last selection.
+
+    Attributes
+    ----------
+    header
+        The run row.
+    systems
+        Systems in their order, then the controls.
+    controls
+        Those of the systems that are controls.
+    pairs
+        System -> its pair rows.
+    scores
+        (item, system) -> metric -> score row.
+    notes
+        (item, system) -> remarks.
+    outlines
+        Content of a file -> what can be drawn of it.
+    explanations
+        (item, system) -> where points were lost.
+    wall_time_sec
+        Of all sittings together.
+
+    """
+
+    header: dict[str, Any]
+    systems: tuple[str, ...]
+    controls: tuple[str, ...]
+    pairs: dict[str, list[dict[str, Any]]]
+    scores: dict[tuple[str, str], dict[str, dict[str, Any]]]
+    notes: dict[tuple[str, str], list[str]]
+    outlines: dict[str, dict[str, Any]]
+    explanations: dict[tuple[str, str], dict[str, Any]]
+    wall_time_sec: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Metrics and companions."""
+        return (*self.header["metrics"], *self.header["companions"])
+
+    def value(self, item: str, system: str, metric: str) -> float:
+        """Return a score; NaN where it is undefined or failed."""
+        value = self.scores.get((item, system), {}).get(metric, {}).get("value")
+        return math.nan if value is None else float(value)
+
+
+@reading_rows()
+def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
+    """Read the rows of a record file; of two rows for one score the later one counts."""
+    header = dict(rows[0])
+    selection, pairs = _selected(rows)
+    keys = {
+        (pair["item"], pair["system"], pair["reference"]["content"], pair["estimate"]["content"])
+        for pair in itertools.chain(*pairs.values())
+        if "error" not in pair
+    }
+    scores: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    told: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"remarks": {}, "explanation": {}}
+    for row in rows:
+        if row["kind"] not in {"score", *told} or (row["item"], row["system"], *row["content"]) not in keys:
+            continue
+        who = row["item"], row["system"]
+        if row["kind"] == "score":
+            scores.setdefault(who, {})[row["metric"]] = dict(row)
+        else:
+            told[row["kind"]][who] = dict(row)
+    controls = tuple(name for name in task.controls if name in pairs)
+    found = Found(
+        header=header,
+        systems=(*selection["systems"], *controls),
+        controls=controls,
+        pairs=pairs,
+        scores=scores,
+        notes={who: list(row["notes"]) for who, row in told["remarks"].items()},
+        outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
+        explanations=told["explanation"],
+        wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
+    )
+    return _restricted(found, task.shown(found))
+
+
+def _restricted(found: Found, names: Sequence[str]) -> Found:
+    """Leave out the scores that the benchmark does not show."""
+    header = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
+    scores = {who: {name: row for name, row in told.items() if name in names} for who, told in found.scores.items()}
+    return dataclasses.replace(found, header=found.header | header, scores=scores)
+
+
+def _selected(rows: Sequence[Row]) -> tuple[Row, dict[str, list[dict[str, Any]]]]:
+    start = max(number for number, row in enumerate(rows) if row["kind"] == "selection")
+    pairs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows[start:]:
+        if row["kind"] == "pair":
+            pairs.setdefault(row["system"], []).append(dict(row))
+    return rows[start], pairs
 
 
 def build_results(
-    scores: Scores,
-    validation: Scores | None = None,
-    *,
-    confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
+    found: Found, task: ScoreTask, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0
 ) -> dict[str, Any]:
     """Return the content of results.json.
 
     Parameters
     ----------
-    scores
-        Records of the judged split.
-    validation
-        Records of the baselines on the validation split; None makes no tests.
+    found
+        From `collect`.
+    task
+        What this benchmark hands in.
     confidence, n_resamples, seed
-        Of the intervals.
+        Of the intervals; the tests take ten times as many resamples.
 
     Returns
     -------
     dict
-        ``dataset``, ``systems``, ``metrics``, ``best_baseline``, ``tables`` (see `aggregate.summarize`), ``failures``,
-        ``versions`` and what else the header of the records says; with the official protocol also ``published``.
-        Undefined numbers are None, infinite ones ``"inf"``. Equal records give equal results, byte for byte.
+        What the header says; ``wording``: what the tables call things; ``intervals``; ``scales``: metric -> facet,
+        range, direction, title; ``systems``: name -> ``role`` (``"system"`` or ``"control"``), ``entrances``,
+        ``n_pairs``, ``n_groups``; ``scores``: system -> metric -> ``value``, ``low``, ``high``, ``n``, ``n_defined``,
+        ``n_failed``, ``n_groups`` (of those defined); ``n_shared``: items that all systems were given; ``best``: metric
+        -> best systems, several where they are equal, none where systems share no items; ``comparisons``: one dict a
+        test; ``failures``, ``undefined`` and ``notes`` with their reasons; ``published``. Undefined numbers are None.
+        Equal records give equal results, whatever their order.
 
     """
-    header = {key: value for key, value in scores.header.items() if key not in {"kind", "systems"}}
-    best = {} if validation is None else best_baselines(validation)
-    chosen_on = None if validation is None else validation.header["dataset"]
-    tables = summarize(scores, best, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    judged = [name for name in found.systems if name not in found.controls]
+    scores = {name: _cells(found, name, confidence, n_resamples, seed) for name in found.systems}
+    systems = {name: _about(found, name) for name in found.systems}
+    scales = {name: task.scale(name) for name in found.names}
+    notes = [
+        {"item": item, "system": system, "notes": told}
+        for (item, system), told in sorted(found.notes.items())
+        if system not in found.controls
+    ]
     results = {
-        **header,
-        "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "song"},
-        "systems": scores.header["systems"],
-        "metrics": {
-            name: {"direction": info.direction, "low": info.low, "high": info.high, "kind": info.kind}
-            for name, info in (*INPAINTING_METRICS.items(), (NLL, NLL_INFO))
+        **{key: value for key, value in found.header.items() if key != "kind"},
+        "wording": {
+            "title": task.title,
+            "how": task.how(found.header),
+            "items": task.items,
+            "remarks": task.remarks,
+            "controls": task.controls_explained,
+            "on_controls": list(task.on_controls(systems)),
+            "on_remarks": list(task.on_remarks(notes)),
         },
-        "ranked_by": RANKING,
-        "best_baseline": best,
-        "best_baseline_chosen_on": chosen_on,
-        "tables": tables,
-        "failures": scores.failures,
-        "published": published_section() if header.get("protocol") == OFFICIAL else None,
+        "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "group"},
+        "scales": {name: _scale(scale, companion=name in task.companions) for name, scale in scales.items()},
+        "systems": systems,
+        "scores": scores,
+        "n_shared": len(_shared_by_all(found, judged)),
+        "best": _best(found, scales, judged) if len(judged) > 1 else {},
+        "comparisons": _comparisons(found, judged, TESTS_PER_RESAMPLE * n_resamples, seed),
+        "failures": list(_failures(found)),
+        "undefined": list(_undefined(found)),
+        "notes": notes,
+        "published": task.published(found.header["metrics"]),
     }
     content: dict[str, Any] = plain(results)
     return content
 
 
-def columns(table: Mapping[str, Any]) -> list[str]:
-    """Return the metrics of a table in the order of `HEADINGS`; NLL where any system has it."""
-    return [name for name in HEADINGS if any(name in cells for cells in table["scores"].values())]
+def _scale(scale: Scale, *, companion: bool) -> dict[str, Any]:
+    kept = ("facet", "low", "high", "direction", "best", "title")
+    return {key: getattr(scale, key) for key in kept} | {"companion": companion}
 
 
-def ordered_systems(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
-    """Return the ranked systems, best first, then the leaking ones and the control."""
-    outside = [name for name in results["systems"] if name not in table["ranking"]]
-    leaking = [name for name in outside if results["systems"][name]["role"] == "leaking"]
-    return [*table["ranking"], *leaking, *(name for name in outside if name not in leaking)]
+def _about(found: Found, system: str) -> dict[str, Any]:
+    pairs = found.pairs.get(system, [])
+    readable = [pair for pair in pairs if "error" not in pair]
+    return {
+        "role": "control" if system in found.controls else "system",
+        "entrances": sorted({pair["entrance"] for pair in readable}),
+        "n_pairs": len(pairs),
+        "n_groups": len({pair["group"] for pair in readable}),
+    }
 
 
-def format_note(cell: Mapping[str, Any]) -> str:
-    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
-    floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
-    counted = f"n {cell['n_defined']}/{cell['n']}" if cell["n_defined"] < cell["n"] else ""
-    return ", ".join(filter(None, [floor, counted]))
+def _cells(found: Found, system: str, confidence: float, n_resamples: int, seed: int) -> dict[str, dict[str, Any]]:
+    pairs = sorted(found.pairs.get(system, []), key=lambda pair: pair["item"])
+    readable = [pair for pair in pairs if "error" not in pair]
+    values = np.array(
+        [[found.value(pair["item"], system, name) for name in found.names] for pair in readable], dtype=np.float64
+    ).reshape(len(readable), len(found.names))
+    groups = np.array([pair["group"] for pair in readable], dtype=str)
+    intervals = bootstrap_means(values, groups, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    failed = {name: sum(_failed(found, pair, name) for pair in pairs) for name in found.names}
+    return {
+        name: {
+            "value": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "n": len(pairs),
+            "n_defined": interval.n_defined,
+            "n_failed": failed[name],
+            "n_groups": len(set(groups[~np.isnan(column)])),
+        }
+        for name, interval, column in zip(found.names, intervals, values.T, strict=True)
+    }
 
 
-def format_scored(table: Mapping[str, Any], system: str) -> str:
-    """Return what belongs beside the name of a system that failed on some items, e.g. ``[5/6 scored]``."""
-    cell = table["scores"][system][RANKING]
-    return f" [{cell['n_scored']}/{cell['n']} scored]" if cell["n_scored"] < cell["n"] else ""
+def _failed(found: Found, pair: Row, metric: str) -> bool:
+    score = found.scores.get((pair["item"], pair["system"]), {}).get(metric, {})
+    return "error" in pair or "value" not in score
 
 
-def mark(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:
-    """Return how a score stands to the best baseline: ``+``, ``-``, ``=`` for that baseline itself, or nothing."""
-    if results["best_baseline"].get(metric) == system:
-        return "="
-    test = cell.get("test")
-    if not test or test["p_holm"] is None or test["p_holm"] >= SIGNIFICANCE:
-        return ""
-    higher = results["metrics"][metric]["direction"] == "higher"
-    return "+" if (test["difference"] > 0) == higher else "-"
-
-
-def verdict(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:
-    """Return the words for `mark`, to stand before "the best baseline"."""
-    return _VERDICTS.get(mark(results, system, metric, cell), "not significantly different from")
-
-
-def text_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as text for a terminal: values with their marks, intervals and notes below them."""
-    parts = []
-    for subset, table in results["tables"].items():
-        parts.append(f"{_title(results)}: {SUBSETS[subset]}, {table['n_items']} items, {table['n_songs']} songs")
-        parts.append(_text_table(results, table))
-    confidence = f"{100 * results['intervals']['confidence']:g} %"
-    parts.append(
-        f"Below each score: its {confidence} interval, clustered by song; the noise floor of a divergence; how many "
-        f"items define it, where not all do. ^ higher, v lower is better. Ranked by {results['ranked_by']}; who failed "
-        f"on items comes last. {FLOOR}"
-    )
-    if results["best_baseline"]:
-        parts.append(LEGEND)
-    if results["published"]:
-        parts.append(_published_text(results["published"]))
-    return "\n".join(parts)
-
-
-def _title(results: Mapping[str, Any]) -> str:
-    dataset = results["dataset"]
-    place = " ".join(part for part in (dataset["id"], dataset["config"], dataset["split"]) if part)
-    return f"{place}, variant {results['variant']}"
-
-
-def _text_table(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
-    names = columns(table)
-    arrows = {"higher": "^", "lower": "v"}
-    lines = [["", *(f"{HEADINGS[name]} {arrows[results['metrics'][name]['direction']]}" for name in names)]]
-    for system in ordered_systems(results, table):
-        cells = [table["scores"][system].get(name) for name in names]
-        label = f"({system})" if results["systems"][system]["role"] == "control" else system
-        marked = [
-            f"{format_value(cell['value'])}{mark(results, system, name, cell) or ' '}" if cell else ""
-            for name, cell in zip(names, cells, strict=True)
+def _best(found: Found, scales: Mapping[str, Scale], judged: Sequence[str]) -> dict[str, list[str]]:
+    """Return metric -> the best of those who define it for the most items: nobody wins by failing on what is hard."""
+    items = _shared_by_all(found, judged)
+    best: dict[str, list[str]] = {}
+    for name in found.names:
+        values = {system: np.array([found.value(item, system, name) for item in items]) for system in judged}
+        counts = {system: np.count_nonzero(~np.isnan(column)) for system, column in values.items()}
+        winners = [
+            system
+            for system in judged
+            if 0 < counts[system] == max(counts.values())
+            and not any(_beats(scales[name].direction, values[other], values[system]) for other in judged)
         ]
-        lines.append([label + format_scored(table, system), *marked])
-        lines.append(["", *(format_interval(cell) if cell else "" for cell in cells)])
-        lines.append(["", *(format_note(cell) if cell else "" for cell in cells)])
-    return align(lines)
+        if winners:
+            best[name] = winners
+    return best
 
 
-def _published_text(published: Mapping[str, Any]) -> str:
-    names = [name for name in HEADINGS if any(name in row for row in published["table"].values())]
-    lines = [["", *(HEADINGS[name] for name in names)]]
-    lines += [[system, *(format_value(row.get(name)) for name in names)] for system, row in published["table"].items()]
-    reasons = [f"- {name}: {reason}" for name, reason in published["differences"].items()]
-    return "\n".join([f"Published ({published['source']}):", align(lines), "Why ours differ:", *reasons])
+def _shared_by_all(found: Found, judged: Sequence[str]) -> list[str]:
+    """Return the items that every system was given, with the same original where it could be read."""
+    given = [{pair["item"] for pair in found.pairs.get(system, [])} for system in judged]
+    originals: dict[str, set[str]] = {}
+    for system in judged:
+        for pair in found.pairs.get(system, []):
+            if "error" not in pair:
+                originals.setdefault(pair["item"], set()).add(pair["reference"]["content"])
+    shared = set.intersection(*given) if given else set()
+    return sorted(item for item in shared if len(originals.get(item, ())) == 1)
 
 
-def markdown_table(results: Mapping[str, Any], subset: str = "all", systems: Iterable[str] | None = None) -> str:
-    """Return one table as Markdown: value, mark and interval in each cell.
+def _beats(direction: str, first: Floats, second: Floats) -> bool:
+    """Tell whether the first mean is better, over the items that both define."""
+    both = ~(np.isnan(first) | np.isnan(second))
+    if not both.any():
+        return False
+    return _merit(direction, float(first[both].mean())) > _merit(direction, float(second[both].mean())) + TIE
 
-    Parameters
-    ----------
-    results
-        From `build_results`.
-    subset
-        Key of `SUBSETS`.
-    systems
-        Which to show; None for all.
 
-    """
-    table = results["tables"][subset]
-    names = columns(table)
-    head = ["system", *(f"{HEADINGS[name]} {ARROWS[results['metrics'][name]['direction']]}" for name in names)]
-    lines = [head, ["---", *("---:" for _ in names)]]
-    shown = None if systems is None else set(systems)
-    for system in ordered_systems(results, table):
-        if shown is not None and system not in shown:
+def _merit(direction: str, value: float) -> float:
+    """Return a number that is larger for a better score."""
+    return value if direction == "higher" else -value if direction == "lower" else -abs(value)
+
+
+def _comparisons(found: Found, judged: Sequence[str], n_resamples: int, seed: int) -> list[dict[str, Any]]:
+    tests: list[dict[str, Any]] = []
+    for a, b in itertools.combinations(judged, 2):
+        items, groups = _shared(found, a, b)
+        if not items:
             continue
-        row = [markdown_name(system) + format_scored(table, system)]
-        for name in names:
-            cell = table["scores"][system].get(name)
-            row.append(_markdown_cell(results, system, name, cell) if cell else "")
-        lines.append(row)
-    return markdown_rows(lines)
+        for name in found.names:
+            first, second = ([found.value(item, system, name) for item in items] for system in (a, b))
+            made = paired_mean_test(np.array(first), np.array(second), groups, n_resamples=n_resamples, seed=seed)
+            tests.append({"a": a, "b": b, "metric": name, **made._asdict()})
+    for test, p_holm in zip(tests, holm([test["p_value"] for test in tests]), strict=True):
+        test["p_holm"] = float(p_holm)
+    return tests
 
 
-def _markdown_cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any]) -> str:
-    value = f"{format_value(cell['value'])} {mark(results, system, metric, cell)}".rstrip()
-    beside = "; ".join(filter(None, [format_interval(cell), format_note(cell)]))
-    return f"{value} ({beside})" if beside else value
+def _shared(found: Found, a: str, b: str) -> tuple[list[str], npt.NDArray[np.str_]]:
+    """Return the items that two systems made of the same original, and their groups."""
+    sides = [{pair["item"]: pair for pair in found.pairs.get(system, []) if "error" not in pair} for system in (a, b)]
+    items = [
+        item
+        for item in sorted(sides[0].keys() & sides[1].keys())
+        if sides[0][item]["reference"]["content"] == sides[1][item]["reference"]["content"]
+    ]
+    return items, np.array([sides[0][item]["group"] for item in items], dtype=str)
+
+
+def _failures(found: Found) -> Iterable[dict[str, Any]]:
+    """Yield what failed; a pair of which every score failed for one reason is one failure."""
+    for system in found.systems:
+        for pair in found.pairs.get(system, []):
+            who = {"item": pair["item"], "system": system}
+            if "error" in pair:
+                yield {**who, "metric": None, "error": pair["error"]}
+                continue
+            scores = found.scores.get((pair["item"], system), {})
+            errors = {name: row["error"] for name, row in scores.items() if "error" in row}
+            if len(errors) == len(found.names) and len(set(errors.values())) == 1:
+                yield {**who, "metric": None, "error": next(iter(errors.values()))}
+                continue
+            yield from ({**who, "metric": name, "error": errors[name]} for name in found.names if name in errors)
+
+
+def _undefined(found: Found) -> Iterable[dict[str, Any]]:
+    for system in found.systems:
+        for pair in found.pairs.get(system, []):
+            for name, row in found.scores.get((pair["item"], system), {}).items():
+                if "error" not in row and row["value"] is None:
+                    yield {"item": pair["item"], "system": system, "metric": name, "reason": row["reason"]}

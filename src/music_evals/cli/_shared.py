@@ -115,7 +115,7 @@ def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str,
     What failed is listed first, so that it does not hide behind the published tables. `report` makes the tables; None
     takes those of all scores. A system without a single defined score is a failure too.
     """
-    from music_evals.benchmark.score_tables import text_report, undefined_systems
+    from music_evals.benchmark.tables import text_report, undefined_systems
 
     results = outcome.results
     failures = [

@@ -76,7 +76,7 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.descriptions import Settings, run_descriptions
+    from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
 
     settings = Settings(**chosen(options, Settings))
     quieten()

@@ -75,7 +75,7 @@ def _add_options(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.discrepancy import Settings, run_discrepancy, text_study
+    from music_evals.benchmark.songs.discrepancy import Settings, run_discrepancy, text_study
 
     settings = Settings(**chosen(options, Settings))
     quieten()

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from music_evals.benchmark.tables import plain
+from music_evals.benchmark.cells import plain
 from music_evals.cli._shared import Bar, add_verb, list_failures, say, to_stdout
 
 __all__ = ["add"]

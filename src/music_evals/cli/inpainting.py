@@ -22,7 +22,7 @@ from music_evals.cli._shared import (
 from music_evals.errors import InvalidInputError, OutputError
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.inpainting import Outcome
+    from music_evals.benchmark.inpainting.task import Outcome
 
 __all__ = ["add"]
 
@@ -93,8 +93,8 @@ def _run(options: argparse.Namespace) -> int:
     # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from music_evals.benchmark.inpainting import Settings, run_benchmark
-    from music_evals.benchmark.results import text_report
+    from music_evals.benchmark.inpainting.results import text_report
+    from music_evals.benchmark.inpainting.task import Settings, run_benchmark
 
     _check_card(options)
     settings = Settings(**chosen(options, Settings))
@@ -129,8 +129,8 @@ def _failed(row: Mapping[str, Any]) -> str:
 
 def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path]:
     """Write a card for each model that was judged, and into its own folder where that is asked for."""
+    from music_evals.files import write_atomically
     from music_evals.hub.cards import fill_card
-    from music_evals.symbolic.output import write_atomically
 
     files = {}
     systems = outcome.results["systems"]

@@ -75,7 +75,7 @@ def _nothing(_: argparse.Namespace) -> int:
 
 
 def _run_add(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.leaderboard import add_results
+    from music_evals.leaderboard.verbs import add_results
 
     told = []
     for results in options.results:
@@ -99,8 +99,8 @@ def _run_add(options: argparse.Namespace) -> int:
 
 
 def _run_build(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.leaderboard import build_leaderboard, keep_tables, write_leaderboard
-    from music_evals.benchmark.leaderboard_export import text_tables
+    from music_evals.leaderboard.export import text_tables
+    from music_evals.leaderboard.verbs import build_leaderboard, keep_tables, write_leaderboard
 
     with Bar("test") as bar:
         leaderboard = build_leaderboard(options.board, progress=bar)

@@ -131,7 +131,7 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.lyrics import Settings, run_lyrics
+    from music_evals.benchmark.songs.lyrics import Settings, run_lyrics
 
     settings = Settings(**chosen(options, Settings))
     quieten()

@@ -116,7 +116,7 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.benchmark.preservation import Settings, run_preservation
+    from music_evals.benchmark.preservation.task import Settings, run_preservation
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)

@@ -127,7 +127,7 @@ def _write(path: Path, text: str) -> None:
 
 def _benchmark_chorales() -> set[str]:
     """Names of the chorales that edits.yaml lists: chorale_bwv153_1 is bwv153.1."""
-    text = resources.files("music_evals.datasets").joinpath("edits.yaml").read_text(encoding="utf-8")
+    text = resources.files("music_evals.datasets.known_edits").joinpath("edits.yaml").read_text(encoding="utf-8")
     return {name.replace("_", ".") for name in re.findall(r"^ *- chorale_(\w+)$", text, re.MULTILINE)}
 
 

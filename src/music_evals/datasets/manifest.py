@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.symbolic.output import write_atomically
+from music_evals.files import write_atomically
 
 __all__ = ["parquet_bytes", "rows_sha256", "write_dataset"]
 

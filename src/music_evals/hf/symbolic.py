@@ -19,7 +19,7 @@ from music_evals.symbolic.files import read_score as read_file
 from music_evals.symbolic.items import OFFERED, read_tokens
 
 if TYPE_CHECKING:
-    from music_evals.symbolic.isolation import ReaderProcess
+    from music_evals.processes import ReaderProcess
 
 __all__ = ["CITATION", "CODEBASE", "SymbolicMetric", "SymbolicPairs", "read_pairs"]
 
@@ -86,7 +86,7 @@ class SymbolicMetric(PairModule):
         else:
             return item
         if self.parser is None:
-            from music_evals.symbolic.isolation import ReaderProcess
+            from music_evals.processes import ReaderProcess
 
             self.parser = ReaderProcess(read_file)
         found = self.parser.read(item)

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from music_evals.benchmark.results import (
-    FLOOR,
-    HEADINGS,
-    LEGEND,
-    SUBSETS,
-    columns,
-    markdown_table,
-    verdict,
-)
-from music_evals.benchmark.tables import format_value
+from music_evals.benchmark.cells import format_value
+from music_evals.benchmark.inpainting.results import FLOOR, HEADINGS, LEGEND, SUBSETS, columns, markdown_table, verdict
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.scores import DECIMALS, TASKS
 

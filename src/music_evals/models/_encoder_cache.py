@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import CorruptCacheError, OutputError
-from music_evals.symbolic.output import write_atomically
+from music_evals.files import write_atomically
 
 __all__ = ["feature_path", "read_feature", "write_feature"]
 

@@ -35,9 +35,9 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.files import write_atomically
 from music_evals.models._contexts import hide_middle
 from music_evals.symbolic.noteseq import check_contexts
-from music_evals.symbolic.output import write_atomically
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
 

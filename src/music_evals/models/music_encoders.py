@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
+from music_evals.files import cache_folder
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._encoder_audio import LOUDNESS, Source, content_hash, prepare
 from music_evals.models._encoder_cache import feature_path, read_feature, write_feature
@@ -42,7 +43,6 @@ from music_evals.models._encoder_networks import (
 )
 from music_evals.models._extraction import Extraction, Feature
 from music_evals.models.precomputed import JUKEBOX_SIZE, PrecomputedFeatures
-from music_evals.symbolic.output import cache_folder
 
 __all__ = [
     "ENCODERS",

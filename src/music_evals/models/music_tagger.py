@@ -34,6 +34,7 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
+from music_evals.files import write_atomically
 from music_evals.models._encoder_audio import Source
 from music_evals.models._extraction import Extractor
 from music_evals.models.music_encoders import EncoderSettings, load_music_encoder
@@ -41,7 +42,6 @@ from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
-from music_evals.symbolic.output import write_atomically
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
 

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import write_atomically
 from music_evals.models._encoder_audio import Source
 from music_evals.models._extraction import Extraction, Feature
-from music_evals.symbolic.output import write_atomically
 
 __all__ = ["FEATURES_SUFFIX", "JUKEBOX_SIZE", "PrecomputedFeatures", "read_features", "write_features"]
 

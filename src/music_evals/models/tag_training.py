@@ -27,6 +27,7 @@ from torch.nn import functional
 
 from music_evals.annotations import GROUPS
 from music_evals.errors import CorruptRecordsError, InvalidInputError
+from music_evals.files import write_atomically
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._extraction import Extractor
 from music_evals.models.music_encoders import load_music_encoder
@@ -37,7 +38,6 @@ from music_evals.models.tag_scores import tag_scores
 from music_evals.models.tag_songs import Song, Sources, load_songs
 from music_evals.models.tag_vocabulary import THRESHOLDS, Clusters, TagVocabulary, read_clusters, row_tags
 from music_evals.models.tensor_files import save_tensors
-from music_evals.symbolic.output import write_atomically
 
 __all__ = ["SCORES", "TaggerTrainingResult", "positive_weights", "train_tagger"]
 

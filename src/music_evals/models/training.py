@@ -30,10 +30,10 @@ from torch import Tensor
 
 from music_evals.annotations import HOLD, Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
+from music_evals.files import write_atomically
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, build_recipe, from_mapping, read_sections
 from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
 from music_evals.symbolic.noteseq import check_contexts
-from music_evals.symbolic.output import write_atomically
 
 if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, Scale, scale_of
 from music_evals.metrics.rhythm import ALIGNMENTS
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, Scale, scale_of
 
 __all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
 

@@ -23,13 +23,13 @@ from music_evals.errors import (
     UnsupportedTypeError,
 )
 from music_evals.metrics.arrays import check_variant
-from music_evals.metrics.scales import features_of
+from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines._measures import check_options, select_companions, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
 
 if TYPE_CHECKING:
-    from music_evals.symbolic.isolation import ReaderProcess
+    from music_evals.processes import ReaderProcess
 
 __all__ = [
     "OFFICIAL_BACKENDS",
@@ -190,7 +190,7 @@ class SourceLoader:
 
     def _parse(self, path: Any) -> Score:
         if self._parser is None:
-            from music_evals.symbolic.isolation import ReaderProcess
+            from music_evals.processes import ReaderProcess
 
             self._parser = ReaderProcess(read_score)
         found = self._parser.read(Path(path).absolute())  # the process may have started in another folder

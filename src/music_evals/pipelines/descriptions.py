@@ -34,7 +34,7 @@ from music_evals.errors import (
     located,
 )
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, as_encoder, embed, load_encoder
-from music_evals.metrics.scales import DESCRIPTION_SCORES
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import SemanticSimilarity, check_options, semantic_similarity
 from music_evals.pipelines._description_input import (
     Description,

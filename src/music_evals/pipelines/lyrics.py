@@ -25,6 +25,7 @@ from music_evals.errors import (
 )
 from music_evals.lyrics.patterns import SplitText, check_pattern, mark_lyrics, split_sections
 from music_evals.lyrics.rhyme import RhymeMethod
+from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.metrics.lyric_structure import (
     MAXIMUM,
     Agreement,
@@ -32,7 +33,6 @@ from music_evals.metrics.lyric_structure import (
     rhyme_agreement,
     structure_score,
 )
-from music_evals.metrics.scales import LYRIC_SCORES
 from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
 from music_evals.stats import resampling
 

@@ -34,7 +34,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
-from music_evals.metrics.scales import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
 from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
     OFFICIAL_BACKENDS,

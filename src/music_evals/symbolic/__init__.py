@@ -1,7 +1,7 @@
 """Music on the page: notes, grids, measures, encodings and files.
 
 `notes` and `measures` are the ground: structured arrays, quantisation, bars. `files` reads and writes MIDI, MusicXML
-and ABC, `isolation` reads batches that may hold broken files. `noteseq`, `factorized` and `remi` are encodings, each an
+and ABC, and batches that may hold broken files. `noteseq`, `factorized` and `remi` are encodings, each an
 encode/decode pair; `contexts` goes from a score to the tokens of a context; `time_grid` quantises performed MIDI.
 `frame` lists what a folder of MIDI files holds, and `filters` cleans it.
 """
@@ -18,10 +18,9 @@ if TYPE_CHECKING:
         tokens_from_score,
         window_starts,
     )
-    from music_evals.symbolic.files import read_score
+    from music_evals.symbolic.files import read_many, read_score
     from music_evals.symbolic.filters import FILTERS, apply_filters, make_filter
     from music_evals.symbolic.frame import frame_to_csv, midi_frame
-    from music_evals.symbolic.isolation import read_many
     from music_evals.symbolic.limits import Limits
     from music_evals.symbolic.measures import MeterMap, meter_map, slice_measures
     from music_evals.symbolic.midi import from_pretty_midi, read_midi, save_midi, to_pretty_midi, write_midi
@@ -47,7 +46,7 @@ _HOME = {
     "quantize": "notes",
     "quantize_performance": "time_grid",
     "read_abc": "notation",
-    "read_many": "isolation",
+    "read_many": "files",
     "read_midi": "midi",
     "read_musicxml": "notation",
     "read_score": "files",

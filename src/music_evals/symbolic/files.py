@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar, overload
 
 from music_evals.annotations import Score
-from music_evals.errors import UnknownNameError
+from music_evals.errors import MusicEvalsError, UnknownNameError
+from music_evals.processes import ReaderProcess
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 from music_evals.symbolic.midi import from_pretty_midi, read_midi, save_midi, to_pretty_midi, write_midi
 from music_evals.symbolic.notation import from_music21, read_abc, read_musicxml
@@ -19,6 +21,7 @@ __all__ = [
     "from_music21",
     "from_pretty_midi",
     "read_abc",
+    "read_many",
     "read_midi",
     "read_musicxml",
     "read_score",
@@ -26,6 +29,8 @@ __all__ = [
     "to_pretty_midi",
     "write_midi",
 ]
+
+T = TypeVar("T")
 
 READERS: dict[str, Callable[..., Score]] = {
     ".mid": read_midi,
@@ -62,3 +67,64 @@ def read_score(path: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAULT
     if suffix not in READERS:
         raise UnknownNameError("kind of score file", suffix or str(path), READERS)
     return READERS[suffix](path, limits=limits)
+
+
+@overload
+def read_many(
+    paths: Iterable[str | os.PathLike[str]], *, timeout_sec: float = ...
+) -> Iterator[tuple[Path, Score | MusicEvalsError]]: ...
+
+
+@overload
+def read_many(
+    paths: Iterable[str | os.PathLike[str]], *, reader: Callable[[str], T], timeout_sec: float = ...
+) -> Iterator[tuple[Path, T | MusicEvalsError]]: ...
+
+
+def read_many(
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    reader: Callable[[str], Any] = read_midi,
+    timeout_sec: float = 60.0,
+) -> Iterator[tuple[Path, Any]]:
+    """Read files one by one in a process of its own, and never lose the batch.
+
+    Parameters
+    ----------
+    paths
+        The files.
+    reader
+        A function of a path: `read_midi`, `read_score`, or your own. It must be importable, a function
+        at the top of a module and not in ``__main__``, and what it returns must be picklable.
+    timeout_sec
+        Seconds that one file may take.
+
+    Yields
+    ------
+    path, result
+        In the order of `paths`. The result is what the reader returned (a score), or the named error that it raised,
+        or `ParserCrashError` where the reader died (by a signal, by an exception that is not ours, out of memory) or
+        did not finish.
+
+    Raises
+    ------
+    InvalidInputError
+        The worker cannot import the reader, or `timeout_sec` is not positive.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.mid")
+    ...     _ = path.write_bytes(b"no MIDI")
+    ...     [(_, result)] = read_many([path])
+    >>> type(result).__name__
+    'UnreadableFileError'
+
+    """
+    apart = ReaderProcess(reader, timeout_sec=timeout_sec)
+    try:
+        for path in map(Path, paths):
+            yield path, apart.read(path)
+    finally:
+        apart.close()

@@ -21,9 +21,9 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score
 from music_evals.errors import MusicEvalsError, NoDataError, UnknownNameError
-from music_evals.symbolic.isolation import read_many
+from music_evals.files import write_atomically
+from music_evals.symbolic.files import read_many
 from music_evals.symbolic.measures import count_musib_measures, meter_map
-from music_evals.symbolic.output import write_atomically
 
 __all__ = [
     "COUNTINGS",
@@ -133,7 +133,7 @@ def midi_frame(
 ) -> list[FileFacts]:
     """List what a folder of MIDI files holds.
 
-    Files are read in a process of its own (`symbolic.isolation`), so a broken one costs its own row and nothing else.
+    Files are read in a process of its own (`music_evals.processes`), so a broken one costs its own row alone.
 
     Parameters
     ----------

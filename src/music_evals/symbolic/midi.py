@@ -19,10 +19,10 @@ import numpy as np
 
 from music_evals.annotations import DRUMS, NOTE_DTYPE, KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.files import write_atomically
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.output import write_atomically
 
 if TYPE_CHECKING:
     import pretty_midi
@@ -43,7 +43,7 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
     length lasts one tick. Of several changes at one tick the last counts; changes that change nothing are left out.
 
     The parser is native code and runs in this process. For files that nobody vouches for use
-    `symbolic.isolation.read_many`.
+    `symbolic.files.read_many`.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from music_evals.errors import MusicEvalsError
-from music_evals.ui.bars import BAR_CSS
 from music_evals.ui.uploads import MAX_UPLOAD_BYTES
+from music_evals.ui.widgets.bars import BAR_CSS
 from music_evals.ui.words import ENGLISH
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 A hostile file may crash or hang its decoder, or unfold to more than the machine holds. So nothing is decoded here
 before its suffix, its size and (of a recording) the length that its header claims are within the limits; what decodes
 it is a child process with limits of time and memory, whose death is told as an error of the one file. What such a
-process guards against and what not is said in `music_evals.symbolic.isolation`.
+process guards against and what not is said in `music_evals.processes`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from music_evals.annotations import Score
 from music_evals.errors import FileTooLargeError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.processes import ReaderProcess
 from music_evals.symbolic.files import read_score
-from music_evals.symbolic.isolation import ReaderProcess
 
 if TYPE_CHECKING:
     from music_evals.audio.io import Audio, AudioPolicy

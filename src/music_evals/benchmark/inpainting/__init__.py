@@ -1,0 +1,1 @@
+"""Score inpainting: items, systems, tables against the best baseline, pictures."""

@@ -1,0 +1,279 @@
+"""Predictions made elsewhere: JSON lines for a dataset, or pairs of score files in a folder or a manifest."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.inpainting.systems import System, stored_system
+from music_evals.benchmark.load import ItemSet
+from music_evals.benchmark.manifests import json_lines, manifest_rows, shown_types, some
+from music_evals.errors import (
+    ContextLengthError,
+    ContextMismatchWarning,
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    PairCountError,
+)
+from music_evals.symbolic import files, items, noteseq
+
+__all__ = ["load_pairs", "load_predictions"]
+
+SIDES = ("reference", "prediction")
+SEED_END = 2**63
+"""Seeds of predictions are below: records and tables hold them as 64-bit integers."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pair:
+    item: str
+    song: str
+    reference: Path
+    prediction: Path
+
+
+def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Iterable[str] = ()) -> list[System]:
+    """Read predictions from JSON lines.
+
+    Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
+    ``system`` (the file's stem by default) and ``seed`` (0 by default).
+
+    Parameters
+    ----------
+    path
+        The file.
+    judged
+        The items that need a prediction from every system and seed of the file.
+    known
+        Further item ids that may occur and are not judged.
+
+    Returns
+    -------
+    list of System
+        In the order of their first line.
+
+    Raises
+    ------
+    NoDataError
+        No such file, or an empty one.
+    UnreadableFileError
+        A line that is no JSON object.
+    InvalidInputError
+        A line without its fields, or with fields of the wrong type.
+    ContextLengthError, InvalidTokensError
+        A middle that is not 96 steps, or has tokens outside the vocabulary.
+    PairCountError
+        An item id that the dataset does not hold, holds twice, or that is missing; they are named.
+
+    """
+    path = Path(path)
+    index = {item: row for row, item in enumerate(judged.item_ids)}
+    ignored = set(known) - index.keys()
+    unknown: list[str] = []
+    middles: dict[tuple[str, int], dict[int, Tokens]] = collections.defaultdict(dict)
+    for number, line in json_lines(path):
+        where = f"{path}, line {number}"
+        item, system, seed, middle = _read_line(line, where, path.stem)
+        if item not in index:
+            unknown.extend([] if item in ignored else [item])
+            continue
+        found = middles[system, seed]
+        if index[item] in found:
+            msg = f"{where}: a second prediction for item {item!r} of system {system!r} with seed {seed}; keep one"
+            raise PairCountError(msg)
+        found[index[item]] = middle
+    if unknown:
+        msg = f"{path}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
+        raise PairCountError(msg)
+    if not middles:
+        msg = f"{path} holds no prediction for the judged items"
+        raise NoDataError(msg)
+    return _group(path, judged, middles)
+
+
+def _group(path: Path, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]]) -> list[System]:
+    stored: dict[str, dict[int, Tokens]] = collections.defaultdict(dict)
+    for (system, seed), found in middles.items():
+        missing = [item for row, item in enumerate(judged.item_ids) if row not in found]
+        if missing:
+            msg = f"{path}: system {system!r}, seed {seed}: no prediction for {some(missing)}; every item needs one"
+            raise PairCountError(msg)
+        stored[system][seed] = np.stack([found[row] for row in range(len(judged))])
+    return [stored_system(name, by_seed) for name, by_seed in stored.items()]
+
+
+def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str, int, Tokens]:
+    item, middle = row.get("item_id"), row.get("middle")
+    system, seed = row.get("system", stem), row.get("seed", 0)
+    if (
+        not isinstance(item, str)
+        or not isinstance(middle, list)
+        or not isinstance(system, str)
+        or type(seed) is not int
+    ):
+        msg = (
+            f'{where}: expected {{"item_id": text, "middle": [{MUSIB_LAYOUT.middle_steps} tokens]}} and, where there '
+            f'are several, "system": text and "seed": number; got {shown_types(row)}'
+        )
+        raise InvalidInputError(msg)
+    if not system.strip() or not 0 <= seed < SEED_END:
+        msg = f"{where}: expected a system name with a letter in it and a seed of 0..2**63 - 1; got {system!r}, {seed}"
+        raise InvalidInputError(msg)
+    if len(middle) != MUSIB_LAYOUT.middle_steps:
+        msg = f"{where}: the middle of {item!r} has {len(middle)} tokens, expected {MUSIB_LAYOUT.middle_steps}"
+        raise ContextLengthError(msg)
+    if not all(type(token) is int for token in middle):
+        msg = f"{where}: the middle of {item!r} holds other things than whole numbers"
+        raise InvalidInputError(msg)
+    try:
+        return item, system, seed, noteseq.check_tokens(middle)
+    except MusicEvalsError as error:
+        msg = f"{where}: {error}"
+        raise type(error)(msg) from error
+
+
+def load_pairs(path: str | os.PathLike[str]) -> tuple[ItemSet, System]:
+    """Read pairs of score files.
+
+    Parameters
+    ----------
+    path
+        A folder with sub-folders ``reference`` and ``prediction`` that hold the same file names, or with files
+        ``<name>_reference.mid`` and ``<name>_prediction.mid`` (any suffix that `symbolic.files` reads); or a manifest,
+        CSV with a head line or JSON lines, with the columns ``reference`` and ``prediction`` (paths from the
+        manifest's folder) and optionally ``item_id`` and ``song``.
+
+    Returns
+    -------
+    tuple of ItemSet and System
+        References are contexts of 16 measures; predictions are whole contexts or middles of four measures, see
+        `symbolic.items.read_tokens`. Files that cannot be read are failures of their items, not of the whole.
+
+    Raises
+    ------
+    NoDataError
+        No such path, or no pairs in it.
+    PairCountError
+        A file without its counterpart; it is named.
+    UnreadableFileError, InvalidInputError
+        A damaged manifest, or one without its columns.
+
+    Warns
+    -----
+    ContextMismatchWarning
+        A whole prediction has another past or future than its reference.
+
+    """
+    path = Path(path)
+    pairs = _pairs_in_folder(path) if path.is_dir() else _pairs_in_manifest(path)
+    if not pairs:
+        msg = (
+            f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
+            f"files named <name>_reference.mid and <name>_prediction.mid"
+        )
+        raise NoDataError(msg)
+    references = _read_side([pair.reference for pair in pairs], whole=True)
+    predictions = _read_side([pair.prediction for pair in pairs], whole=False)
+    readable = [row for row, tokens in enumerate(references) if not isinstance(tokens, str)]
+    judged = ItemSet(
+        dataset=path.name,
+        config=None,
+        split="pairs",
+        item_ids=tuple(pairs[row].item for row in readable),
+        songs=tuple(pairs[row].song for row in readable),
+        contexts=np.array([references[row] for row in readable], dtype=np.uint8).reshape(-1, MUSIB_LAYOUT.n_steps),
+        failures={pair.item: found for pair, found in zip(pairs, references, strict=True) if isinstance(found, str)},
+    )
+    failures = {pairs[row].item: found for row in readable if isinstance(found := predictions[row], str)}
+    _warn_of_other_contexts(judged, [predictions[row] for row in readable])
+    middles = np.array([_middle(predictions[row]) for row in readable], dtype=np.uint8)
+    return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
+
+
+def _read_side(paths: Sequence[Path], *, whole: bool) -> list[Tokens | str]:
+    """Return the tokens of each file, or the reason why there are none."""
+    found: list[Tokens | str] = []
+    # the parsers are native code: a file that kills one must not take the other files down
+    for path, result in files.read_many(paths, reader=files.read_score):
+        try:
+            if isinstance(result, MusicEvalsError):
+                raise result
+            found.append(items.read_tokens(result, whole=whole))
+        except MusicEvalsError as error:
+            found.append(f"{type(error).__name__}: {path.name}: {error}")
+    return found
+
+
+def _warn_of_other_contexts(judged: ItemSet, predictions: Sequence[Tokens | str]) -> None:
+    """Say where a whole prediction has another past or future than its reference, whose own is used."""
+    differing = [
+        item
+        for item, context, found in zip(judged.item_ids, judged.contexts, predictions, strict=True)
+        if not isinstance(found, str) and len(found) == MUSIB_LAYOUT.n_steps and not _same_context(context, found)
+    ]
+    if differing:
+        msg = (
+            f"{len(differing)} predictions came with a context that differs from the reference's, which is used: "
+            f"{some(differing)}"
+        )
+        warnings.warn(msg, ContextMismatchWarning, stacklevel=3)
+
+
+def _same_context(context: Tokens, found: Tokens) -> bool:
+    return all(np.array_equal(context[part], found[part]) for part in (MUSIB_LAYOUT.past, MUSIB_LAYOUT.future))
+
+
+def _middle(found: Tokens | str) -> Tokens:
+    if isinstance(found, str):
+        return np.zeros(MUSIB_LAYOUT.middle_steps, dtype=np.uint8)  # never scored: the item is a failure
+    return found if len(found) == MUSIB_LAYOUT.middle_steps else found[MUSIB_LAYOUT.middle]
+
+
+def _pairs_in_folder(folder: Path) -> list[_Pair]:
+    reference, prediction = (_files_of_side(folder, side) for side in SIDES)
+    odd = [f"{name} (no prediction)" for name in sorted(reference.keys() - prediction.keys())]
+    odd += [f"{name} (no reference)" for name in sorted(prediction.keys() - reference.keys())]
+    if odd:
+        msg = f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {some(odd)}"
+        raise PairCountError(msg)
+    return [_Pair(name, name, reference[name], prediction[name]) for name in sorted(reference)]
+
+
+def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
+    """Return item id -> file of the references or of the predictions."""
+    inside = folder / side
+    if inside.is_dir():
+        named = [(str(file.relative_to(inside).with_suffix("")), file) for file in sorted(inside.rglob("*"))]
+    else:
+        beside = [file for file in sorted(folder.glob("*")) if file.stem.endswith(f"_{side}")]
+        named = [(file.stem.removesuffix(f"_{side}"), file) for file in beside]
+    found: dict[str, Path] = {}
+    for name, file in named:
+        if not file.is_file() or file.suffix.lower() not in files.READERS:
+            continue
+        if name in found:
+            msg = f"{folder}: {file.name} and {found[name].name} are both the {side} of {name!r}; keep one of them"
+            raise PairCountError(msg)
+        found[name] = file
+    return found
+
+
+def _pairs_in_manifest(path: Path) -> list[_Pair]:
+    pairs = []
+    for number, row in enumerate(manifest_rows(path), start=1):
+        if not all(isinstance(row.get(side), str) and row[side] for side in SIDES):
+            msg = f"{path}, row {number}: expected the columns reference and prediction, got {shown_types(row)}"
+            raise InvalidInputError(msg)
+        item = str(row.get("item_id") or Path(row["reference"]).with_suffix(""))
+        reference, prediction = (path.parent / row[side] for side in SIDES)
+        pairs.append(_Pair(item, str(row.get("song") or item), reference, prediction))
+    return pairs

@@ -1,0 +1,276 @@
+"""Who is judged: models, baselines, the control, and predictions made elsewhere, each with a hash of its content."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from music_evals import __version__
+from music_evals.annotations import Tokens
+from music_evals.benchmark.load import find_window
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
+
+__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "model_type_of", "stored_system"]
+
+Role = Literal["model", "baseline", "control", "leaking"]
+"""A control or a leaking system has seen the reference and stands outside of all comparisons."""
+
+MODELS = "models"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """One system that is judged.
+
+    Parameters
+    ----------
+    name
+        System id in records and tables.
+    role
+        See `Role`.
+    content_hash
+        Hash of everything that decides its output: weights, configuration, options, training contexts.
+    make
+        Builds the plug-in, in this process or in a worker; None for predictions made elsewhere.
+    stored
+        Seed -> middles of all items, shape (n, 96), for predictions made elsewhere.
+    failures
+        Item id -> reason, for stored predictions that could not be read.
+    details
+        What a receipt should say of it: path, decoding, temperature. Part of the run's header.
+
+    """
+
+    name: str
+    role: Role
+    content_hash: str
+    make: Callable[[], Inpainter] | None = None
+    stored: Mapping[int, Tokens] | None = None
+    failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise InvalidInputError("a system needs a name that is not empty")
+        if (self.make is None) == (self.stored is None):
+            msg = f"system {self.name!r} needs either a plug-in or stored predictions"
+            raise InvalidInputError(msg)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # what travels to a worker process is the recipe, not the built plug-in, which may hold closures
+        return {key: value for key, value in self.__dict__.items() if key != "inpainter"}
+
+    @functools.cached_property
+    def inpainter(self) -> Inpainter | None:
+        """The plug-in, built once; None for predictions made elsewhere."""
+        return None if self.make is None else self.make()
+
+    @property
+    def sees_reference(self) -> bool:
+        """Whether it is given the true middle."""
+        return self.inpainter is not None and self.inpainter.sees_reference
+
+    def seeds(self, seeds: Sequence[int]) -> tuple[int, ...]:
+        """Return the seeds that are run: the first of them for a deterministic system, its own for stored ones."""
+        if self.inpainter is None:
+            return tuple(sorted(self.stored or {}))
+        return tuple(seeds[:1]) if self.inpainter.deterministic else tuple(seeds)
+
+    def inpaint(self, contexts: Tokens, rows: Sequence[int], *, seed: int, rng: np.random.Generator) -> Tokens:
+        """Return the middles of the items `rows`.
+
+        Parameters
+        ----------
+        contexts
+            What the system may see of these items, shape (len(rows), 384).
+        rows
+            Their row numbers in the item set.
+        seed
+            Which of the stored predictions.
+        rng
+            Randomness of a plug-in.
+
+        """
+        if self.inpainter is None:
+            return (self.stored or {})[seed][list(rows)]
+        return self.inpainter.inpaint(contexts, rng=rng)
+
+    def header(self, seeds: Sequence[int]) -> dict[str, Any]:
+        """Return what the records say of the system."""
+        return {
+            "role": self.role,
+            "content_hash": self.content_hash,
+            "seeds": list(self.seeds(seeds)),
+            "sees_reference": self.sees_reference,
+            **self.details,
+        }
+
+
+def baseline_names(choice: str) -> tuple[str, ...]:
+    """Read a choice of baselines.
+
+    Parameters
+    ----------
+    choice
+        ``"all"``, ``"none"`` or names with commas between them.
+
+    Raises
+    ------
+    UnknownNameError
+        A name that is no baseline; the message offers the nearest.
+
+    """
+    known = [name for name in BASELINES if name != CONTROL]
+    if choice in {"all", "none"}:
+        return tuple(known) if choice == "all" else ()
+    names = [name.strip() for name in choice.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            kind = "baseline"
+            raise UnknownNameError(kind, name, [*known, "all", "none"])
+    return tuple(dict.fromkeys(names))
+
+
+def baseline_system(name: str, train_contexts: Tokens | None) -> System:
+    """Build one baseline, or the reference control.
+
+    Parameters
+    ----------
+    name
+        As `baseline_names` returns them, or `protocols.CONTROL`.
+    train_contexts
+        Whole contexts of the train split, shape (n, 384), for those that are fitted; None where there are none.
+
+    Raises
+    ------
+    NoDataError
+        The baseline is fitted on data and there is none.
+
+    """
+    train = b"" if train_contexts is None else np.ascontiguousarray(train_contexts).tobytes()
+    content = _hash(f"{name}\0{__version__}\0{_hash(train)}".encode())
+    make = functools.partial(load_plugin(BASELINES, name, "baseline"), name, train_contexts)
+    system = System(name, "control" if name == CONTROL else "baseline", content, make)
+    _ = system.inpainter  # built here, so that what is missing is said before anything runs
+    return system
+
+
+def load_model(name: str, *, decoding: str | None = None, temperature: float | None = None) -> System:
+    """Load a model with weights.
+
+    Parameters
+    ----------
+    name
+        A folder with config.json and model.safetensors, a name under ``models``, or a Hub id, which may end in ``@``
+        and a commit, tag or branch.
+    decoding, temperature
+        Passed to the model where they are given.
+
+    Returns
+    -------
+    System
+        Its role is ``"leaking"`` where the decoding reads the reference.
+
+    Raises
+    ------
+    UnknownNameError
+        No such model, model type or decoding; the message offers the nearest.
+    NoDataError
+        The folder holds no config.json or no weights.
+    UnreadableFileError
+        config.json or the weights are damaged, or a Hub id cannot be fetched.
+
+    """
+    place, local = find_window(name, MODELS, "model", INPAINTERS)
+    source, folder, revision = (name, Path(place), None) if local else _fetch(place)
+    plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
+    options = {
+        key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
+    }
+    if not (folder / "model.safetensors").is_file():
+        msg = f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"
+        raise NoDataError(msg)
+    make = functools.partial(plugin.from_pretrained, str(folder), **options)
+    model = make()
+    content = b"\0".join(
+        [
+            (folder / "config.json").read_bytes(),
+            (folder / "model.safetensors").read_bytes(),
+            json.dumps(options, sort_keys=True).encode(),
+        ]
+    )
+    role: Role = "leaking" if model.sees_reference else "model"
+    label = f"{model.name} (leaks)" if role == "leaking" else model.name
+    held = {key: getattr(model, key) for key in ("decoding", "temperature") if hasattr(model, key)}
+    return System(label, role, _hash(content), make, details={"source": source, "revision": revision, **held})
+
+
+def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str, str] | None = None) -> System:
+    """Return a system for predictions made elsewhere.
+
+    Parameters
+    ----------
+    name
+        System id.
+    stored
+        Seed -> middles of all items, shape (n, 96).
+    failures
+        Item id -> reason, for those that could not be read.
+
+    """
+    content = b"".join(np.int64(seed).tobytes() + stored[seed].tobytes() for seed in sorted(stored))
+    failed = json.dumps(dict(failures or {}), sort_keys=True).encode()
+    return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
+
+
+def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
+    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No config.json, or one that is damaged or names no type.
+
+    """
+    config = folder / "config.json"
+    if not config.is_file():
+        msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"
+        raise NoDataError(msg)
+    try:
+        values = json.loads(config.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"{config} is not JSON ({error}); restore it or train the model again"
+        raise UnreadableFileError(msg) from error
+    model_type = values.get("model_type") if isinstance(values, dict) else None
+    if not isinstance(model_type, str):
+        msg = f"{config} names no model_type; expected one of {', '.join(sorted(known))}"
+        raise UnreadableFileError(msg)
+    return model_type
+
+
+def _fetch(place: str) -> tuple[str, Path, str]:
+    """Return id, local folder and commit of a Hub model; only configuration and weights are fetched."""
+    import huggingface_hub
+
+    repository, _, revision = place.partition("@")
+    try:
+        snapshot = huggingface_hub.snapshot_download(
+            repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
+        )
+    except (OSError, ValueError) as error:
+        msg = f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        raise UnreadableFileError(msg) from error
+    folder = Path(snapshot)
+    return repository, folder, folder.name  # the cache names a snapshot by its commit
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

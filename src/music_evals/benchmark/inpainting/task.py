@@ -1,0 +1,293 @@
+"""The benchmark of score inpainting from end to end: settings in, result files out.
+
+tasks -> systems -> runner -> records -> aggregate -> results, report. What is judged, and by whom, is settled before
+anything runs, so that a wrong name costs no time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.annotations import Tokens
+from music_evals.benchmark.inpainting import plots
+from music_evals.benchmark.inpainting.aggregate import Scores, collect
+from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
+from music_evals.benchmark.inpainting.report import render_report
+from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
+from music_evals.benchmark.inpainting.runner import Progress, run
+from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
+from music_evals.benchmark.load import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.outputs import NUMBERS, RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
+from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.metrics.arrays import check_variant
+from music_evals.protocols import CONTROL
+
+__all__ = ["PROTOCOLS", "Outcome", "Settings", "run_benchmark"]
+
+PROTOCOLS = (OFFICIAL,)
+"""Published conditions that can be asked for by name."""
+
+OFFICIAL_CONFIG = "musib_official"
+VALIDATION_RECORDS = "validation_records.jsonl"
+CARDS = "model_card*.md"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What to judge, whom, and how.
+
+    Parameters
+    ----------
+    out
+        Folder for records and results; made where it is missing.
+    dataset, config, split, revision
+        See `tasks.load_items`.
+    pairs
+        Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
+    predictions
+        JSON lines of predictions for the dataset; see `predictions.load_predictions`.
+    models
+        Names, folders or Hub ids; see `systems.load_model`.
+    decoding, temperature
+        Passed to the models.
+    baselines
+        ``"all"``, ``"none"`` or names with commas; the reference control always runs.
+    n_seeds
+        Seeds 0..n-1 for systems that use randomness.
+    variant
+        Variant of the metrics; None is ``"corrected"``, or what the protocol asks for.
+    protocol
+        One of `PROTOCOLS`, or None.
+    limit
+        Judge the first items only. The best baselines are chosen on the whole validation split all the same.
+    confidence, n_resamples
+        Of the intervals.
+    workers
+        Processes.
+    overwrite
+        Start afresh in `out`.
+    report
+        Draw report.html, which needs matplotlib.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        A variant or protocol that does not exist.
+
+    """
+
+    out: str | os.PathLike[str]
+    dataset: str | None = None
+    config: str | None = None
+    split: str = "test"
+    revision: str | None = None
+    pairs: str | os.PathLike[str] | None = None
+    predictions: str | os.PathLike[str] | None = None
+    models: Sequence[str] = ()
+    decoding: str | None = None
+    temperature: float | None = None
+    baselines: str = "all"
+    n_seeds: int = 5
+    variant: str | None = None
+    protocol: str | None = None
+    limit: int | None = None
+    confidence: float = 0.95
+    n_resamples: int = 1000
+    workers: int = 1
+    overwrite: bool = False
+    report: bool = True
+
+    def __post_init__(self) -> None:
+        if (self.dataset is None) == (self.pairs is None):
+            raise InvalidInputError("expected either a dataset or pairs: give one of --dataset and --pairs")
+        if self.pairs is not None and self.predictions is not None:
+            raise InvalidInputError("pairs hold their predictions; --predictions goes with --dataset")
+        if self.pairs is not None and self.limit is not None:
+            raise InvalidInputError("--limit goes with --dataset; name fewer pairs in a manifest instead")
+        _check_use(self)
+        check_options(self, {"n_seeds": ("--seeds", 1000), **NUMBERS})
+        if self.variant is not None:
+            check_variant(self.variant)
+        if self.protocol not in {None, *PROTOCOLS}:
+            kind = "protocol"
+            raise UnknownNameError(kind, str(self.protocol), PROTOCOLS)
+        if self.protocol == OFFICIAL and (
+            self.pairs is not None or self.config not in {None, OFFICIAL_CONFIG} or self.variant not in {None, OFFICIAL}
+        ):
+            msg = (
+                f"--protocol {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
+                "what differs, or leave out --protocol"
+            )
+            raise InvalidInputError(msg)
+
+    @property
+    def judged_config(self) -> str | None:
+        """The config, after the protocol had its say."""
+        return OFFICIAL_CONFIG if self.protocol == OFFICIAL else self.config
+
+    @property
+    def judged_variant(self) -> str:
+        """The variant, after the protocol had its say."""
+        return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
+
+
+def _check_use(settings: Settings) -> None:
+    """Refuse what would be ignored in silence."""
+    options = {"--decoding": settings.decoding, "--temperature": settings.temperature}
+    given = [option for option, value in options.items() if value is not None]
+    if given and not settings.models:
+        msg = f"{' and '.join(given)} is for models, and there is none; give --model too, or leave it out"
+        raise InvalidInputError(msg)
+    if settings.pairs is not None and (settings.config is not None or settings.revision is not None):
+        raise InvalidInputError("--config and --revision go with --dataset; leave them out beside --pairs")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a benchmark found.
+
+    Attributes
+    ----------
+    results
+        The content of results.json.
+    scores
+        The records as arrays.
+    files
+        What was written, by kind: ``records``, ``results``, ``table``, ``report``.
+    notes
+        What a reader of the results should know, e.g. baselines that could not be fitted.
+
+    """
+
+    results: dict[str, Any]
+    scores: Scores
+    files: dict[str, Path]
+    notes: list[str]
+
+
+def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+    """Judge the systems and write records, results.json, table.md and report.html.
+
+    A run that was killed is taken up where it stood when it is started again with the same settings.
+
+    Parameters
+    ----------
+    settings
+        See `Settings`.
+    progress
+        Called after each chunk.
+
+    Returns
+    -------
+    Outcome
+        Items that failed are in ``results["failures"]``.
+
+    Raises
+    ------
+    UnknownNameError
+        A dataset, config, split, model, baseline, decoding or variant that does not exist.
+    NoDataError, PairCountError, UnreadableFileError, InvalidInputError
+        Nothing to judge, or input that cannot be judged; see `tasks`, `predictions` and `systems`.
+    MissingBackendError
+        The report is asked for and matplotlib is not installed.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
+    OutputError
+        `out` cannot be written.
+
+    """
+    if settings.report:
+        plots.check_backend()
+    items, systems = _judged(settings)
+    # everything else is read from the same commit as what is judged
+    settings = dataclasses.replace(settings, revision=items.revision)
+    baselines, notes = _baselines(settings)
+    validation_items = _validation_items(settings, baselines)
+    systems = [*systems, *baselines, baseline_system(CONTROL, None)]
+    out = Path(settings.out)
+    options: dict[str, Any] = {
+        "seeds": range(settings.n_seeds),
+        "variant": settings.judged_variant,
+        "protocol": settings.protocol,
+        "workers": settings.workers,
+        "overwrite": settings.overwrite,
+        "options": {name: getattr(settings, name) for name in ("limit", "decoding", "temperature")},
+        "progress": progress,
+    }
+    if settings.overwrite:
+        # a reader must not find the other run's numbers, should this run end before its own are written
+        for path in (*(out / name for name in (RESULTS, TABLE, REPORT, VALIDATION_RECORDS)), *out.glob(CARDS)):
+            remove_file(path)
+    scores = collect(run(items, systems, out / RECORDS, **options))
+    validation = None
+    if validation_items is not None:
+        judges = [*baselines, systems[-1]]
+        validation = collect(run(validation_items, judges, out / VALIDATION_RECORDS, **options))
+    results = build_results(scores, validation, confidence=settings.confidence, n_resamples=settings.n_resamples)
+    return Outcome(results, scores, _write(out, results, scores, report=settings.report), notes)
+
+
+def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
+    """Return the items and the systems that are no baselines."""
+    models = [
+        load_model(name, decoding=settings.decoding, temperature=settings.temperature) for name in settings.models
+    ]
+    if settings.pairs is not None:
+        items, predicted = load_pairs(settings.pairs)
+        return items, [predicted, *models]
+    whole = load_items(str(settings.dataset), settings.judged_config, settings.split, revision=settings.revision)
+    items = whole.head(settings.limit)
+    if settings.predictions is None:
+        return items, models
+    return items, [*load_predictions(settings.predictions, items, known=whole.item_ids), *models]
+
+
+def _baselines(settings: Settings) -> tuple[list[System], list[str]]:
+    """Return the baselines, and a note where some of ``"all"`` cannot be fitted."""
+    names = baseline_names(settings.baselines)
+    train = _train_contexts(settings) if names else None
+    systems, left_out = [], []
+    for name in names:
+        try:
+            systems.append(baseline_system(name, train))
+        except NoDataError:
+            if settings.baselines != "all":
+                raise
+            left_out.append(name)
+    notes = [f"no train split to fit on: baselines left out: {', '.join(left_out)}"] if left_out else []
+    return systems, notes
+
+
+def _train_contexts(settings: Settings) -> Tokens | None:
+    if settings.dataset is None:
+        return None
+    config = TRAIN_CONFIGS.get(settings.judged_config or "", settings.judged_config)
+    if "train" not in split_names(settings.dataset, config, revision=settings.revision):
+        return None
+    return load_items(settings.dataset, config, "train", revision=settings.revision).contexts
+
+
+def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSet | None:
+    """Return what the best baselines are chosen on, or None where there is no such split."""
+    if settings.dataset is None or not baselines:
+        return None
+    if "validation" not in split_names(settings.dataset, settings.judged_config, revision=settings.revision):
+        return None
+    return load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
+
+
+def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) -> dict[str, Path]:
+    tables = "\n\n".join(
+        f"{results['dataset']['id']}, {subset}:\n\n{markdown_table(results, subset)}" for subset in results["tables"]
+    )
+    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
+    if report:
+        contents["report"] = (REPORT, render_report(results, scores))
+    return write_files(out, contents)

@@ -1,0 +1,1 @@
+"""What an edit preserved: pairs, controls, extractors, pictures."""

@@ -1,0 +1,72 @@
+"""What edits preserved, summed up by `score_results`: what is told of this benchmark, and how its pairs are grouped.
+
+By default the interval is clustered by the music of the originals: pairs whose originals hold the same music are one
+group, as the records tell. The controls are the same music played back otherwise, and unrelated music.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from music_evals.benchmark import results as score_results
+from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
+from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
+from music_evals.benchmark.published import published_preservation
+from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.results import Found, ScoreTask
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+
+__all__ = ["PRESERVATION", "build_results", "collect"]
+
+Row = Mapping[str, Any]
+
+
+def _how(header: Mapping[str, Any]) -> str:
+    return f"variant {header['variant']}"
+
+
+def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if CEILING in systems and UNRELATED not in systems:
+        yield "all originals are of one group: there is no row of unrelated music to compare with"
+    if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
+        yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
+
+
+PRESERVATION: Final = ScoreTask(
+    name="preservation",
+    title="What the edits preserved",
+    scales={**PRESERVATION_METRICS, **COMPANIONS},
+    companions=COMPANIONS,
+    controls=CONTROLS,
+    controls_explained=(
+        f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is "
+        f"as near as extractors find the same music. {UNRELATED}: originals of different groups, which is what chance "
+        "gives."
+    ),
+    how=_how,
+    published=published_preservation,
+    on_controls=_on_controls,
+)
+"""What this benchmark hands to the shared results, tables and pages."""
+
+
+@reading_rows()
+def collect(rows: Sequence[Row]) -> Found:
+    """Read the rows of a record file; of two rows for one score the later one counts."""
+    found = score_results.collect(rows, PRESERVATION)
+    _group_by_music(found)
+    return found
+
+
+def _group_by_music(found: Found) -> None:
+    """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
+    for pair in itertools.chain(*found.pairs.values()):
+        if "error" not in pair and pair["group"] == pair["reference"]["content"]:
+            pair["group"] = found.outlines.get(pair["group"], {}).get("music", pair["group"])
+
+
+def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> dict[str, Any]:
+    """Return the content of results.json; see `score_results.build_results`."""
+    return score_results.build_results(found, PRESERVATION, confidence=confidence, n_resamples=n_resamples, seed=seed)

@@ -1,0 +1,1 @@
+"""Songs: structured lyrics, descriptions, their discrepancy study, and lyric writing."""

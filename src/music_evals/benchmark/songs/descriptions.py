@@ -1,0 +1,386 @@
+"""The benchmark of music description from end to end: settings in, result files out.
+
+songs -> predicted tags -> controls -> runner -> records -> results, tables, report. Each distinct tag is encoded once,
+before any song is scored.
+
+Averages are those of `pipelines.descriptions`: what a system leaves without tags makes the average of that song
+undefined. All scores are always recorded, so that systems can be added later. A system that does not speak for one of
+the two groups in any song has no score of this group, nor over both; a score that no system speaks for is in no table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import GROUPS, SCORED
+from music_evals.benchmark.outcome import Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import RECORDS
+from music_evals.benchmark.published import published_descriptions
+from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.rows import Progress
+from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
+from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_songs
+from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
+from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
+from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
+from music_evals.benchmark.songs.text_runner import TextJudging, TextSettings, run_texts
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed, load_encoder
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES
+from music_evals.metrics.semantics import check_options
+from music_evals.pipelines.descriptions import TOTAL, check_description, judge_description
+from music_evals.protocols import TextEncoder
+
+__all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
+
+ENTRANCE = "tags"
+EXPECTED = '"professional": {dimension: [tags]}, "amateur": {...}'
+PACKAGES = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
+
+Tags = Mapping[str, Mapping[str, Sequence[str]]]
+"""Group of annotators -> dimension -> tags."""
+
+
+def _how(header: Mapping[str, Any]) -> str:
+    encoder = header["encoder"]
+    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
+    normalized = ", divided by self-similarity" if header["options"]["normalize_by_self"] else ""
+    return f"aggregation {header['variant']}{normalized}, encoder {encoder['name']}{revision}"
+
+
+def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if OWN_TAGS in systems and ANOTHER_SONG not in systems:
+        yield "all songs are of one group: there is no row of another song to compare with"
+
+
+def _unspoken(group: str) -> str:
+    return f"the system does not speak for the {group} group"
+
+
+def _shown(found: Found) -> tuple[str, ...]:
+    """Return the scores that any system speaks for; all where there is no system."""
+    judged = [
+        row
+        for (_, system), rows in found.scores.items()
+        if system not in found.controls
+        for row in rows.values()
+        if "error" not in row
+    ]
+    unspoken = set(map(_unspoken, GROUPS))
+    spoken = {row["metric"] for row in judged if row.get("reason") not in unspoken}
+    return tuple(name for name in found.names if name in spoken or not judged)
+
+
+DESCRIPTIONS: Final = ScoreTask(
+    name="descriptions",
+    title="Music description",
+    scales=DESCRIPTION_SCORES,
+    controls=TAG_CONTROLS,
+    controls_explained=(
+        f"{OWN_TAGS}: the tags of each song against themselves. Under the mean of all pairs that is below 1, and no "
+        "strict ceiling: a description of a few tags that are near to all others can have more. "
+        f"{ANOTHER_SONG}: the tags of the next song of another group, which is what a description has that knows "
+        "nothing of the song."
+    ),
+    how=_how,
+    published=published_descriptions,
+    items="songs",
+    remarks="dimensions that the reference leaves empty",
+    shown=_shown,
+    on_controls=_on_controls,
+)
+"""What this benchmark hands to the shared results, tables and pages."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(TextSettings):
+    """What to score, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, predictions, limit, confidence, n_resamples, seed, controls, overwrite,
+    report
+        See `text_runner.TextSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]},
+        "amateur": {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
+    models
+        ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
+    audio
+        Folder of the recordings that they hear.
+    threshold, trust_remote_code
+        Of the taggers; None is each tagger's own threshold.
+    encoder, encoder_revision, device, cache
+        See `lyrics.embeddings.load_encoder`.
+    aggregation, normalize_by_self, empty
+        See `pipelines.descriptions.tag_semantic_similarity`.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        An aggregation, or a way to take empty lists, that does not exist.
+
+    """
+
+    models: Sequence[str] = ()
+    audio: str | os.PathLike[str] | None = None
+    threshold: float | None = None
+    trust_remote_code: bool = False
+    encoder: str = DEFAULT_ENCODER
+    encoder_revision: str | None = None
+    device: str | None = None
+    cache: str | os.PathLike[str] | None = None
+    aggregation: str = "mean"
+    normalize_by_self: bool = False
+    empty: str = "nan"
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            raise InvalidInputError("give --dataset: descriptions are scored against those that people gave")
+        if bool(self.models) != (self.audio is not None):
+            raise InvalidInputError("--model and --audio go together: a tagger hears recordings")
+        if self.model_options and not self.models:
+            raise InvalidInputError(
+                "--threshold and --trust-remote-code are for taggers; leave them out without --model"
+            )
+        check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
+        super().__post_init__()
+
+    @property
+    def model_options(self) -> dict[str, Any]:
+        """What taggers are loaded with."""
+        options = {"threshold": self.threshold, "trust_remote_code": self.trust_remote_code or None}
+        return {name: value for name, value in options.items() if value is not None}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of `judge_description`."""
+        return {
+            "aggregation": self.aggregation,
+            "normalize_by_self": self.normalize_by_self,
+            "empty": self.empty,
+        }
+
+
+def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+    """Score all descriptions and write records, results.json, table.md and report.html.
+
+    A run that was killed is taken up where it stood when it is started again with the same settings.
+
+    Parameters
+    ----------
+    settings
+        See `Settings`.
+    progress
+        Called after each recording that was heard, and after some songs that were scored.
+
+    Returns
+    -------
+    Outcome
+        Songs that failed are in ``results["failures"]``.
+
+    Raises
+    ------
+    UnknownNameError
+        A dataset, config, split, dimension or type of tagger that does not exist.
+    NoDataError, PairCountError, UnreadableFileError, InvalidInputError, InvalidTagsError
+        Nothing to score, ids that name no song, or files that are not what they should be.
+    ModelUnavailableError, MissingBackendError
+        The encoder or a tagger cannot be loaded; the message says how to get it.
+    BackendError, CorruptCacheError
+        The encoder failed, or its cache is damaged.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
+    OutputError
+        `out` cannot be written.
+
+    """
+    songs = read_songs(
+        str(settings.dataset),
+        settings.config,
+        settings.split,
+        revision=settings.revision,
+        limit=settings.limit,
+        columns=GROUPS,
+    )
+    out = Path(settings.out)
+    predictions = read_predictions(settings.predictions, _tags, EXPECTED)
+    encoder = load_encoder(
+        settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
+    )
+    if settings.overwrite:  # before anything is heard: they would stand beside what another run made
+        remove_results(out)
+    if settings.audio is not None:
+        predictions += tag_songs(
+            settings.models,
+            settings.audio,
+            songs,
+            out / TAGS,
+            options=settings.model_options,
+            overwrite=settings.overwrite,
+            progress=progress,
+        )
+    predictions = _with_all_groups(predictions)
+    judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
+    controls = _controls(songs) if settings.controls else []
+    if not judged.pairs and not judged.failures and not controls:
+        raise NoDataError("nothing to score: give --predictions, or leave out --no-controls")
+    found = collect(_judge(settings, encoder, judged, controls, progress=progress), DESCRIPTIONS)
+    results = build_results(
+        found,
+        DESCRIPTIONS,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
+    page = functools.partial(_render, results, found)
+    return write_outcome(out, results, found, page if settings.report else None)
+
+
+def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+    given = {group: row[group] for group in GROUPS if row.get(group) is not None}
+    if not given:
+        msg = f"{where}: neither {' nor '.join(GROUPS)}; expected {{dimension: [tags]}} under one of them or both"
+        raise InvalidTagsError(msg)
+    return plain_tags(check_description(given, where))
+
+
+def _own(song: Song) -> TextSide:
+    return TextSide(song.id, plain_tags(song.tags))
+
+
+def _controls(songs: SongSet) -> list[TextPair]:
+    return [
+        *against_own(songs.songs, _own, _own, system=OWN_TAGS, entrance=ENTRANCE),
+        *against_another(songs.songs, _own, _own, entrance=ENTRANCE),
+    ]
+
+
+def _judge(
+    settings: Settings,
+    encoder: TextEncoder,
+    judged: TextPairSet,
+    controls: Sequence[TextPair],
+    *,
+    progress: Progress | None,
+) -> list[dict[str, Any]]:
+    known = _Known(encoder)
+    judge = functools.partial(_judge_song, encoder=known, options=settings.options)
+    return run_texts(
+        judged,
+        controls,
+        Path(settings.out) / RECORDS,
+        TextJudging(tuple(DESCRIPTION_SCORES), settings.aggregation, judge),
+        receipt={
+            "task": DESCRIPTIONS.name,
+            "dataset": dict(judged.dataset),
+            "variant": settings.aggregation,
+            "metrics": list(DESCRIPTION_SCORES),
+            "companions": [],
+            "encoder": {"name": encoder.name, "revision": encoder.revision},
+            "options": settings.options,
+            "versions": package_versions(PACKAGES),
+        },
+        prepare=known.learn,
+        overwrite=settings.overwrite,
+        progress=progress,
+    )
+
+
+class _Known:
+    """An encoder that has met all tags of a run: it hands out their vectors."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+        self._encoder = encoder
+        self._vectors: Embeddings | None = None
+
+    def learn(self, pairs: Sequence[TextPair]) -> None:
+        """Encode each distinct tag of the pairs."""
+        sides: list[Tags] = [side.value for pair in pairs for side in (pair.reference, pair.estimate)]
+        self._vectors = embed(self._encoder, _scored_tags(sides))
+
+    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Return the vectors of tags that were learned, shape (n, dimensions)."""
+        return self._encoder.encode(texts) if self._vectors is None else self._vectors.of(texts)
+
+
+def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
+    for description in descriptions:
+        for group, names in SCORED.items():
+            for name in names:
+                yield from description.get(group, {}).get(name, ())
+
+
+def _judge_song(
+    reference: Any,
+    estimate: Any,
+    *,
+    explain: bool,  # noqa: ARG001 (a score of two lists of tags has nothing to explain)
+    encoder: TextEncoder,
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return an answer as in `score_records`."""
+    spoken = [group for group in GROUPS if group in estimate]
+    silent = [group for group in GROUPS if group not in estimate]
+    scores: dict[str, dict[str, Any]] = {}
+    notes: list[str] = []
+    for group in silent:
+        own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
+        scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
+    if spoken:
+        judged = judge_description(reference, estimate, encoder=encoder, annotators=spoken, **options)
+        scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
+        notes = [
+            f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the reference "
+            "has no tags there"
+            for group, n in judged.n_dimensions.items()
+            if n < len(SCORED[group])
+        ]
+    if silent:
+        scores[TOTAL] = _score(math.nan, _unspoken(silent[0]))
+    return {"scores": scores, "notes": notes}
+
+
+def _score(value: float, reason: str) -> dict[str, Any]:
+    if math.isnan(value):
+        return {"value": None, "reason": reason.replace("empty='zero'", "--empty zero")}
+    return {"value": float(value)}
+
+
+def _with_all_groups(predictions: Sequence[Prediction]) -> list[Prediction]:
+    """Give each description the groups that its system speaks for anywhere: one left out of a song is silence there."""
+    spoken: dict[str, set[str]] = {}
+    for prediction in predictions:
+        spoken.setdefault(prediction.system, set()).update(prediction.value or ())
+    return [
+        prediction
+        if prediction.value is None
+        else dataclasses.replace(
+            prediction,
+            value={group: prediction.value.get(group, {}) for group in GROUPS if group in spoken[prediction.system]},
+        )
+        for prediction in predictions
+    ]
+
+
+def _render(results: Mapping[str, Any], found: Found) -> str:
+    encoder = results["encoder"]
+    facts = {
+        "aggregation": results["variant"],
+        "encoder": encoder["name"],
+        "revision of the encoder": encoder["revision"] or "none",
+        **{name: value for name, value in results["options"].items() if name != "aggregation"},
+    }
+    return score_page(results, receipt=receipt_section(results, found, facts))

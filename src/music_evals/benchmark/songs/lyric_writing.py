@@ -1,0 +1,455 @@
+"""Lyrics written by language models and scored: songs in; texts, scores, time and cost out.
+
+songs -> prompts -> writers -> answers on the disk -> `lyrics.run_lyrics`. The theme of a song is what its professional
+annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
+text is scored against. Without a writer the reference rows are scored alone: the true lyrics, another song's lyrics,
+and a shuffled structure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.annotations import GROUPS
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.manifests import read_text
+from music_evals.benchmark.outcome import NOTHING_EXTRA, Extra, Outcome, remove_results
+from music_evals.benchmark.outputs import check_options, write_files
+from music_evals.benchmark.preservation.pairs import check_systems
+from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, remove_file
+from music_evals.benchmark.songs import lyrics, writing_log
+from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
+from music_evals.benchmark.songs.songs import SongSet, read_songs
+from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
+from music_evals.benchmark.songs.text_predictions import Prediction
+from music_evals.benchmark.songs.writing_log import Prices
+from music_evals.benchmark.tables import text_report as scores_text
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
+from music_evals.lyrics.prompts import Example, lyric_prompt, prompt_receipt
+from music_evals.protocols import WRITERS, LyricWriter, load_plugin
+
+__all__ = ["Endpoint", "Outcome", "Prices", "Settings", "run_writing", "text_report"]
+
+GENERATIONS, TEXTS, LOG = "writing.jsonl", "texts.jsonl", "writing_log.csv"
+"""Records of what was asked, the texts that are scored, and what each took."""
+
+MOST_SEEDS = 1000
+
+_TRIAL = "(verse)\nccccc", "(verse)\n春眠不觉晓"
+"""A pattern and its text: what is missing for scoring is said before anything is asked, or paid for."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Endpoint:
+    """A language model behind an OpenAI-compatible endpoint.
+
+    Parameters
+    ----------
+    url, model, name, api_key_env
+        See `models.lyric_writers.EndpointWriter`; the name is the system's in the tables.
+    prices
+        Of its tokens, for the cost.
+
+    """
+
+    url: str
+    model: str
+    name: str | None = None
+    api_key_env: str | None = None
+    prices: Prices = dataclasses.field(default_factory=Prices)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Who writes for which songs, and how it is scored.
+
+    Parameters
+    ----------
+    out
+        Folder for records and results; made where it is missing.
+    dataset, config, split, revision, limit
+        See `songs.load_songs`.
+    models
+        ``ID`` or ``NAME=ID`` of models of transformers; a Hub id may end in ``@`` and a commit, tag or branch.
+    endpoints
+        See `Endpoint`.
+    writers
+        Any other `protocols.LyricWriter`, such as `models.lyric_writers.CallableWriter`.
+    theme_from
+        Group of annotators whose text is the theme, out of `annotations.GROUPS`; None takes the professional's, or the
+        amateur's where there is none.
+    language
+        Of the prompt: ``"zh"`` or ``"en"``.
+    example
+        JSON file with ``theme``, ``structure`` and ``lyrics`` of the worked example; None takes the built-in one.
+    n_seeds
+        Texts a song of each model that draws at random, with the seeds 0, 1, ...
+    temperature, top_p, max_tokens
+        Of all models; None takes each model's own decoding, and the writers' limit.
+    batch_size, device, dtype, trust_remote_code, template_options
+        Of models of transformers; None takes the writer's default.
+    concurrency, timeout_sec, retries, allow_http, endpoint_options
+        Of endpoints; None takes the writer's default.
+    variant, rhyme, normalise, strict, confidence, n_resamples, seed, controls, overwrite, report
+        Of the scores; see `lyrics.Settings`. `overwrite` also throws away the texts.
+
+    Raises
+    ------
+    InvalidInputError
+        A number out of range.
+
+    """
+
+    out: str | os.PathLike[str]
+    dataset: str
+    config: str | None = None
+    split: str = "test"
+    revision: str | None = None
+    limit: int | None = None
+    models: Sequence[str] = ()
+    endpoints: Sequence[Endpoint] = ()
+    writers: Sequence[LyricWriter] = ()
+    theme_from: str | None = None
+    language: str = "zh"
+    example: str | os.PathLike[str] | None = None
+    n_seeds: int = 1
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    batch_size: int | None = None
+    device: str | None = None
+    dtype: str | None = None
+    trust_remote_code: bool = False
+    template_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    concurrency: int | None = None
+    timeout_sec: float | None = None
+    retries: int | None = None
+    allow_http: bool = False
+    endpoint_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    variant: str = "official"
+    rhyme: str | None = None
+    normalise: bool = True
+    strict: bool = False
+    confidence: float = 0.95
+    n_resamples: int = 1000
+    seed: int = 0
+    controls: bool = True
+    overwrite: bool = False
+    report: bool = True
+
+    def __post_init__(self) -> None:
+        check_options(self, {"n_seeds": ("--seeds", MOST_SEEDS)})
+        for endpoint in self.endpoints:
+            endpoint.prices.check()
+        if self.theme_from not in {None, *GROUPS}:
+            kind = "group of annotators"
+            raise UnknownNameError(kind, str(self.theme_from), GROUPS)
+        prompt_receipt(self.language)  # the language is checked
+        _ = self.scoring
+
+    @property
+    def scoring(self) -> lyrics.Settings:
+        """What the texts are scored by, checked."""
+        return lyrics.Settings(
+            out=self.out,
+            dataset=self.dataset,
+            config=self.config,
+            split=self.split,
+            revision=self.revision,
+            limit=self.limit,
+            numbered=False,
+            variant=self.variant,
+            rhyme=self.rhyme,
+            normalise=self.normalise,
+            strict=self.strict,
+            confidence=self.confidence,
+            n_resamples=self.n_resamples,
+            seed=self.seed,
+            controls=self.controls,
+            overwrite=self.overwrite,
+            report=self.report,
+        )
+
+
+def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+    """Let all writers write for all songs, score the texts, and write everything into a folder.
+
+    A run that was killed is taken up where it stood when it is started again with the same settings: what was answered
+    is not asked again, what failed is. Writers may be added later; other texts than those of the last settings stay in
+    the records and count no more.
+
+    Parameters
+    ----------
+    settings
+        See `Settings`.
+    progress
+        Called after each answer, then after some scores.
+
+    Returns
+    -------
+    Outcome
+        As of `lyrics.run_lyrics`. Answers that failed, and songs without a theme, are in ``results["failures"]``. Its
+        results also hold ``writing``, where anybody wrote: ``prompt``, ``writers`` (system -> what decides its
+        answers), ``prices``, ``totals`` (system -> texts, failures, seconds, tokens, cost), ``wall_time_sec`` and
+        ``notes``; its files also ``generations``, ``texts`` and ``log``.
+
+    Raises
+    ------
+    ModelUnavailableError
+        A model or key that is not there, before anything is asked; or a model that went away later.
+    InvalidInputError, InvalidLyricsError, InvalidPatternError
+        An address, option, name or example that is none.
+    UnknownNameError, NoDataError, PairCountError, UnreadableFileError, MissingBackendError
+        As for `lyrics.run_lyrics`.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
+    OutputError
+        `out` cannot be written.
+
+    """
+    out = Path(settings.out)
+    lyrics.judge_lyrics(*_TRIAL, explain=False, **settings.scoring.options)
+    example = _read_example(settings.example)
+    hired = _hire(settings)
+    songs = read_songs(
+        settings.dataset,
+        settings.config,
+        settings.split,
+        revision=settings.revision,
+        limit=settings.limit,
+        columns=["structure"],
+    )
+    if settings.overwrite:
+        remove_results(out)
+        for name in (TEXTS, LOG):
+            remove_file(out / name)
+    written = _write(settings, songs, hired, example, progress) if hired else _Written()
+    files = {**write_files(out, written.files), **({"generations": out / GENERATIONS} if hired else {})}
+    scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
+    outcome = lyrics.run_lyrics(scoring, made=written.made, extra=_extra(written.about), progress=progress)
+    return dataclasses.replace(outcome, files={**outcome.files, **files})
+
+
+def _extra(about: Mapping[str, Any]) -> Extra:
+    """Return what the results tell of the writing; nothing where nobody wrote."""
+    if not about:
+        return NOTHING_EXTRA
+    return Extra(
+        results={"writing": about},
+        markdown=writing_log.markdown_section(about["totals"]),
+        html=(writing_log.html_section(about["totals"]),),
+        notes=tuple(about["notes"]),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Written:
+    """What came of asking: all that is scored, the section of the results, and files by kind, (name, content)."""
+
+    made: tuple[Prediction, ...] = ()
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
+    files: dict[str, tuple[str, str]] = dataclasses.field(default_factory=dict)
+
+
+def _write(
+    settings: Settings,
+    songs: SongSet,
+    hired: Sequence[_Hired],
+    example: Example | None,
+    progress: Progress | None,
+) -> _Written:
+    systems = [found.system for found in hired]
+    prompts, reasons = _prompts(songs, settings, example)
+    receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
+    header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
+    with RecordFile(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
+        rows = ask(systems, prompts, records, versions=package_versions(), progress=progress)
+    with reading_rows():
+        current = _current(rows, systems, prompts)
+        prices = {found.system.name: found.prices for found in hired}
+        log = writing_log.log_rows(current, prices)
+        keys = set(map(key_of, current))
+        attempts = [row for row in rows if row["kind"] == "generation" and key_of(row) in keys]
+        wall_time_sec = sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting")
+    totals = writing_log.totals(log, attempts)
+    about = {
+        "prompt": receipt,
+        "writers": {system.name: system.about for system in systems},
+        "prices": {name: found._asdict() for name, found in prices.items() if found != Prices()},
+        "totals": totals,
+        "wall_time_sec": wall_time_sec,
+        "notes": _notes(totals),
+    }
+    return _Written(
+        (*map(_prediction, current), *_without_prompt(systems, reasons)),
+        about,
+        {"texts": (TEXTS, _texts(current)), "log": (LOG, writing_log.log_csv(log))},
+    )
+
+
+def _current(rows: Sequence[Row], systems: Sequence[WritingSystem], prompts: Mapping[str, str]) -> list[Row]:
+    """Return the last generation of all that was asked for in this run, in the order of asking."""
+    latest = latest_rows(rows)
+    return [
+        latest[system.content, seed, item, prompt]
+        for system in systems
+        for seed in system.seeds
+        for item, prompt in prompts.items()
+    ]
+
+
+def _prediction(row: Row) -> Prediction:
+    where = f"{GENERATIONS}, {row['item']}, seed {row['seed']}"
+    return Prediction(row["item"], row["system"], row.get("text"), row["seed"], where, row.get("error", ""))
+
+
+def _without_prompt(systems: Sequence[WritingSystem], reasons: Mapping[str, str]) -> list[Prediction]:
+    return [
+        Prediction(item, system.name, None, seed, item, reason)
+        for system in systems
+        for seed in system.seeds
+        for item, reason in reasons.items()
+    ]
+
+
+def _texts(current: Sequence[Row]) -> str:
+    """Return the texts as predictions that the verb ``lyrics`` reads."""
+    return "".join(
+        dump_json({"id": row["item"], "system": row["system"], "seed": row["seed"], "text": row["text"]}) + "\n"
+        for row in current
+        if "text" in row
+    )
+
+
+def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise --max-tokens"
+        for system, row in totals.items()
+        if row["n_cut_off"]
+    ]
+
+
+def text_report(results: Mapping[str, Any]) -> str:
+    """Return all tables as text for a terminal, with what it took to write."""
+    scores = scores_text(results)
+    if "writing" not in results:
+        return scores
+    notes = "".join(f"\n- {note}" for note in results["writing"]["notes"])
+    return f"{scores}\n\n{writing_log.text_section(results['writing']['totals'])}{notes}"
+
+
+class _Hired(NamedTuple):
+    """A system that writes, and what its tokens cost."""
+
+    system: WritingSystem
+    prices: Prices = Prices()
+
+
+def _hire(settings: Settings) -> list[_Hired]:
+    """Build the writers; what is missing is said here, before anything is asked."""
+    asked = {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "max_new_tokens": settings.max_tokens,
+    }
+    hired = [
+        *(_system(_transformers(text, settings, asked), settings) for text in settings.models),
+        *(_system(_endpoint(one, settings, asked), settings)._replace(prices=one.prices) for one in settings.endpoints),
+        *(_system(writer, settings) for writer in settings.writers),
+    ]
+    check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "--model")
+    return hired
+
+
+def _system(writer: LyricWriter, settings: Settings) -> _Hired:
+    seeds = tuple(range(1 if writer.deterministic else settings.n_seeds))
+    return _Hired(WritingSystem(writer.name, writer, seeds))
+
+
+def _transformers(text: str, settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
+    name, source, revision = _split_model(text)
+    given = {"batch_size": settings.batch_size, "device": settings.device, "dtype": settings.dtype}
+    make = load_plugin(WRITERS, "transformers", "writer")
+    writer: LyricWriter = make(
+        source,
+        name=name,
+        revision=revision,
+        trust_remote_code=settings.trust_remote_code,
+        template_options=settings.template_options,
+        **_given({**asked, **given}),
+    )
+    return writer
+
+
+def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
+    given = {
+        "concurrency": settings.concurrency,
+        "timeout_sec": settings.timeout_sec,
+        "retries": settings.retries,
+        "allow_http": settings.allow_http or None,
+    }
+    make = load_plugin(WRITERS, "endpoint", "writer")
+    writer: LyricWriter = make(
+        endpoint.url,
+        endpoint.model,
+        name=endpoint.name,
+        api_key_env=endpoint.api_key_env,
+        options=settings.endpoint_options,
+        **_given({**asked, **given}),
+    )
+    return writer
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _split_model(text: str) -> tuple[str | None, str, str | None]:
+    """Return name, folder or Hub id, and revision; a path that exists is never cut."""
+    name: str | None
+    revision: str | None = None
+    name, equals, source = text.partition("=")
+    if not equals or Path(text).exists():
+        name, source = None, text
+    if "@" in source and not Path(source).exists():
+        source, _, revision = source.partition("@")
+    if "" in {name, source, revision}:
+        msg = f"--model takes ID, NAME=ID or ID@REVISION, got {text!r}"
+        raise InvalidInputError(msg)
+    return name, source, revision
+
+
+def _read_example(path: str | os.PathLike[str] | None) -> Example | None:
+    if path is None:
+        return None
+    fields, text = Example._fields, read_text(Path(path))
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f"{path} is not JSON ({error}); expected an object with {', '.join(fields)}"
+        raise UnreadableFileError(msg) from error
+    if not isinstance(content, dict) or not all(isinstance(content.get(field), str) for field in fields):
+        msg = f"{path} is no example: expected an object with the texts {', '.join(fields)}"
+        raise InvalidInputError(msg)
+    example = Example(*(content[field] for field in fields))
+    lyric_prompt(example.theme, example.structure, example=example)  # it is checked once, not with each song
+    return example
+
+
+def _prompts(songs: SongSet, settings: Settings, example: Example | None) -> tuple[dict[str, str], dict[str, str]]:
+    """Return song -> prompt, and song -> why it has none."""
+    prompts: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    for song in songs.songs:
+        theme = song.theme if settings.theme_from is None else song.themes.get(settings.theme_from, "")
+        try:
+            prompts[song.id] = lyric_prompt(theme, song.pattern_text(), language=settings.language, example=example)
+        except MusicEvalsError as error:
+            reasons[song.id] = f"{type(error).__name__}: {error}"
+    return prompts, reasons

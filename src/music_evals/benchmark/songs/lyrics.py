@@ -1,0 +1,365 @@
+"""The benchmark of structured lyrics from end to end: settings in, result files out.
+
+songs or files -> pairs -> controls -> runner -> records -> results, tables, report. What language models write around
+their lyrics is taken off first (`lyrics.normalise`), unless it is asked not to; what was taken off is a remark.
+
+A text without a section header, or an empty one, scores what the authors' code gives it, 0: a model that does not keep
+to the form must not gain by it. The notes of the results count such texts. With `strict` they are failures, and in no
+mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.outcome import NOTHING_EXTRA, Extra, Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import RECORDS
+from music_evals.benchmark.published import published_lyrics
+from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.rows import Progress
+from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_told, render_report
+from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
+from music_evals.benchmark.songs.text_controls import (
+    ANOTHER_SONG,
+    LYRIC_CONTROLS,
+    SHUFFLED,
+    TRUE_LYRICS,
+    against_another,
+    against_own,
+    shuffled_structures,
+)
+from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
+from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
+from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
+from music_evals.benchmark.songs.text_runner import Judge, TextJudging, TextSettings, run_texts
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, InvalidLyricsError, NoDataError
+from music_evals.lyrics.patterns import check_pattern
+from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_HEADER, lyric_structure, scores_of
+
+__all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
+
+ENTRANCE = "lyrics"
+PACKAGES = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
+
+_TRIAL = "```\n(verse)\n春眠不觉晓\n```", "(verse)\nccccc"
+"""A text and its pattern: what is missing for scoring is said before anything runs."""
+
+
+_NOTHING_TO_SCORE = {
+    NO_HEADER: ("texts", "scored 0: no section header was found"),
+    EMPTY_TEXT: ("empty texts", "scored 0"),
+    HEADERS_ONLY: ("texts", "without a line under the section headers"),
+}
+"""Note on a text in which there is nothing to score -> what such texts are called, and what became of them."""
+
+_REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? removed")
+"""What `lyrics.normalise` tells of a step that removed lines with words in them."""
+
+_OPTIONS = {"with normalise=True": "without --no-normalise", "with strict=False": "without --strict"}
+"""Advice in errors of `pipelines.lyrics` -> the same for this benchmark."""
+
+
+def _how(header: Mapping[str, Any]) -> str:
+    options = header["options"]
+    normalised = "normalised" if options["normalise"] else "as they are"
+    return (
+        f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
+        f"{headers_told(header)}"
+    )
+
+
+def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what must not be overlooked, by system: texts that scored 0 for their form, and words that were removed."""
+    for system in dict.fromkeys(row["system"] for row in notes):
+        texts = [row["notes"] for row in notes if row["system"] == system]
+        for note, (what, outcome) in _NOTHING_TO_SCORE.items():
+            n = sum(note in told for told in texts)
+            if n:
+                yield f"{system}: {counted(n, what)} {outcome}; --strict makes such texts failures"
+        lines = [n for told in texts if (n := sum(map(_n_removed, told)))]
+        if lines:
+            yield (
+                f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
+                f"{counted(len(lines), 'texts')}; the remarks tell which"
+            )
+
+
+def _n_removed(note: str) -> int:
+    found = _REMOVED.fullmatch(note)
+    return 1 + int(found["more"] or 0) if found else 0
+
+
+def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if TRUE_LYRICS in systems and ANOTHER_SONG not in systems:
+        yield "all songs are of one group: there is no row of another song to compare with"
+
+
+LYRICS: Final = ScoreTask(
+    name="lyrics",
+    title="Structured lyrics",
+    scales=LYRIC_SCORES,
+    controls=LYRIC_CONTROLS,
+    controls_explained=(
+        f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
+        f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. Points are out "
+        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10."
+    ),
+    how=_how,
+    published=published_lyrics,
+    items="texts",
+    remarks="what was taken off before they were scored",
+    on_controls=_on_controls,
+    on_remarks=_on_remarks,
+)
+"""What this benchmark hands to the shared results, tables and pages."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings(TextSettings):
+    """What to score, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, predictions, limit, confidence, n_resamples, seed, controls, overwrite,
+    report
+        See `text_runner.TextSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a
+        system made several texts for a song. Without predictions the controls alone are scored.
+    reference, generated
+        In place of a dataset: see `text_files.texts_in_folders`.
+    manifest
+        In place of a dataset: see `text_files.texts_in_manifest`.
+    variant, rhyme, section_match, accumulate_song, autojunk
+        See `pipelines.lyrics.lyric_structure`.
+    strict
+        Texts that cannot be scored are failures; see the module.
+    normalise
+        Take off what language models write around their lyrics.
+    numbered
+        Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
+        in the prompts of `lyric_writing`.
+    workers
+        Processes; None is this one alone.
+    explained
+        Texts in the report of which is told where they lost points: the worst of each system to equal shares, and at
+        least one of each; 0 for none.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+
+    """
+
+    reference: str | os.PathLike[str] | None = None
+    generated: Sequence[str] = ()
+    manifest: str | os.PathLike[str] | None = None
+    variant: str = "official"
+    rhyme: str | None = None
+    section_match: str = "initial"
+    accumulate_song: bool = False
+    autojunk: bool = True
+    strict: bool = False
+    normalise: bool = True
+    numbered: bool = True
+    workers: int | None = None
+    explained: int = EXPLAINED
+
+    def __post_init__(self) -> None:
+        if sum(given is not None for given in (self.reference, self.manifest, self.dataset)) != 1:
+            raise InvalidInputError("give one of --dataset, --reference (with --generated) and --manifest")
+        if bool(self.generated) != (self.reference is not None):
+            raise InvalidInputError("--reference and --generated go together; a manifest or dataset holds the patterns")
+        if self.explained < 0:
+            msg = f"--explained must be at least 0, got {self.explained}"
+            raise InvalidInputError(msg)
+        super().__post_init__()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments of `judge_lyrics`."""
+        names = ("variant", "rhyme", "section_match", "accumulate_song", "autojunk", "strict", "normalise")
+        options = {name: getattr(self, name) for name in names}
+        return options | {"rhyme": self.rhyme or "official"}
+
+
+def run_lyrics(
+    settings: Settings,
+    *,
+    made: Sequence[Prediction] | None = None,
+    extra: Extra = NOTHING_EXTRA,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Score all texts and write records, results.json, table.md and report.html.
+
+    A run that was killed is taken up where it stood when it is started again with the same settings.
+
+    Parameters
+    ----------
+    settings
+        See `Settings`.
+    made
+        Texts in memory, in place of the files of predictions.
+    extra
+        What the results tell beside the scores.
+    progress
+        Called after some texts.
+
+    Returns
+    -------
+    Outcome
+        Texts that failed are in ``results["failures"]``.
+
+    Raises
+    ------
+    UnknownNameError
+        A dataset, config, split, variant, rhyme method or way to match sections that does not exist.
+    NoDataError, PairCountError, UnreadableFileError, InvalidInputError
+        Nothing to score, ids that name no song, or files that are not what they should be.
+    MissingBackendError
+        The rhyme method or the normaliser needs what is not installed.
+    CorruptRecordsError
+        The records in `out` are damaged or belong to another run.
+    OutputError
+        `out` cannot be written.
+
+    """
+    judge: Judge = functools.partial(judge_lyrics, **settings.options)
+    judge(_TRIAL[1], _TRIAL[0], explain=False)
+    judged, controls = _pairs(settings, made)
+    if not judged.pairs and not judged.failures and not controls:
+        raise NoDataError("nothing to score: give --predictions, or songs with words and no --no-controls")
+    out = Path(settings.out)
+    if settings.overwrite:
+        remove_results(out)
+    rows = run_texts(
+        judged,
+        controls,
+        out / RECORDS,
+        TextJudging(tuple(LYRIC_SCORES), settings.variant, judge, explained=judged.systems),
+        receipt={
+            "task": LYRICS.name,
+            "dataset": dict(judged.dataset),
+            "variant": settings.variant,
+            "metrics": list(LYRIC_SCORES),
+            "companions": [],
+            "options": settings.options,
+            "numbered": None if settings.dataset is None else settings.numbered,
+            "versions": package_versions(PACKAGES),
+        },
+        workers=settings.workers or 1,
+        overwrite=settings.overwrite,
+        progress=progress,
+    )
+    found = collect(rows, LYRICS)
+    results = build_results(
+        found,
+        LYRICS,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
+    page = functools.partial(render_report, results, found, explained=settings.explained, sections=extra.html)
+    return write_outcome(out, results, found, page if settings.report else None, extra=extra)
+
+
+def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
+    """Return what is judged, and the controls."""
+    if settings.reference is not None:
+        return texts_in_folders(
+            settings.reference, settings.generated, controls=LYRIC_CONTROLS, limit=settings.limit
+        ), []
+    if settings.manifest is not None:
+        return texts_in_manifest(settings.manifest, controls=LYRIC_CONTROLS, limit=settings.limit), []
+    songs = read_songs(
+        str(settings.dataset),
+        settings.config,
+        settings.split,
+        revision=settings.revision,
+        limit=settings.limit,
+        columns=["structure"],
+    )
+    songs = songs if settings.numbered else songs.unnumbered()
+    predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
+    judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
+    return judged, _controls(songs, settings.seed) if settings.controls else []
+
+
+def _text(row: Mapping[str, Any], where: str) -> str:
+    text = row.get("text")
+    if not isinstance(text, str):
+        msg = f'{where}: expected {{"id": text, "text": text}}, got {type(text).__name__} in place of the text'
+        raise InvalidInputError(msg)
+    return text
+
+
+def _controls(songs: SongSet, seed: int) -> list[TextPair]:
+    worded = [song for song in songs.songs if song.has_words]
+    return [
+        *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, entrance=ENTRANCE),
+        *against_another(worded, pattern_side, _words_side, entrance=ENTRANCE),
+        *shuffled_structures(worded, pattern_side, seed=seed, entrance=ENTRANCE),
+    ]
+
+
+def pattern_side(song: Song) -> TextSide:
+    """Return the pattern of a song, the reference of its texts."""
+    return TextSide(song.id, song.pattern_text())
+
+
+def _words_side(song: Song) -> TextSide:
+    return TextSide(f"{song.id}, words", song.words_text())
+
+
+def judge_lyrics(reference: Any, estimate: Any, *, explain: bool, **options: Any) -> dict[str, Any]:
+    """Score one text against its pattern.
+
+    Parameters
+    ----------
+    reference, estimate
+        Pattern and text.
+    explain
+        Also tell where points were lost.
+    **options
+        Of `pipelines.lyrics.lyric_structure`.
+
+    Returns
+    -------
+    dict
+        An answer as in `score_records`.
+
+    Raises
+    ------
+    InvalidPatternError
+        A reference that is not in the grammar, whether strict or not: it is ours to give.
+    InvalidLyricsError
+        A text that cannot be scored, with ``strict``.
+
+    """
+    check_pattern(reference)
+    try:
+        score = lyric_structure(reference, estimate, **options)
+    except InvalidLyricsError as error:
+        raise InvalidLyricsError(_with_options(str(error), normalised=options.get("normalise", False))) from error
+    answer: dict[str, Any] = {
+        "scores": {name: {"value": value} for name, value in scores_of(score).items()},
+        "notes": list(score.notes),
+    }
+    return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
+
+
+def _with_options(message: str, *, normalised: bool) -> str:
+    """Return what an error advises in terms of the options of the verb."""
+    if normalised:
+        message = message.replace(" read them with normalise=True,", "")
+    for keyword, option in _OPTIONS.items():
+        message = message.replace(keyword, option)
+    return message

@@ -1,0 +1,363 @@
+"""Songs of CaiMD and of files in its schema: words, patterns, themes and tags, checked once.
+
+Songs are clustered: two are of one group where they have the same title and performers, or the same words. The released
+data hold both, a song that was recorded twice and one that was annotated twice, and neither is a second observation.
+Titles and performers are compared without case, width and outer spaces. Cover versions by other performers, whose words
+differ in a few places, are groups of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
+from music_evals.benchmark.load import load_split, resolve_revision
+from music_evals.benchmark.manifests import json_lines, some
+from music_evals.errors import (
+    InvalidInputError,
+    InvalidLyricsError,
+    MusicEvalsError,
+    NoDataError,
+    PairCountError,
+    located,
+)
+from music_evals.pipelines.descriptions import check_description, description_of_row
+
+__all__ = ["COLUMNS", "Song", "SongSet", "check_ids", "load_songs", "read_songs"]
+
+COLUMNS = ("structure", "professional", "amateur")
+"""Columns beside ``id`` that a song is made of."""
+
+THEMES = "lyric_themes"
+"""The dimension whose free text is the theme of a song."""
+
+Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Group of annotators -> dimension -> tags."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Song:
+    """One song.
+
+    Attributes
+    ----------
+    id
+        As in the data.
+    group
+        Cluster: the id of the first song that has its title and performers, or its words; see the module.
+    title, artist
+        May be empty where the rows hold none.
+    theme
+        What the words are about, in a sentence or more: the professional's free text on the themes of the lyrics, or
+        the amateur's where there is none; empty where both lack it.
+    themes
+        Group of annotators -> its free text on the themes of the lyrics, where it is not empty.
+    words
+        Sections with their lines.
+    pattern
+        The same sections with the patterns of these lines: ``c`` a character, ``R`` a rhyming one, space a pause.
+    tags
+        Group of annotators -> dimension -> tags, exactly as in the data.
+
+    """
+
+    id: str
+    group: str
+    title: str = ""
+    artist: tuple[str, ...] = ()
+    theme: str = ""
+    themes: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    words: tuple[LyricSection, ...] = ()
+    pattern: tuple[LyricSection, ...] = ()
+    tags: Tags = dataclasses.field(default_factory=dict)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether any line of its words holds text."""
+        return any(line.strip() for section in self.words for line in section.lines)
+
+    def words_text(self, *, numbered: bool = True) -> str:
+        """Return the words with section headers; see `annotations.sections_text`."""
+        return sections_text(self.words, numbered=numbered)
+
+    def pattern_text(self, *, numbered: bool = True) -> str:
+        """Return the pattern with section headers, the reference of the lyric score."""
+        return sections_text(self.pattern, numbered=numbered)
+
+
+@dataclasses.dataclass(frozen=True)
+class SongSet:
+    """Songs, and where they come from.
+
+    Attributes
+    ----------
+    about
+        ``id``, ``config``, ``split`` and ``revision``, for the receipt.
+    songs
+        In the order of the data.
+    other_ids
+        Ids of the songs that a limit left out.
+
+    """
+
+    about: Mapping[str, Any]
+    songs: tuple[Song, ...]
+    other_ids: frozenset[str] = frozenset()
+
+    def unnumbered(self) -> SongSet:
+        """Return the same songs with section labels without numbers, as prompts have them."""
+        songs = (
+            dataclasses.replace(song, words=_unnumbered(song.words), pattern=_unnumbered(song.pattern))
+            for song in self.songs
+        )
+        return dataclasses.replace(self, songs=tuple(songs))
+
+
+def load_songs(
+    dataset: str,
+    config: str | None = None,
+    split: str = "test",
+    *,
+    revision: str | None = None,
+    limit: int | None = None,
+    columns: Collection[str] = COLUMNS,
+) -> list[Song]:
+    """Load the songs of one split of a dataset, or of a file.
+
+    Parameters
+    ----------
+    dataset
+        A name under ``./datasets_scripts``, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD's schema.
+    config, split, revision
+        Of a dataset, as for `tasks.load_items`; a file has none.
+    limit
+        Keep the first songs only.
+    columns
+        Those of `COLUMNS` that must be there; the others are read where they are.
+
+    Returns
+    -------
+    list of Song
+        In the order of the data.
+
+    Raises
+    ------
+    UnknownNameError
+        No such dataset, config, split or dimension.
+    NoDataError
+        No such file, or no songs in it.
+    UnreadableFileError
+        The file or dataset cannot be read.
+    InvalidInputError
+        A row without ``id`` or without the columns asked for, or with values of another type; a config or a revision of
+        a file.
+    InvalidLyricsError
+        A section without label, or with other numbers of lines than of patterns.
+    InvalidTagsError
+        Tags that are not lists of strings.
+    PairCountError
+        Ids that occur twice; the first few are named.
+
+    """
+    return list(read_songs(dataset, config, split, revision=revision, limit=limit, columns=columns).songs)
+
+
+def read_songs(
+    dataset: str,
+    config: str | None = None,
+    split: str = "test",
+    *,
+    revision: str | None = None,
+    limit: int | None = None,
+    columns: Collection[str] = COLUMNS,
+) -> SongSet:
+    """Return what `load_songs` does, with where the songs come from and the ids that the limit left out."""
+    if Path(dataset).is_file() or Path(dataset).suffix == ".jsonl":
+        if config is not None or revision is not None:
+            msg = f"{dataset} is a file, which has neither configs nor revisions; leave out --config and --revision"
+            raise InvalidInputError(msg)
+        path = Path(dataset)
+        rows: Iterable[tuple[str, Mapping[str, Any]]] = (
+            (f"{path}, line {number}", row) for number, row in json_lines(path)
+        )
+        about = {"id": path.name, "config": None, "split": None, "revision": None}
+    else:
+        revision = resolve_revision(dataset, revision)
+        table = load_split(dataset, config, split, revision=revision)
+        about = {"id": dataset, "config": table.info.config_name, "split": split, "revision": revision}
+        rows = ((f"{dataset}, row {number}", row) for number, row in enumerate(table))
+    songs = [_song(row, where, columns) for where, row in rows]
+    if not songs:
+        msg = f"{dataset} holds no songs; nothing can be scored"
+        raise NoDataError(msg)
+    _check_unique(songs, dataset)
+    songs = _grouped(songs)
+    others = frozenset(song.id for song in songs[limit or len(songs) :])
+    return SongSet(MappingProxyType(about), tuple(songs[:limit]), others)
+
+
+def check_ids(found: Iterable[str], songs: SongSet, where: str) -> None:
+    """Raise where ids name songs that are not in the data; those that a limit left out are no error.
+
+    Raises
+    ------
+    PairCountError
+        It names the first few, and what ids the data have.
+
+    """
+    known = {song.id for song in songs.songs} | songs.other_ids
+    unknown = [item for item in dict.fromkeys(found) if item not in known]
+    if unknown:
+        place = " ".join(str(songs.about[key]) for key in ("id", "config", "split") if songs.about[key])
+        msg = (
+            f"{where}: {len(unknown)} ids are not songs of {place}: {some(unknown)}; its ids are like "
+            f"{some(sorted(known)[:2])}. Check dataset, config and split"
+        )
+        raise PairCountError(msg)
+
+
+def _unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
+    return tuple(LyricSection(section.kind, section.lines) for section in sections)
+
+
+def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
+    missing = [name for name in ("id", *columns) if row.get(name) is None]
+    if missing:
+        msg = f"{where}: nothing in {', '.join(missing)}; expected id and {', '.join(columns)}, got {', '.join(row)}"
+        raise InvalidInputError(msg)
+    item = row["id"]
+    if not isinstance(item, str) or not item.strip():
+        msg = f"{where}: the id must be a text that is not empty, got {item!r}"
+        raise InvalidInputError(msg)
+    where = f"{where} ({item})"
+    words, pattern = _structure(row.get("structure"), where)
+    themes = _themes(row, where)
+    return Song(
+        id=item,
+        group=item,
+        title=_text(row.get("title"), f"{where}: title"),
+        artist=_strings(row.get("artist"), f"{where}: artist", InvalidInputError),
+        theme=theme_of_row(row) or "",
+        themes=themes,
+        words=words,
+        pattern=pattern,
+        tags=_tags(row, where),
+    )
+
+
+def _structure(rows: Any, where: str) -> tuple[tuple[LyricSection, ...], tuple[LyricSection, ...]]:
+    if rows is None:
+        return (), ()
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        msg = f"{where}: structure must be a list of sections {{label, lines, rhyme}}, got {_kind(rows)}"
+        raise InvalidInputError(msg)
+    sides: dict[str, tuple[LyricSection, ...]] = {}
+    for field in ("lines", "rhyme"):
+        checked = [
+            {"label": row.get("label"), field: _strings(row.get(field), f"{where}: {field}", InvalidLyricsError)}
+            for row in rows
+        ]
+        if not all(isinstance(row["label"], str) for row in checked):
+            msg = f"{where}: every section needs a label such as 'verse1'"
+            raise InvalidLyricsError(msg)
+        try:
+            sides[field] = sections_of_rows(checked, field)
+        except MusicEvalsError as error:
+            raise located(error, where) from error
+    words, pattern = sides["lines"], sides["rhyme"]
+    for with_words, with_pattern in zip(words, pattern, strict=True):
+        # words may be left out of a file altogether; the patterns may not
+        if with_words.lines and len(with_words.lines) != len(with_pattern.lines):
+            msg = (
+                f"{where}: section {with_words.label!r} has {len(with_words.lines)} lines and "
+                f"{len(with_pattern.lines)} patterns; give each line its pattern"
+            )
+            raise InvalidLyricsError(msg)
+    return words, pattern
+
+
+def _tags(row: Mapping[str, Any], where: str) -> Tags:
+    try:
+        return check_description(description_of_row(row), "tags")
+    except MusicEvalsError as error:
+        raise located(error, where) from error
+
+
+def _strings(value: Any, what: str, error: type[InvalidInputError]) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
+        msg = f"{what} must be a list of texts, got {_kind(value)}"
+        raise error(msg)
+    return tuple(value)
+
+
+def _text(value: Any, what: str) -> str:
+    if value is not None and not isinstance(value, str):
+        msg = f"{what} must be a text, got {_kind(value)}"
+        raise InvalidInputError(msg)
+    return value or ""
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        kinds = sorted({type(inner).__name__ for inner in value})
+        return f"a {type(value).__name__} of {' and '.join(kinds) or 'nothing'}"
+    if isinstance(value, dict):
+        return f"a dict with {', '.join(map(str, value)) or 'nothing'}"
+    return type(value).__name__
+
+
+def _themes(row: Mapping[str, Any], where: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for group in GROUPS:
+        dimensions = (row.get(group) or {}).get("dimensions") if isinstance(row.get(group), dict) else None
+        entry = dimensions.get(THEMES) if isinstance(dimensions, dict) else None
+        text = _text(entry.get("text"), f"{where}: {group}, {THEMES}: text") if isinstance(entry, dict) else ""
+        if text.strip():
+            found[group] = text.strip()
+    return found
+
+
+def _check_unique(songs: Sequence[Song], dataset: str) -> None:
+    twice = [item for item, count in Counter(song.id for song in songs).items() if count > 1]
+    if twice:
+        msg = f"{dataset}: ids of songs must be unique, twice or more: {some(twice)}; give each song its own id"
+        raise PairCountError(msg)
+
+
+def _grouped(songs: Sequence[Song]) -> list[Song]:
+    """Name the group of each song after the first song that it shares title and performers, or words, with."""
+    leaders: dict[str, str] = {song.id: song.id for song in songs}
+
+    def leader(item: str) -> str:
+        while leaders[item] != item:
+            item = leaders[item]
+        return item
+
+    order = {song.id: place for place, song in enumerate(songs)}
+    first: dict[tuple[str, ...], str] = {}
+    for song in songs:
+        for key in _keys(song):
+            one, two = sorted((leader(first.setdefault(key, song.id)), leader(song.id)), key=order.__getitem__)
+            leaders[two] = one
+    return [dataclasses.replace(song, group=leader(song.id)) for song in songs]
+
+
+def _keys(song: Song) -> list[tuple[str, ...]]:
+    keys = []
+    if song.title.strip():
+        keys.append(("title", _folded(song.title), *sorted(map(_folded, song.artist))))
+    if song.has_words:
+        keys.append(("words", *(line.strip() for section in song.words for line in section.lines)))
+    return keys
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).strip().casefold()

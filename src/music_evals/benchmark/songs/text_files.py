@@ -1,0 +1,216 @@
+"""Generated lyrics and the patterns that were asked for, out of folders, a manifest, or two files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from music_evals.benchmark.manifests import manifest_rows, read_text
+from music_evals.benchmark.preservation.pairs import Failure, check_systems, files_of, split_estimate
+from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, check_counts
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
+
+__all__ = ["TEXT_SUFFIXES", "texts_in_folders", "texts_in_manifest"]
+
+TEXT_SUFFIXES = frozenset({"", ".txt", ".md", ".lrc"})
+"""What is taken for a text in a folder."""
+
+ENTRANCE = "lyrics"
+PATTERN = "pattern"
+OPTION = "--generated"
+COLUMNS = ("generated", "reference")
+
+
+def texts_in_folders(
+    reference: str | os.PathLike[str], generated: Sequence[str], *, controls: Sequence[str], limit: int | None = None
+) -> TextPairSet:
+    """Pair the texts of two or more folders, or single files.
+
+    Parameters
+    ----------
+    reference
+        Folder of patterns, or one pattern.
+    generated
+        ``PATH`` or ``NAME=PATH`` for each system: folders whose texts have the patterns' relative paths, suffixes
+        apart, or single files.
+    controls
+        Names that no system may have.
+    limit
+        Keep the first items only.
+
+    Returns
+    -------
+    TextPairSet
+        Pairs with equal patterns are of one group. A text without its partner, and one that cannot be read, is a
+        failure of its item.
+
+    Raises
+    ------
+    NoDataError
+        No such path, or no text in it.
+    PairCountError
+        Two texts of a folder that differ in their suffix alone; a folder beside a file.
+    InvalidInputError
+        Systems without a name of their own.
+
+    """
+    root = Path(reference)
+    patterns = dict(list(_texts_of(root).items())[:limit])
+    named = [split_estimate(text, OPTION) for text in generated]
+    check_systems([name for name, _ in named], controls, OPTION)
+    found: list[TextPair | Failure] = []
+    for system, path in named:
+        texts = _texts_of(path)
+        if path.is_dir() != root.is_dir():
+            msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
+            raise PairCountError(msg)
+        if root.is_file():
+            texts = dict(zip(patterns, texts.values(), strict=True))
+        extra = [] if limit is not None else [item for item in texts if item not in patterns]
+        items = (*patterns, *extra)
+        found += [_read_pair(item, system, patterns.get(item), texts.get(item)) for item in items]
+    about = {"id": root.resolve().name, "config": None, "split": None, "revision": None}
+    return _pair_set(about, [name for name, _ in named], found)
+
+
+def _texts_of(path: Path) -> dict[str, tuple[Path, str]]:
+    return files_of(path, TEXT_SUFFIXES, "no texts; expected files such as .txt, one a song")
+
+
+def _read_pair(
+    item: str, system: str, reference: tuple[Path, str] | None, generated: tuple[Path, str] | None
+) -> TextPair | Failure:
+    try:
+        return _pair(item, system, "", _read_side(item, PATTERN, reference), _read_side(item, "text", generated))
+    except MusicEvalsError as error:
+        return Failure(item, system, f"{type(error).__name__}: {error}")
+
+
+def _pair(item: str, system: str, group: str, reference: TextSide, generated: TextSide) -> TextPair:
+    return TextPair(item, system, group or reference.content, ENTRANCE, reference, generated)
+
+
+def _read_side(item: str, what: str, file: tuple[Path, str] | None) -> TextSide:
+    if file is None:
+        msg = f"no {what} for {item!r}; add it, or take its partner away"
+        raise PairCountError(msg)
+    path, name = file
+    return TextSide(name, _text_of(path))
+
+
+def texts_in_manifest(
+    path: str | os.PathLike[str], *, controls: Sequence[str], limit: int | None = None
+) -> TextPairSet:
+    """Read pairs from a manifest.
+
+    Parameters
+    ----------
+    path
+        CSV with a head line, or JSON lines, with the columns ``generated`` and ``reference``, which hold texts, or
+        ``generated_file`` and ``reference_file``, paths of texts below the manifest's folder, and, where wanted,
+        ``id``, ``group`` and ``system``. In CSV a text of several lines stands in quotes.
+    controls
+        Names that no system may have.
+    limit
+        Keep the first items only.
+
+    Returns
+    -------
+    TextPairSet
+        Without a group, pairs with equal patterns are of one group. A cell that is no text, and a file that cannot be
+        read or does not lie below the manifest's folder, is a failure of its item.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No such manifest, an empty one, or one that cannot be read.
+    InvalidInputError
+        Columns that no row has, or a system that is called like a control.
+    PairCountError
+        Two rows of one id and system; they are named.
+
+    """
+    path = Path(path)
+    rows = manifest_rows(path)
+    if not rows:
+        msg = f"{path} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}"
+        raise NoDataError(msg)
+    there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
+    missing = [name for name in COLUMNS if not {name, _file_column(name)} & {*there}]
+    if missing:
+        msg = f"{path}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}"
+        raise InvalidInputError(msg)
+    found = [_pair_of_row(row, number, path) for number, row in enumerate(rows, start=1)]
+    kept = set(list(dict.fromkeys(pair.item for pair in found))[:limit])
+    chosen = [pair for pair in found if pair.item in kept]
+    systems = list(dict.fromkeys(pair.system for pair in chosen))
+    check_systems(systems, controls, "the column system, or")
+    check_counts(chosen, str(path))
+    return _pair_set({"id": path.name, "config": None, "split": None, "revision": None}, systems, chosen)
+
+
+def _pair_of_row(row: Mapping[str, Any], number: int, path: Path) -> TextPair | Failure:
+    item, system, group = (str(row.get(name) or "") for name in ("id", "system", "group"))
+    item, system = item or f"row {number}", system or path.stem
+    try:
+        generated, reference = (_side_of_row(row, name, path.parent) for name in COLUMNS)
+    except MusicEvalsError as error:
+        return Failure(item, system, f"{type(error).__name__}: {error}")
+    return _pair(item, system, group, reference, generated)
+
+
+def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
+    text, file = row.get(column), row.get(_file_column(column))
+    if not file:
+        return TextSide(_text_name(text), text) if isinstance(text, str) else _refuse(column, "a text", text)
+    if text:
+        msg = f"give {column} or {_file_column(column)} in a row, not both"
+        raise InvalidInputError(msg)
+    if not isinstance(file, str):
+        return _refuse(_file_column(column), "a path", file)
+    return TextSide(file, _text_of(_below(folder, file)))
+
+
+def _text_of(path: Path) -> str:
+    """Return what a file holds without the newline at its end, which is the file's and not the song's."""
+    return read_text(path).removesuffix("\n")
+
+
+def _file_column(column: str) -> str:
+    return f"{column}_file"
+
+
+def _either(column: str) -> str:
+    return f"{column} or {_file_column(column)}"
+
+
+def _text_name(text: str) -> str:
+    return f"text {hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _refuse(column: str, wanted: str, value: object) -> NoReturn:
+    msg = f"the column {column} must hold {wanted}, got {type(value).__name__}"
+    raise InvalidInputError(msg)
+
+
+def _below(folder: Path, file: str) -> Path:
+    """Return the path of a file that a manifest names; a manifest may come from others, and reads its folder only."""
+    try:
+        path = (folder / file).resolve()
+        inside = path.is_relative_to(folder.resolve())
+    except (OSError, ValueError) as error:  # a null byte, or a name that is too long
+        msg = f"{file!r:.60} is no path of a file: {error}"
+        raise InvalidInputError(msg) from error
+    if not inside:
+        msg = f"{file!r} does not lie below the manifest's folder {folder}; put the file there, or give its text"
+        raise InvalidInputError(msg)
+    return path
+
+
+def _pair_set(about: Mapping[str, Any], systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:
+    pairs = tuple(pair for pair in found if isinstance(pair, TextPair))
+    failures = tuple(pair for pair in found if isinstance(pair, Failure))
+    return TextPairSet(about, tuple(systems), pairs, failures)

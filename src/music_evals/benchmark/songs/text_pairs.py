@@ -1,0 +1,100 @@
+"""Texts that belong together: what was made for a song, and what it is held against.
+
+A pair has an item, a system, a group (the cluster of the intervals) and two sides, as in `pairs`; only that the sides
+are values in memory, told by a hash of what they hold. A system that made several texts for a song, with several seeds,
+has one item for each: the first run keeps the song's id, the others are called ``<id>, run 2`` and so on, whatever the
+seeds are, so that systems are compared run by run; all runs of a song are in its group.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from music_evals.benchmark.manifests import some
+from music_evals.benchmark.preservation.pairs import HASH_DIGITS, Failure
+from music_evals.errors import PairCountError
+
+__all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextSide:
+    """A reference or an estimate: a text, or tags.
+
+    Attributes
+    ----------
+    name
+        What records call it.
+    value
+        What it holds; plain values that JSON can hold.
+
+    """
+
+    name: str
+    value: Any
+
+    @property
+    def content(self) -> str:
+        """Hash of what it holds."""
+        text = json.dumps(self.value, ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPair:
+    """What a system made for an item, and what it is held against."""
+
+    item: str
+    system: str
+    group: str
+    entrance: str
+    reference: TextSide
+    estimate: TextSide
+    treatment: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class TextPairSet:
+    """All that is judged in one run, but the controls.
+
+    Attributes
+    ----------
+    dataset
+        ``id``, ``config``, ``split`` and ``revision``, for the receipt.
+    systems
+        In the order given.
+    pairs, failures
+        In the order given; a failure is an item of a system without a pair.
+
+    """
+
+    dataset: Mapping[str, Any]
+    systems: tuple[str, ...] = ()
+    pairs: tuple[TextPair, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
+    """Raise where a system has two texts for one item.
+
+    Raises
+    ------
+    PairCountError
+        The first few are named.
+
+    """
+    counts = Counter((pair.item, pair.system) for pair in pairs)
+    twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
+    if twice:
+        msg = f"{where}: ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
+        raise PairCountError(msg)
+
+
+def run_name(item: str, run: int) -> str:
+    """Return what an item is called in the run of this number, from 0 on."""
+    return item if run == 0 else f"{item}, run {run + 1}"

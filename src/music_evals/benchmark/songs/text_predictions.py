@@ -1,0 +1,157 @@
+"""What systems made for the songs of a dataset: JSON lines ``{"id": ..., ...}``, one file or more."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.benchmark.manifests import json_lines, shown_types
+from music_evals.benchmark.preservation.pairs import Failure, check_systems, split_estimate
+from music_evals.benchmark.songs.songs import Song, SongSet, check_ids
+from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, run_name
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+
+__all__ = ["SEED_END", "Prediction", "pairs_of_predictions", "read_predictions"]
+
+SEED_END = 2**63
+"""Seeds are below: records and tables hold them as 64-bit integers."""
+
+OPTION = "--predictions"
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """What one system made for one song with one seed.
+
+    Attributes
+    ----------
+    item, system, seed
+        Of what it is.
+    value
+        Plain values; None where there is none, and `error` says why.
+    where
+        File and line, for messages.
+    error
+        Why there is no value.
+
+    """
+
+    item: str
+    system: str
+    value: Any
+    seed: int = 0
+    where: str = ""
+    error: str = ""
+
+
+def read_predictions(
+    files: Sequence[str], read_value: Callable[[Mapping[str, Any], str], Any], expected: str
+) -> list[Prediction]:
+    """Read the lines of all files.
+
+    Parameters
+    ----------
+    files
+        ``FILE`` or ``NAME=FILE``; the name is that of the system, by default the file's stem. A line may have a
+        ``system`` and a ``seed`` of its own.
+    read_value
+        Line and place -> what was made.
+    expected
+        The fields of a line beside ``id``, for messages.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No such file, one without lines, or one that is not JSON lines.
+    InvalidInputError
+        Two files of one name, or a line with fields that are missing or of another type.
+
+    """
+    named = [split_estimate(text, OPTION) for text in files]
+    check_systems([name for name, _ in named], (), OPTION)
+    return [prediction for name, path in named for prediction in _read_file(name, path, read_value, expected)]
+
+
+def _read_file(
+    name: str, path: Path, read_value: Callable[[Mapping[str, Any], str], Any], expected: str
+) -> Iterator[Prediction]:
+    empty = True
+    for number, row in json_lines(path):
+        empty = False
+        where = f"{path}, line {number}"
+        item, system, seed = row.get("id"), row.get("system", name), row.get("seed", 0)
+        if not (isinstance(item, str) and isinstance(system, str) and type(seed) is int):
+            msg = (
+                f'{where}: expected {{"id": text, {expected}}} and, where there are several, "system": text and '
+                f'"seed": number; got {shown_types(row)}'
+            )
+            raise InvalidInputError(msg)
+        if not 0 <= seed < SEED_END:
+            msg = f"{where}: a seed must be 0..2**63 - 1, got {seed}"
+            raise InvalidInputError(msg)
+        yield Prediction(item, system, read_value(row, where), seed, where)
+    if empty:
+        msg = f'{path} holds no predictions; expected lines {{"id": text, {expected}}}'
+        raise NoDataError(msg)
+
+
+def pairs_of_predictions(
+    predictions: Iterable[Prediction],
+    songs: SongSet,
+    reference: Callable[[Song], TextSide],
+    *,
+    entrance: str,
+    controls: Sequence[str],
+) -> TextPairSet:
+    """Pair predictions with their songs.
+
+    Parameters
+    ----------
+    predictions
+        Of all systems.
+    songs
+        Every one needs a prediction of every system with every seed of that system; what is missing is a failure.
+    reference
+        Song -> what it is held against.
+    entrance
+        What is compared, as ``"lyrics"``.
+    controls
+        Names that no system may have.
+
+    Raises
+    ------
+    PairCountError
+        Ids of songs that are not there, or two predictions for one song with one seed.
+    InvalidInputError
+        A system that is called like a control, or like nothing.
+
+    """
+    found: dict[str, dict[int, dict[str, Prediction]]] = {}
+    for prediction in predictions:
+        by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})
+        if prediction.item in by_item:
+            msg = (
+                f"{prediction.where}: a second prediction for {prediction.item!r} of system {prediction.system!r} with "
+                f"seed {prediction.seed}; keep one, or give them seeds"
+            )
+            raise PairCountError(msg)
+        by_item[prediction.item] = prediction
+    check_systems(list(found), controls, OPTION)
+    for system, by_seed in found.items():
+        check_ids((item for by_item in by_seed.values() for item in by_item), songs, f"system {system!r}")
+    pairs: list[TextPair] = []
+    failures: list[Failure] = []
+    for system, by_seed in found.items():
+        for run, seed in enumerate(sorted(by_seed)):
+            for song in songs.songs:
+                made = by_seed[seed].get(song.id)
+                item = run_name(song.id, run)
+                if made is None or made.error:
+                    missing = f"PairCountError: no prediction for {song.id!r} with seed {seed}; add it, or use --limit"
+                    failures.append(Failure(item, system, made.error if made else missing))
+                    continue
+                estimate = TextSide(f"{song.id}, seed {seed}", made.value)
+                pairs.append(TextPair(item, system, song.group, entrance, reference(song), estimate))
+    return TextPairSet(songs.about, tuple(found), tuple(pairs), tuple(failures))

@@ -1,0 +1,1 @@
+"""The data set caimd: schema, releases, the demo of our own."""

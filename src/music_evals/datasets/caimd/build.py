@@ -1,0 +1,342 @@
+"""From a copy of the published CaiMD to a folder of Parquet files that `load_dataset` takes.
+
+The folder holds the lyrics of the release, which belong to others: it is for the one who has the copy, and is refused
+inside of a git checkout, where it could be committed by mistake.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from music_evals.datasets.caimd.release import FILES, IdMaps, find_release, read_maps, read_song
+from music_evals.datasets.caimd.songs import features
+from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError
+from music_evals.datasets.manifest import parquet_bytes, rows_sha256
+from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.files import write_atomically
+
+__all__ = ["SHARD_SONGS", "BuildSettings", "build_release", "check_out"]
+
+SHARD_SONGS: Final = 250
+"""Songs a Parquet file; what is written whole or not at all."""
+
+_RECORDS: Final = ".shards"
+_FORM: Final = 1  # of the records: goes up when rows or records change, so that old ones are not found
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclasses.dataclass(frozen=True)
+class BuildSettings:
+    """What is built, and where.
+
+    Parameters
+    ----------
+    source
+        Folder of the release.
+    out
+        Folder to write, outside of any git checkout. A build that was stopped goes on there.
+    layout
+        See `caimd_release.find_release`.
+    maps, overlap
+        Folder of the id maps and file of the songs in both releases, where they are not beside the songs.
+    limit
+        First songs of each split; None is all.
+    strict
+        Raise at the first broken song instead of leaving it out.
+    allow_git
+        Write into a git checkout all the same.
+
+    Raises
+    ------
+    InvalidInputError
+        A limit below 1.
+
+    """
+
+    source: Path
+    out: Path
+    layout: str = "auto"
+    maps: Path | None = None
+    overlap: Path | None = None
+    limit: int | None = None
+    strict: bool = False
+    allow_git: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            msg = f"limit must be at least 1, got {self.limit}"
+            raise InvalidInputError(msg)
+
+
+class _Shard(NamedTuple):
+    config: str
+    split: str
+    number: int
+    total: int
+    songs: tuple[Path, ...]
+
+    @property
+    def file(self) -> str:
+        return f"data/{self.config}/{self.split}-{self.number:05d}-of-{self.total:05d}.parquet"
+
+    @property
+    def record(self) -> str:
+        return f"{_RECORDS}/{self.config}-{self.split}-{self.number:05d}-of-{self.total:05d}.json"
+
+
+def check_out(out: Path, *, allow_git: bool = False) -> None:
+    """Refuse a folder inside of a git checkout.
+
+    Raises
+    ------
+    OutputError
+        The folder, or one above it, holds ``.git``.
+
+    """
+    target = out.resolve()
+    checkout = next((path for path in (target, *target.parents) if (path / ".git").exists()), None)
+    if checkout and not allow_git:
+        msg = (
+            f"{out}: lies in the git checkout {checkout}; the lyrics of the release belong to others and must not be "
+            "committed by mistake: choose a folder outside, or allow it on purpose"
+        )
+        raise OutputError(msg)
+
+
+def build_release(settings: BuildSettings, progress: Progress | None = None) -> dict[str, Any]:
+    """Convert a copy of the release.
+
+    Parameters
+    ----------
+    settings
+        See `BuildSettings`.
+    progress
+        Called with songs done, songs in all and what is worked on.
+
+    Returns
+    -------
+    dict
+        The manifest, which is also written: ``"layout"``, ``"songs"`` (folders found), ``"left_out"`` (song and
+        reason), ``"anomalies"`` (see `caimd_texts.ANOMALIES`), ``"duplicates"`` (groups of songs) and ``"files"``
+        (path -> rows, sha256, rows_sha256).
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError, UnknownNameError
+        See `caimd_release.find_release` and `read_maps`.
+    BrokenSongError
+        With ``strict``, the first song that is broken.
+    OutputError
+        The folder is inside of a git checkout, holds files of another build, or cannot be written to.
+
+    """
+    check_out(settings.out, allow_git=settings.allow_git)
+    release = find_release(settings.source, settings.layout, settings.overlap)
+    maps = read_maps(settings.source, settings.maps)
+    shards = _plan(release.layout, release.splits, settings.limit)
+    _check_stale(settings.out, shards)
+    records, done, total = [], 0, sum(len(shard.songs) for shard in shards)
+    for shard in shards:
+        records.append(_record(shard, maps, settings))
+        done += len(shard.songs)
+        if progress:
+            progress(done, total, shard.split)
+    left_out = [{"song": song, "reason": reason} for song, reason in release.left_out]
+    manifest = _manifest(release.layout, shards, records, left_out)
+    if not sum(facts["rows"] for facts in manifest["files"].values()):
+        msg = f"{settings.source}: all {total} songs are broken, the first: {manifest['left_out'][-1]['reason']}"
+        raise NoDataError(msg)
+    write_atomically(settings.out / "README.md", _card(manifest).encode(), parents=True)
+    write_atomically(settings.out / "manifest.json", _json(manifest), parents=True)  # last: it vouches for everything
+    return manifest
+
+
+def _plan(layout: str, splits: Mapping[str, Sequence[Path]], limit: int | None) -> list[_Shard]:
+    shards = []
+    for split, songs in splits.items():
+        chosen = songs[:limit]
+        total = -(-len(chosen) // SHARD_SONGS)
+        shards += [
+            _Shard(layout, split, number, total, tuple(chosen[number * SHARD_SONGS : (number + 1) * SHARD_SONGS]))
+            for number in range(total)
+        ]
+    return shards
+
+
+def _check_stale(out: Path, shards: Iterable[_Shard]) -> None:
+    """Refuse a folder with data of other shards: a card must not offer the songs of two builds as one."""
+    expected = {shard.file for shard in shards}
+    others = sorted({path.relative_to(out).as_posix() for path in out.glob("data/**/*.parquet")} - expected)
+    if others:
+        msg = f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one"
+        raise OutputError(msg)
+
+
+def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, Any]:
+    """Return what is known of a shard; build it if there is no record, or if its songs are not those of the record."""
+    record, data = settings.out / shard.record, settings.out / shard.file
+    identity = _identity(shard, maps)
+    known = _known(record, data, identity)
+    if known and not (settings.strict and known["left_out"]):
+        return known
+    rows, facts = _read_songs(shard.songs, maps, settings)
+    content = parquet_bytes(rows, features())
+    facts |= {
+        "identity": identity,
+        "rows": len(rows),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "rows_sha256": rows_sha256(rows),
+    }
+    write_atomically(data, content, parents=True)
+    write_atomically(record, _json(facts), parents=True)
+    return facts
+
+
+def _known(record: Path, data: Path, identity: str) -> dict[str, Any] | None:
+    try:
+        facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+        same = facts["identity"] == identity and hashlib.sha256(data.read_bytes()).hexdigest() == facts["sha256"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None  # never built, or cut: it is built now
+    return facts if same else None
+
+
+def _identity(shard: _Shard, maps: IdMaps) -> str:
+    """Return a digest of what the rows of a shard are made from: sizes and times of the files, as `make` sees them."""
+    songs = [[folder.name, [_stamp(folder / name) for name in FILES]] for folder in shard.songs]
+    told = json.dumps([_FORM, list(maps), songs], ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _stamp(path: Path) -> list[int]:
+    try:
+        facts = path.stat()
+    except OSError:
+        return []
+    return [facts.st_size, facts.st_mtime_ns]
+
+
+def _read_songs(
+    songs: Iterable[Path], maps: IdMaps, settings: BuildSettings
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    left_out: list[dict[str, str]] = []
+    anomalies: Counter[str] = Counter()
+    for folder in songs:
+        try:
+            song = read_song(folder, maps, settings.source)
+        except BrokenSongError as error:
+            if settings.strict:
+                raise
+            left_out.append({"song": folder.name, "kind": error.kind, "reason": str(error)})
+            continue
+        rows.append(song.row)
+        anomalies += song.anomalies
+    digests = {row["id"]: _digests(row) for row in rows}
+    return rows, {"left_out": left_out, "anomalies": dict(anomalies), "digests": digests}
+
+
+def _digests(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return what two songs are compared by."""
+    parts = {
+        "structure": [[part["label"], part["lines"], part["rhyme"]] for part in row["structure"]],
+        "words": [[part["label"], part["lines"]] for part in row["structure"]],
+        "meta": [row["title"], row["artist"], row["genre"], row["album"]],
+    }
+    return {name: rows_sha256([{name: part}])[:16] for name, part in parts.items()}
+
+
+def _manifest(
+    layout: str, shards: Sequence[_Shard], records: Sequence[Mapping[str, Any]], left_out: list[dict[str, str]]
+) -> dict[str, Any]:
+    anomalies: Counter[str] = sum((Counter(record["anomalies"]) for record in records), Counter())
+    broken = [entry for record in records for entry in record["left_out"]]
+    kinds = Counter(entry["kind"] for entry in broken)
+    return {
+        "source": "a local copy of the published CaiMD; lyrics and descriptions are third-party",
+        "layout": layout,
+        "songs": sum(len(shard.songs) for shard in shards),
+        "left_out": [*left_out, *broken],
+        "broken": {kind: kinds[kind] for kind in BROKEN if kinds[kind]},
+        "anomalies": {name: anomalies[name] for name in ANOMALIES if anomalies[name]},
+        "duplicates": _duplicates(records),
+        "files": {
+            shard.file: {key: record[key] for key in ("rows", "sha256", "rows_sha256")}
+            for shard, record in zip(shards, records, strict=True)
+        },
+    }
+
+
+def _duplicates(records: Iterable[Mapping[str, Any]]) -> dict[str, list[list[str]]]:
+    """Return groups of songs that agree in structure, in words (and not in structure) and in meta."""
+    groups: dict[str, dict[str, list[str]]] = {"structure": {}, "words": {}, "meta": {}}
+    for record in records:
+        for song, digests in record["digests"].items():
+            for name, known in groups.items():
+                known.setdefault(digests[name], []).append(song)
+    found = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
+    found["words"] = [songs for songs in found["words"] if songs not in found["structure"]]
+    return found
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+_CARD = """---
+pretty_name: CaiMD ({layout}), converted from a local copy
+license: other
+license_name: third-party-lyrics
+language: [zh]
+configs:
+- config_name: {layout}
+  default: true
+  data_files:
+{data_files}
+---
+
+# CaiMD ({layout}), converted from a local copy
+
+Do not upload or pass on this folder: the lyrics belong to their authors and publishers, and the MIT notice of the
+release cannot grant rights in them. The release asks that it be used for academic purposes.
+
+Columns and source: the card of `datasets_scripts/caimd` in `music_evals`. Cite Wang et al., MuChin, IJCAI 2024.
+
+| Split | Songs |
+|---|---|
+{splits}
+
+{n_left_out} of {n_folders} folders were left out; `manifest.json` names them.
+
+| Found | Count | What it is |
+|---|---|---|
+{anomalies}
+
+Songs that agree with another: {n_structure} groups in words and patterns, {n_words} in words alone, {n_meta} in title,
+performers, genre and album; `manifest.json` lists them.
+"""
+
+
+def _card(manifest: Mapping[str, Any]) -> str:
+    layout = manifest["layout"]
+    songs: Counter[str] = Counter()
+    for name, facts in manifest["files"].items():
+        songs[Path(name).name.split("-")[0]] += facts["rows"]
+    found = [(name, count, BROKEN[name]) for name, count in manifest["broken"].items()]
+    found += [(name, count, ANOMALIES[name]) for name, count in manifest["anomalies"].items()]
+    return _CARD.format(
+        layout=layout,
+        data_files="\n".join(f'  - {{split: {split}, path: "data/{layout}/{split}-*.parquet"}}' for split in songs),
+        splits="\n".join(f"| `{split}` | {count} |" for split, count in songs.items()),
+        n_left_out=len(manifest["left_out"]),
+        n_folders=manifest["songs"] + len(manifest["left_out"]) - sum(manifest["broken"].values()),
+        anomalies="\n".join(f"| `{name}` | {count} | {meaning} |" for name, count, meaning in found),
+        **{f"n_{name}": len(groups) for name, groups in manifest["duplicates"].items()},
+    )

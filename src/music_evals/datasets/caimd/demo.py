@@ -1,0 +1,185 @@
+"""Songs of our own in the form of CaiMD: read from `demo.yaml`, their rhymes and times worked out.
+
+They are there so that loading, scoring and plotting can be tried and tested anywhere. They are not songs of CaiMD, and
+no figure of them says anything about it.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_text
+from music_evals.datasets.caimd.songs import CLEAR, LIVE, LO_FI, SECTION_TYPES, UNCLEAR, effect_tags, section_row
+from music_evals.errors import InvalidInputError
+
+__all__ = ["SOURCE", "demo_rows", "line_pattern", "read_lyrics"]
+
+SOURCE: Final = "demo.yaml"
+"""Package data beside this module."""
+
+TOKEN_LABELS: Final = {"pre-chorus": "prechorus", "ending": "outro"}
+"""Section words of the release's timed sections, where they are not those of its structure."""
+
+SAME: Final = "="
+"""In the source, the amateur's text on the lyrics where it is the professional's."""
+
+Marks = Callable[[Sequence[str]], Sequence[bool]]
+
+
+def demo_rows(marks: Marks | None = None) -> list[dict[str, Any]]:
+    """Return the demo songs as rows of `caimd.features`.
+
+    Parameters
+    ----------
+    marks
+        Lines of a section -> whether each rhymes; None is `music_evals.lyrics.rhyme.rhyme_marks` by the official
+        method, which needs the extra ``lyrics``.
+
+    Raises
+    ------
+    InvalidInputError
+        The source breaks its own rules; the message names the song.
+    MissingBackendError
+        The packages for rhymes are not installed.
+
+    """
+    import yaml
+
+    if marks is None:
+        from music_evals.lyrics.rhyme import rhyme_marks
+
+        marks = rhyme_marks
+    text = (importlib.resources.files("music_evals.datasets.caimd") / SOURCE).read_text(encoding="utf-8")
+    return [_row(song, marks) for song in yaml.safe_load(text)]
+
+
+def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:
+    try:
+        sections = read_lyrics(song["lyrics"])
+        timed = list(_timed(sections, song["timing"]))
+        return {
+            **{name: song[name] for name in ("id", "title", "artist", "genre", "album")},
+            **_descriptions(song),
+            "structure": [_structure(section, marks) for section in sections],
+            "timed_lyrics": [{"start": start, "text": text} for start, _, text in timed],
+            "timed_sections": [{"start": start, "section": kind, "text": text} for start, kind, text in timed],
+        }
+    except (KeyError, InvalidInputError) as error:
+        msg = f"{SOURCE}, song {song.get('id')!r}: {error}"
+        raise InvalidInputError(msg) from error
+
+
+def read_lyrics(text: str) -> tuple[LyricSection, ...]:
+    """Read a text with section headers, in which a header without lines repeats the section of that label.
+
+    Raises
+    ------
+    InvalidInputError
+        Lines before the first header, a label whose kind is not one of `SECTION_TYPES`, or a repetition of nothing.
+
+    """
+    known: dict[str, LyricSection] = {}
+    return tuple(_section(written, known) for written in sections_of_text(text.strip()))
+
+
+def _section(written: LyricSection, known: dict[str, LyricSection]) -> LyricSection:
+    label = written.label
+    section = written if written.lines else known.get(label)
+    if section is None:
+        msg = f"({label}) has no lines and there is no earlier one to repeat"
+        raise InvalidInputError(msg)
+    if section.kind not in SECTION_TYPES:
+        msg = f"({label}) must be one of {', '.join(SECTION_TYPES)} and a number"
+        raise InvalidInputError(msg)
+    known[label] = section
+    return section
+
+
+def line_pattern(line: str, *, rhymes: bool) -> str:
+    """Return the pattern of a line of Chinese characters and spaces.
+
+    Parameters
+    ----------
+    line
+        Such as ``"春眠 不觉晓"``.
+    rhymes
+        Whether its last character gets an ``R``.
+
+    Raises
+    ------
+    InvalidInputError
+        Anything but characters U+4E00 to U+9FFF and single spaces between them, as in the released data.
+
+    Examples
+    --------
+    >>> line_pattern("春眠 不觉晓", rhymes=True)
+    'cc ccR'
+
+    """
+    words = line.split(" ")
+    if not all(word and all("\u4e00" <= letter <= "\u9fff" for letter in word) for word in words):
+        msg = f"a line must hold Chinese characters and single spaces only, got {line!r}"
+        raise InvalidInputError(msg)
+    pattern = " ".join("c" * len(word) for word in words)
+    return pattern[:-1] + "R" if rhymes else pattern
+
+
+def _structure(section: LyricSection, marks: Marks) -> dict[str, Any]:
+    rhyming = marks(section.lines)
+    patterns = [line_pattern(line, rhymes=bool(mark)) for line, mark in zip(section.lines, rhyming, strict=True)]
+    return section_row(section.label, section.lines, patterns)
+
+
+def _timed(sections: Sequence[LyricSection], timing: Mapping[str, float]) -> Iterator[tuple[float, str, str]]:
+    """Yield (start in seconds, rounded to a hundredth, section word, line)."""
+    clock = timing["start"]
+    for number, section in enumerate(sections):
+        clock += timing["section"] if number else 0.0
+        for line in section.lines:
+            yield round(clock, 2), TOKEN_LABELS.get(section.kind, section.kind), line
+            pauses = line.count(" ")
+            clock += (len(line) - pauses) * timing["character"] + pauses * timing["pause"] + timing["line"]
+
+
+def _descriptions(song: Mapping[str, Any]) -> dict[str, Any]:
+    told = {group: _description(song[group], group) for group in DIMENSIONS}
+    # as in the release, where the theme was written beforehand and mostly left as it was by both annotators
+    ours, theirs = (told[group]["dimensions"]["lyric_themes"] for group in DIMENSIONS)
+    if theirs["text"] == SAME:
+        theirs["text"] = ours["text"]
+    return told
+
+
+def _description(told: Mapping[str, Any], group: str) -> dict[str, Any]:
+    unknown = set(told) - set(DIMENSIONS[group]) - {"overall", "live", "lo_fi"}
+    if unknown:
+        msg = f"{group} has no dimension {', '.join(sorted(unknown))}"
+        raise InvalidInputError(msg)
+    dimensions = {name: _dimension(told[name]) for name in DIMENSIONS[group] if name != AUDIO_EFFECTS}
+    dimensions[AUDIO_EFFECTS] = _effects(told)
+    return {"overall_text": told["overall"], "dimensions": {name: dimensions[name] for name in DIMENSIONS[group]}}
+
+
+def _dimension(told: str) -> dict[str, Any]:
+    tags, _, text = (part.strip() for part in told.partition("|"))
+    return {"tags": tags.split("、"), "text": text or None}
+
+
+def _effects(told: Mapping[str, Any]) -> dict[str, Any]:
+    tags = told[AUDIO_EFFECTS].split("、")
+    quality = {CLEAR: "clear", UNCLEAR: "unclear"}.get(tags[0])
+    live, lo_fi = LIVE in tags, LO_FI in tags
+    if tags != effect_tags(quality, live=live, lo_fi=lo_fi):
+        msg = f"{AUDIO_EFFECTS} must be {CLEAR} or {UNCLEAR}, then {LIVE}, then {LO_FI}, got {tags}"
+        raise InvalidInputError(msg)
+    remarks = {"live": told.get("live"), "lo_fi": told.get("lo_fi")}
+    return {
+        "tags": tags,
+        "text": None,
+        "sound_quality": quality,
+        "live": live,
+        "lo_fi": lo_fi,
+        "option_texts": remarks,
+    }

@@ -1,0 +1,199 @@
+"""CaiMD rows as the JSON of the paper: theme, sections before their lines, c/R strings, descriptions.
+
+The annotators of MuChin write a song as text: a section header, then its lines, and the same with a pattern in place of
+each line; theme and descriptions stand beside them, each dimension with its tags and text, and all of them run together
+as one text. `to_json` writes that, `from_json` reads it back to the same row. What follows from something else (the
+theme, the run-together texts, the names of the dimensions) is written for readers and checked when it is read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, sections_of_text, theme_of_row
+from music_evals.datasets.caimd.songs import section_row, song_texts
+from music_evals.errors import InvalidInputError, InvalidTagsError, MusicEvalsError
+
+__all__ = ["from_json", "joined_description", "to_json"]
+
+_META: Final = ("id", "title", "artist", "genre", "album")
+_EFFECT_KEYS: Final = ("sound_quality", "live", "lo_fi")
+_REMARKS: Final = ("live", "lo_fi")
+_TIMED: Final = {"timed_lyrics": ("start", "text"), "timed_sections": ("start", "section", "text")}
+
+
+def joined_description(description: Mapping[str, Any], group: str) -> str:
+    """Return a description as one text: the overall text, then a line for each dimension with its tags and its text.
+
+    Parameters
+    ----------
+    description
+        `professional` or `amateur` of a row.
+    group
+        Which of the two.
+
+    """
+    lines = [description["overall_text"]] if description["overall_text"] else []
+    for name, dimension in DIMENSIONS[group].items():
+        told = description["dimensions"][name]
+        remarks = told.get("option_texts") or {}
+        texts = [told["text"], *(remarks.get(key) for key in _REMARKS)]
+        lines.append(f"{dimension.chinese}：{'、'.join(told['tags'])}。{''.join(text for text in texts if text)}")
+    return "\n".join(lines)
+
+
+def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
+    """Write a row as JSON.
+
+    Parameters
+    ----------
+    row
+        Of the data set.
+    indent
+        Spaces a level; None writes one line.
+
+    Returns
+    -------
+    str
+        An object with the keys ``id``, ``title``, ``artist``, ``genre``, ``album``, ``theme``, ``lyrics`` and ``rhyme``
+        (texts with section headers), ``descriptions`` and the two timed columns.
+
+    Raises
+    ------
+    InvalidLyricsError
+        A label or a line with a line break.
+    InvalidTagsError
+        Tags that are no list of strings.
+    InvalidInputError
+        A row that this form cannot hold, such as a line that looks like a section header, a type that is not that of
+        the label, or a time that is not finite; or one without the columns of CaiMD.
+
+    """
+    try:
+        words, patterns = song_texts(row)
+        told = {
+            **{name: row[name] for name in _META},
+            "theme": theme_of_row(row),
+            "lyrics": words,
+            "rhyme": patterns,
+            "descriptions": {group: _write_description(row[group], group) for group in DIMENSIONS},
+            **{name: [{key: entry[key] for key in keys} for entry in row[name]] for name, keys in _TIMED.items()},
+        }
+        if _structure(words, patterns) != list(row["structure"]):
+            raise InvalidInputError("its sections do not read back: a line looks like a header, or a type is wrong")
+        return json.dumps(told, ensure_ascii=False, indent=indent, allow_nan=False)
+    except MusicEvalsError:
+        raise
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        msg = f"expected a row of caimd with the columns of caimd.features() and finite times; found {error!r}"
+        raise InvalidInputError(msg) from error
+
+
+def _write_description(description: Mapping[str, Any], group: str) -> dict[str, Any]:
+    aspects = {
+        name: {"name": dimension.chinese, **_dimension(description["dimensions"][name], name)}
+        for name, dimension in DIMENSIONS[group].items()
+    }
+    return {
+        "overall_text": description["overall_text"],
+        "aspects": aspects,
+        "joined": joined_description(description, group),
+    }
+
+
+def _dimension(told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    tags = told["tags"]
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        msg = f"tags of {name} must be a list of strings, got {tags!r:.80}"
+        raise InvalidTagsError(msg)
+    columns: dict[str, Any] = {"tags": list(tags), "text": told["text"]}
+    if name == AUDIO_EFFECTS:
+        remarks = told["option_texts"]
+        columns |= {key: told[key] for key in _EFFECT_KEYS}
+        # a key that is not there stays so: the released songs leave it out where nothing was remarked
+        columns["option_texts"] = None if remarks is None else dict(remarks)
+    return columns
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """Read a row from the JSON of `to_json`.
+
+    Returns
+    -------
+    dict
+        The row that was written.
+
+    Raises
+    ------
+    InvalidLyricsError, InvalidTagsError
+        Sections or tags that are none.
+    InvalidInputError
+        Text that is no such JSON, or whose derived parts (theme, joined texts, names) contradict the rest.
+
+    """
+    try:
+        told = json.loads(text, parse_constant=_refuse)
+        row = {
+            **{name: told[name] for name in _META},
+            **{group: _read_description(told["descriptions"][group], group) for group in DIMENSIONS},
+            "structure": _structure(told["lyrics"], told["rhyme"]),
+            **{name: [_timed(entry, keys) for entry in told[name]] for name, keys in _TIMED.items()},
+        }
+        derived = {
+            "theme": (told["theme"], theme_of_row(row)),
+            **{
+                f"descriptions/{group}/joined": (part["joined"], joined_description(row[group], group))
+                for group, part in told["descriptions"].items()
+            },
+        }
+    except MusicEvalsError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        msg = f"expected the JSON of caimd_paper.to_json, got something else ({error!r})"
+        raise InvalidInputError(msg) from error
+    for place, (here, there) in derived.items():
+        if here != there:
+            msg = f"{place} is {here!r:.60}, but the aspects say {there!r:.60}; change it there, or both"
+            raise InvalidInputError(msg)
+    return row
+
+
+def _refuse(constant: str) -> None:
+    msg = f"{constant} is no time"
+    raise ValueError(msg)
+
+
+def _read_description(told: Mapping[str, Any], group: str) -> dict[str, Any]:
+    aspects = told["aspects"]
+    for name, dimension in DIMENSIONS[group].items():
+        if aspects[name]["name"] != dimension.chinese:
+            msg = f"aspect {name} is called {aspects[name]['name']!r}, expected {dimension.chinese!r}"
+            raise ValueError(msg)
+    return {
+        "overall_text": told["overall_text"],
+        "dimensions": {name: _dimension(aspects[name], name) for name in DIMENSIONS[group]},
+    }
+
+
+def _structure(words: str, patterns: str) -> list[dict[str, Any]]:
+    sung, marked = sections_of_text(words), sections_of_text(patterns)
+    here, there = ([(part.label, len(part.lines)) for part in parts] for parts in (sung, marked))
+    if here != there:
+        msg = f"lyrics and rhyme must have the same sections and numbers of lines, got {here} and {there}"
+        raise InvalidInputError(msg)
+    return [section_row(part.label, part.lines, rhyme.lines) for part, rhyme in zip(sung, marked, strict=True)]
+
+
+def _timed(entry: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    read = {key: entry[key] for key in keys}
+    if (
+        isinstance(read["start"], bool)
+        or not isinstance(read["start"], int | float)
+        or not math.isfinite(read["start"])
+    ):
+        msg = f"start must be a finite number of seconds, got {read['start']!r}"
+        raise TypeError(msg)
+    return {**read, "start": float(read["start"])}

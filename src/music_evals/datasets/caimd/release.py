@@ -1,0 +1,403 @@
+"""A copy of the published CaiMD, read song by song.
+
+The release holds a folder a song with the seven files of `FILES`, without extension, and beside the songs the id maps
+of `MAPS`. V1 (1,000 songs, ``s_0001`` to ``s_1000``) is clean. The sample of V2 that was published with its repository
+(commit e367e911, 30 songs) is not: the two description files stand under each other's name, the wording of the
+question stands where its answer should be and among the tags, and ``raw_lyric`` repeats a description. All of that is
+found by the ids and the wording of the maps, repaired where the truth is still there, and counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.datasets.caimd import texts
+from music_evals.datasets.caimd.songs import CLEAR, UNCLEAR, effect_tags
+from music_evals.datasets.caimd.texts import BrokenSongError
+from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
+
+__all__ = [
+    "DESCRIPTION_FILES",
+    "FILES",
+    "LAYOUTS",
+    "MAPS",
+    "OVERLAPS",
+    "IdMaps",
+    "Release",
+    "Song",
+    "find_release",
+    "read_maps",
+    "read_song",
+]
+
+DESCRIPTION_FILES: Final = {"professional": "prof_desc_json", "amateur": "amat_desc_json"}
+FILES: Final = (*DESCRIPTION_FILES.values(), "meta_info", "raw_lyric", "str_lyric", "str_rhyme", "tknz_json")
+"""What the folder of a song holds."""
+
+MAPS: Final = ("qidmap.json", "subqidmap.json", "opidmap.json")
+"""Ids of questions, of sub-questions and of answers to closed questions -> their wording."""
+
+OVERLAPS: Final = ("muchin_5790_1000_overlap.jsonl", "list-fp.enlarged_matches.jsonl")
+"""Either name of the list of V2 songs that are songs of V1 once more."""
+
+LAYOUTS: Final = ("auto", "v1", "v2")
+
+MAX_DEPTH: Final = 5
+"""How far below the source song folders are looked for."""
+
+_V1_NAME: Final = re.compile(r"s_\d{4}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID_DIGITS: Final = 8
+_FEWEST, _FEWEST_HARD_TO_NAME, _MOST = 3, 1, 5
+_HARD_TO_NAME: Final = {("amateur", name) for name in ("song_purpose", "culture_region", "target_audience")}
+_SHORTEST_TEXT: Final = 50
+_YES_NO: Final = {"是": True, "否": False}
+
+
+class IdMaps(NamedTuple):
+    """The wording behind the ids of the release, by full id."""
+
+    questions: Mapping[str, str]
+    parts: Mapping[str, str]
+    options: Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """The songs of a copy of the release.
+
+    Parameters
+    ----------
+    root
+        The folder that was given; nothing outside of it is read as a song.
+    layout
+        ``"v1"`` or ``"v2"``.
+    splits
+        Split -> folders of its songs, sorted by name.
+    left_out
+        (Folder below the root, reason) of folders that are no song.
+
+    """
+
+    root: Path
+    layout: str
+    splits: Mapping[str, tuple[Path, ...]]
+    left_out: tuple[tuple[str, str], ...]
+
+
+class Song(NamedTuple):
+    """A row, and how often each anomaly of `caimd_texts.ANOMALIES` was met in it."""
+
+    row: dict[str, Any]
+    anomalies: Counter[str]
+
+
+def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
+    """Read the id maps and make sure that they say what the dimensions are known by.
+
+    Parameters
+    ----------
+    source
+        The release; the maps are looked for in it, below it and beside it.
+    folder
+        Where they are, if that is elsewhere.
+
+    Raises
+    ------
+    NoDataError
+        There are none.
+    UnreadableFileError
+        One is no JSON object of strings, or belongs to a release with other ids.
+
+    """
+    read = [texts.read_object(_find_beside(source, (name,), folder), None) for name in MAPS]
+    for name, table in zip(MAPS, read, strict=True):
+        if not all(isinstance(value, str) for value in table.values()):
+            msg = f"{name}: expected a JSON object of strings; take the file from the release"
+            raise UnreadableFileError(msg)
+    maps = IdMaps(*read)
+    wording = {key[:_ID_DIGITS]: value for key, value in maps.parts.items()}
+    for dimension in (row for table in DIMENSIONS.values() for row in table.values()):
+        told = [wording.get(digits) for digits in dimension.question_ids]
+        if None in told or (dimension.name != AUDIO_EFFECTS and told != [dimension.chinese]):
+            msg = f"{MAPS[1]} calls {dimension.question_ids} {told}, expected {dimension.chinese!r}; another release?"
+            raise UnreadableFileError(msg)
+    return maps
+
+
+def _find_beside(source: Path, names: Sequence[str], folder: Path | None) -> Path:
+    places = [folder] if folder else [source, *_folders(source, MAX_DEPTH - 1), source.resolve().parent]
+    for place in places:
+        for name in names:
+            if (place / name).is_file():
+                return place / name
+    msg = (
+        f"{folder or source}: found no {' or '.join(names)}; it lies in the folder `dataset` of the repository "
+        "CarlWangChina/MuChin and in `Datasets-for-MuChin-V2` of CarlWangChina/MuChin-V2-6066; say where it is"
+    )
+    raise NoDataError(msg)
+
+
+def _folders(root: Path, depth: int) -> Iterator[Path]:
+    """Yield the folders below a folder that are no songs, nearest first by level; links are not followed."""
+    try:
+        inner = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
+    except OSError as error:
+        msg = f"{root}: cannot be listed ({error.strerror}); check its permissions"
+        raise UnreadableFileError(msg) from error
+    inner = [path for path in inner if not path.name.startswith(".") and not _is_song(path)]
+    yield from inner
+    if depth > 1:
+        for path in inner:
+            yield from _folders(path, depth - 1)
+
+
+def _is_song(path: Path) -> bool:
+    return any((path / name).is_file() or (path / name).is_symlink() for name in FILES)
+
+
+def find_release(source: Path, layout: str = "auto", overlap: Path | None = None) -> Release:
+    """Find the songs of a release and say which split each belongs to.
+
+    V1 is one split, ``test``. In V2 the songs of V1 stay ``test``; the others are ``train``, but for those that the
+    release lists as songs of V1 by their fingerprint: they were annotated a second time and are the split
+    ``repeated``. The authors recommend the first annotation of them.
+
+    Parameters
+    ----------
+    source
+        Folder of the release, or of a clone of its repository.
+    layout
+        ``"v1"``, ``"v2"``, or ``"auto"``: V2 if any song has a name unlike ``s_0001``. ``"v1"`` leaves such songs out.
+    overlap
+        For V2, the list of songs that both hold, if it lies elsewhere.
+
+    Raises
+    ------
+    NoDataError
+        No such folder, no song in it, or for V2 no list of songs that both hold.
+    UnknownNameError
+        A layout that is not offered.
+    UnreadableFileError
+        A folder that cannot be listed, or a list that cannot be read.
+
+    """
+    if layout not in LAYOUTS:
+        raise UnknownNameError("layout", layout, LAYOUTS)
+    if not source.is_dir():
+        msg = f"{source}: no such folder; give the folder of your copy of the release"
+        raise NoDataError(msg)
+    songs, left_out = _songs(source)
+    if layout == "auto":
+        layout = "v1" if all(_V1_NAME.fullmatch(name) for name in songs) else "v2"
+    if layout == "v1":
+        others = [path for name, path in songs.items() if not _V1_NAME.fullmatch(name)]
+        left_out += [(_below(path, source), "not a song of V1") for path in others]
+    if not any(layout == "v2" or _V1_NAME.fullmatch(name) for name in songs):
+        msg = f"{source}: no folder of a song within {MAX_DEPTH} levels; a song has files such as {FILES[4]}"
+        raise NoDataError(msg)
+    return Release(source, layout, _splits(songs, layout, source, overlap), tuple(left_out))
+
+
+def _songs(source: Path) -> tuple[dict[str, Path], list[tuple[str, str]]]:
+    """Return the songs by name, sorted, and what looks like one but is none."""
+    songs: dict[str, Path] = {}
+    left_out: list[tuple[str, str]] = []
+    for parent in [source, *_folders(source, MAX_DEPTH - 1)]:
+        for path in sorted(path for path in parent.iterdir() if path.is_dir() and _is_song(path)):
+            if path.is_symlink() and not path.resolve().is_relative_to(source.resolve()):
+                left_out.append((_below(path, source), "a link that leads out of the release"))
+            elif not _NAME.fullmatch(path.name):
+                left_out.append((_below(path, source), "a name that is no id: letters, digits, _ and - only"))
+            elif path.name in songs:
+                left_out.append((_below(path, source), f"a second folder of song {path.name}"))
+            else:
+                songs[path.name] = path
+    return dict(sorted(songs.items())), left_out
+
+
+def _below(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _splits(songs: Mapping[str, Path], layout: str, source: Path, overlap: Path | None) -> dict[str, tuple[Path, ...]]:
+    first = tuple(path for name, path in songs.items() if _V1_NAME.fullmatch(name))
+    if layout == "v1":
+        return {"test": first}
+    again = _read_overlap(overlap or _find_beside(source, OVERLAPS, None))
+    others = {name: path for name, path in songs.items() if not _V1_NAME.fullmatch(name)}
+    splits = {
+        "test": first,
+        "train": tuple(path for name, path in others.items() if name not in again),
+        "repeated": tuple(path for name, path in others.items() if name in again),
+    }
+    return {split: paths for split, paths in splits.items() if paths}
+
+
+def _read_overlap(path: Path) -> frozenset[str]:
+    """Return the V2 names of the songs that V1 holds too."""
+    try:
+        lines = [json.loads(line) for line in texts.read_text(path, None).split("\n") if line.strip()]
+        names = [re.fullmatch(r".*/([\w-]+)_src\.json", line["query"]) for line in lines]
+    except (ValueError, TypeError, KeyError) as error:
+        msg = f'{path}: expected lines such as {{"query": ".../qq_1_src.json", "matches": [...]}} ({error})'
+        raise UnreadableFileError(msg) from error
+    return frozenset(match[1] for match in names if match)
+
+
+def read_song(folder: Path, maps: IdMaps, root: Path | None = None) -> Song:
+    """Read the files of one song.
+
+    Parameters
+    ----------
+    folder
+        Its name is the id of the song.
+    maps
+        From `read_maps`.
+    root
+        Folder that no link may lead out of; None is the folder of the song.
+
+    Returns
+    -------
+    Song
+        A row of `caimd.features`. Texts and tags are those of the release, to the letter.
+
+    Raises
+    ------
+    BrokenSongError
+        A file is missing, too large, not UTF-8, not in its format, or contradicts another one; `kind` says which.
+
+    """
+    found: Counter[str] = Counter()
+    files = {name: texts.read_text(folder / name, root or folder, found) for name in FILES}
+    row: dict[str, Any] = {"id": folder.name}
+    row |= texts.parse_meta(files["meta_info"], found, slash=not _V1_NAME.fullmatch(folder.name))
+    row |= _descriptions(folder, files, maps, found)
+    row["structure"] = texts.parse_structure(files["str_lyric"], files["str_rhyme"], folder, found)
+    row["timed_lyrics"] = texts.parse_raw(files["raw_lyric"], found)
+    row["timed_sections"] = texts.parse_tokens(files["tknz_json"], folder / "tknz_json", found)
+    texts.compare_raw(row, found)
+    return Song(row, found)
+
+
+def _descriptions(folder: Path, files: Mapping[str, str], maps: IdMaps, found: Counter[str]) -> dict[str, Any]:
+    read: dict[str, tuple[str, dict[str, Any]]] = {}
+    for expected, name in DESCRIPTION_FILES.items():
+        answers = _Answers(folder / name, files[name], maps, found)
+        group = answers.group
+        if group in read:
+            raise BrokenSongError("unparsable", folder / name, f"both description files hold {group} answers")
+        found["groups_swapped"] += group != expected and expected == "professional"
+        read[group] = (name, answers.description(group))
+    return {group: read[group][1] for group in DIMENSIONS}
+
+
+class _Answers:
+    """One description file: what was answered, by the first digits of the sub-question's id."""
+
+    def __init__(self, path: Path, text: str, maps: IdMaps, found: Counter[str]) -> None:
+        self.path, self.maps, self.found = path, maps, found
+        self.tags: dict[str, tuple[list[str], str | None, str | None]] = {}
+        self.options: dict[str, tuple[str, str | None]] = {}
+        told = texts.parse_object(text, path)
+        self.found["mid_differs"] += told.get("mid") != path.parent.name
+        try:
+            for question in told["ans"]:
+                self._question(question)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise BrokenSongError("unparsable", path, f"not the form of a description ({error!r})") from error
+
+    def _question(self, question: Mapping[str, Any]) -> None:
+        shared = self._text(question, self.maps.questions.get(question["id"]))
+        for part in question.get("tags", ()):
+            digits = self._digits(part["tid"], self.tags)
+            if digits:
+                text = self._text(part, None)
+                self.tags[digits] = (self._clean(part["value"], self.maps.parts[part["tid"]]), text, shared)
+        for part in question.get("options", ()):
+            digits = self._digits(part["oid"], self.options)
+            if digits:
+                self.options[digits] = (self.maps.options[str(part["opid"])], self._text(part, None))
+
+    def _text(self, entry: Mapping[str, Any], wording: str | None) -> str | None:
+        text = entry.get("desc")
+        if text is not None and not isinstance(text, str):
+            raise BrokenSongError("unparsable", self.path, f"a free text is no text: {text!r}")
+        self.found["question_for_text"] += text is not None and text == wording
+        return None if text == wording else text
+
+    def _digits(self, full: str, known: Mapping[str, Any]) -> str | None:
+        """Return the digits that an answer is known by, or None where it is left out."""
+        if full not in self.maps.parts:
+            self.found["unknown_id"] += 1
+            return None
+        digits = full[:_ID_DIGITS]
+        self.found["repeated_answer"] += digits in known
+        return None if digits in known else digits
+
+    def _clean(self, value: Any, wording: str) -> list[str]:
+        if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+            raise BrokenSongError("unparsable", self.path, f"tags must be a list of strings, got {value!r:.80}")
+        labelled = value[:1] == [wording]
+        self.found["label_among_tags"] += labelled
+        return value[1:] if labelled else value
+
+    @property
+    def group(self) -> str:
+        """Whose answers these are, by the ids alone."""
+        counts = {
+            group: sum(digits in self.tags for row in table.values() for digits in row.question_ids)
+            for group, table in DIMENSIONS.items()
+        }
+        if not any(counts.values()):
+            raise BrokenSongError("unparsable", self.path, "no answer to any question that is known")
+        return max(counts, key=lambda group: counts[group])
+
+    def description(self, group: str) -> dict[str, Any]:
+        """Return one of the two descriptions of a row."""
+        asked = {digits for row in DIMENSIONS[group].values() for digits in row.question_ids}
+        self.found["unknown_id"] += len((set(self.tags) | set(self.options)) - asked)
+        dimensions: dict[str, Any] = {}
+        for name, row in DIMENSIONS[group].items():
+            if name == AUDIO_EFFECTS:
+                dimensions[name] = self._effects(row.question_ids)
+            else:
+                tags, text, _ = self.tags.get(row.question_ids[0], ([], None, None))
+                self._count(group, name, tags)
+                dimensions[name] = {"tags": tags, "text": text}
+        first = next(iter(DIMENSIONS[group].values())).question_ids[0]
+        overall = self.tags[first][2] if first in self.tags else None
+        self.found["short_text"] += overall is not None and len(overall) < _SHORTEST_TEXT
+        self.found["no_text"] += overall is None
+        return {"overall_text": overall, "dimensions": dimensions}
+
+    def _count(self, group: str, name: str, tags: Sequence[str]) -> None:
+        fewest = _FEWEST_HARD_TO_NAME if (group, name) in _HARD_TO_NAME else _FEWEST
+        self.found["no_answer"] += not tags
+        self.found["number_of_tags"] += bool(tags) and not fewest <= len(tags) <= _MOST
+        self.found["spaces_around_tag"] += sum(tag != tag.strip() for tag in tags)
+        self.found["empty_tag"] += sum(not tag.strip() for tag in tags)
+        self.found["tag_twice"] += len(tags) - len(set(tags))
+
+    def _effects(self, question_ids: tuple[str, ...]) -> dict[str, Any]:
+        told = [self.options.get(digits, (None, None)) for digits in question_ids]
+        (sound, _), (live, live_text), (lo_fi, lo_fi_text) = told
+        self.found["no_answer"] += sum(answer is None for answer, _ in told)
+        if sound not in {CLEAR, UNCLEAR, None} or not {live, lo_fi} <= {*_YES_NO, None}:
+            raise BrokenSongError("unparsable", self.path, f"impossible answers on sound: {[sound, live, lo_fi]}")
+        quality = {CLEAR: "clear", UNCLEAR: "unclear", None: None}[sound]
+        flags = {"live": _YES_NO[live] if live else None, "lo_fi": _YES_NO[lo_fi] if lo_fi else None}
+        return {
+            "tags": effect_tags(quality, **flags),
+            "text": None,
+            "sound_quality": quality,
+            **flags,
+            "option_texts": {"live": live_text, "lo_fi": lo_fi_text},
+        }

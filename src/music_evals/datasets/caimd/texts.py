@@ -1,0 +1,307 @@
+"""The files of one CaiMD song as texts: what each may look like, and what is counted where it looks otherwise."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import stat
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from music_evals.annotations import sections_of_text
+from music_evals.datasets.caimd.songs import SECTION_TYPES, section_row
+from music_evals.errors import InvalidLyricsError, UnreadableFileError
+
+__all__ = [
+    "ANOMALIES",
+    "BROKEN",
+    "MAX_FILE_BYTES",
+    "BrokenSongError",
+    "compare_raw",
+    "parse_meta",
+    "parse_object",
+    "parse_raw",
+    "parse_structure",
+    "parse_tokens",
+    "read_object",
+    "read_text",
+]
+
+MAX_FILE_BYTES: Final = 4 * 2**20
+"""Files of songs have some kilobytes, the lists of the release less than 100; a wrong file must not fill the memory."""
+
+BROKEN: Final = {
+    "missing_file": "a file of the song is missing",
+    "forbidden_file": "a file is a link out of the release, or no plain file",
+    "too_large": "a file is larger than the bound",
+    "not_utf8": "a file is not UTF-8",
+    "unparsable": "a file is not in its format",
+    "structure_differs": "words and patterns differ in sections or in the number of lines",
+}
+"""Why a song is left out."""
+
+ANOMALIES: Final = {
+    "byte_order_mark": "files with a byte order mark; dropped",
+    "carriage_return": "files with carriage returns; dropped",
+    "blank_line": "blank lines in words or patterns; dropped",
+    "mid_differs": "description files whose `mid` is not the folder's name",
+    "groups_swapped": "songs whose description files stand under each other's name; told by the ids, put right",
+    "question_for_text": "free texts that are the wording of the question; null",
+    "label_among_tags": "lists of tags that begin with the name of the dimension; dropped",
+    "unknown_id": "answers to sub-questions that no dimension has; left out",
+    "repeated_answer": "second answers to a sub-question; left out",
+    "no_answer": "dimensions or closed questions without an answer",
+    "no_text": "descriptions without an overall text",
+    "short_text": "overall texts of fewer than 50 characters",
+    "number_of_tags": "lists of tags outside of 3-5 (amateur purpose, culture, audience: 1-5)",
+    "spaces_around_tag": "tags with spaces around them; kept",
+    "empty_tag": "tags without a visible character; kept",
+    "tag_twice": "tags that a list holds twice; kept",
+    "blank_title": "songs without a title; null",
+    "blank_artist": "songs without a performer; empty list",
+    "blank_genre": "songs without a genre; null",
+    "blank_album": "songs without an album; null",
+    "unknown_section": "sections whose kind is none of the seven",
+    "empty_section": "sections without a line; kept",
+    "not_chinese": "lines of words with other characters than U+4E00 to U+9FFF and spaces",
+    "not_in_grammar": "patterns with other characters than c, R, space, or with an R before their end",
+    "lengths_differ": "lines whose pattern is longer or shorter",
+    "pauses_differ": "lines whose pattern has its pauses elsewhere",
+    "raw_is_description": "songs whose `raw_lyric` repeats a description; no timed lyrics",
+    "line_without_time": "lines of `raw_lyric` or entries of `tknz_json` without a time; left out",
+    "line_without_section": "entries of `tknz_json` without a section; null",
+    "same_time_twice": "times that `tknz_json` gives to two lines",
+    "raw_not_monotone": "songs whose `raw_lyric` goes back in time",
+    "tokens_not_monotone": "songs whose `tknz_json` goes back in time",
+    "raw_line_count": "songs with another number of lines in `raw_lyric` than in `str_lyric`",
+    "raw_text": "songs with other lines in `raw_lyric` than in `str_lyric`",
+}
+"""What is counted, and what becomes of it."""
+
+_PATTERN: Final = re.compile(r"[c ]*[cR]?")
+_CHINESE: Final = re.compile(r"[\u4e00-\u9fff ]*")
+_TIME: Final = re.compile(r"\[(\d{1,3}):(\d{1,2})\.(\d{1,3})\](.*)", re.ASCII | re.DOTALL)
+_TOKEN: Final = re.compile(r"<\|ss_(\w+)\|>(.*)", re.DOTALL)
+_META: Final = {"name": "title", "singer": "artist", "genre": "genre", "album": "album"}
+
+
+class BrokenSongError(UnreadableFileError):
+    """A song that cannot be read.
+
+    Parameters
+    ----------
+    kind
+        A key of `BROKEN`.
+    path
+        The file.
+    reason
+        What was expected and what came.
+
+    """
+
+    def __init__(self, kind: str, path: Path, reason: str) -> None:
+        self.kind = kind
+        super().__init__(f"{path.parent.name}/{path.name}: {reason}")
+
+
+def read_text(path: Path, root: Path | None, found: Counter[str] | None = None) -> str:
+    """Read a file of the release whole, without byte order mark and carriage returns.
+
+    Parameters
+    ----------
+    path
+        A plain file of at most `MAX_FILE_BYTES`.
+    root
+        Folder that a link must not lead out of; None lets it lead anywhere.
+    found
+        Where dropped marks and carriage returns are counted.
+
+    Raises
+    ------
+    BrokenSongError
+        The file is missing, no plain file, outside of the root, too large or not UTF-8.
+
+    """
+    counts = Counter[str]() if found is None else found
+    _check_file(path, root)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BrokenSongError("not_utf8", path, f"not UTF-8 at byte {error.start}") from error
+    except OSError as error:
+        raise BrokenSongError("forbidden_file", path, f"cannot be read ({error.strerror})") from error
+    counts["byte_order_mark"] += text.startswith("\ufeff")
+    counts["carriage_return"] += "\r" in text
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _check_file(path: Path, root: Path | None) -> None:
+    try:
+        facts = path.stat()
+    except OSError:
+        raise BrokenSongError("missing_file", path, "no such file; is the copy of the release complete?") from None
+    if not stat.S_ISREG(facts.st_mode):
+        raise BrokenSongError("forbidden_file", path, "not a plain file")
+    if root is not None and not path.resolve().is_relative_to(root.resolve()):
+        raise BrokenSongError("forbidden_file", path, "a link that leads out of the release")
+    if facts.st_size > MAX_FILE_BYTES:
+        raise BrokenSongError("too_large", path, f"{facts.st_size} bytes, expected at most {MAX_FILE_BYTES}")
+
+
+def read_object(path: Path, root: Path | None) -> dict[str, Any]:
+    """Read a JSON object; see `read_text` and `parse_object`."""
+    return parse_object(read_text(path, root), path)
+
+
+def parse_object(text: str, path: Path) -> dict[str, Any]:
+    """Return the JSON object that a text holds.
+
+    Raises
+    ------
+    BrokenSongError
+        The text is no JSON, or no object; the message names the file `path`.
+
+    """
+    read = _parse_json(text, path)
+    if not isinstance(read, dict):
+        raise BrokenSongError("unparsable", path, f"expected a JSON object, got {type(read).__name__}")
+    return read
+
+
+def _parse_json(text: str, path: Path, **options: Any) -> Any:
+    try:
+        return json.loads(text, **options)
+    except (ValueError, RecursionError) as error:
+        raise BrokenSongError("unparsable", path, f"not JSON ({error})") from error
+
+
+def parse_meta(text: str, found: Counter[str], *, slash: bool) -> dict[str, Any]:
+    """Return title, artist, genre and album of ``key : value`` lines; what is blank or not there is null.
+
+    Parameters
+    ----------
+    text
+        Of ``meta_info``.
+    found
+        Where blank entries are counted.
+    slash
+        Whether performers may be parted by a slash, as in V2, beside the comma.
+
+    """
+    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.split("\n"))}
+    row: dict[str, Any] = {column: told.get(key) or None for key, column in _META.items()}
+    for column, value in row.items():
+        found[f"blank_{column}"] += value is None
+    names = re.split(r"[,/]" if slash else ",", row["artist"] or "")
+    row["artist"] = [name for name in names if name.strip()]
+    return row
+
+
+def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]) -> list[dict[str, Any]]:
+    """Return the `structure` of a row from ``str_lyric`` and ``str_rhyme``.
+
+    Raises
+    ------
+    BrokenSongError
+        Lines before the first header, no section at all, or words and patterns that differ in sections or lines.
+
+    """
+    sung = _sections(words, folder / "str_lyric", found)
+    marked = _sections(patterns, folder / "str_rhyme", found)
+    here, there = ([(label, len(lines)) for label, lines in part] for part in (sung, marked))
+    if here != there:
+        where = next((pair for pair in zip(here, there, strict=False) if pair[0] != pair[1]), (len(here), len(there)))
+        reason = f"sections and line counts differ from those of str_lyric: {where[0]} there, {where[1]} here"
+        raise BrokenSongError("structure_differs", folder / "str_rhyme", reason)
+    rows = [section_row(label, lines, rhyme) for (label, lines), (_, rhyme) in zip(sung, marked, strict=True)]
+    for row in rows:
+        found["unknown_section"] += row["type"] not in SECTION_TYPES
+        found["empty_section"] += not row["lines"]
+        for line, pattern in zip(row["lines"], row["rhyme"], strict=True):
+            _check_line(line, pattern, found)
+    return rows
+
+
+def _sections(text: str, path: Path, found: Counter[str]) -> list[tuple[str, tuple[str, ...]]]:
+    lines = text.removesuffix("\n").split("\n")
+    kept = [line for line in lines if line.strip()]
+    found["blank_line"] += len(lines) - len(kept)
+    try:
+        sections = sections_of_text("\n".join(kept))
+    except InvalidLyricsError as error:
+        raise BrokenSongError("unparsable", path, str(error)) from error
+    if not sections:
+        raise BrokenSongError("unparsable", path, "no section header such as (verse1)")
+    return [(section.label, section.lines) for section in sections]
+
+
+def _check_line(line: str, pattern: str, found: Counter[str]) -> None:
+    found["not_chinese"] += not _CHINESE.fullmatch(line)
+    found["not_in_grammar"] += not _PATTERN.fullmatch(pattern)
+    found["lengths_differ"] += len(line) != len(pattern)
+    found["pauses_differ"] += len(line) == len(pattern) and any(
+        (here == " ") != (there == " ") for here, there in zip(line, pattern, strict=True)
+    )
+
+
+def parse_raw(text: str, found: Counter[str]) -> list[dict[str, Any]]:
+    """Return `timed_lyrics` from ``raw_lyric``; seconds."""
+    if text.lstrip().startswith("{"):
+        found["raw_is_description"] += 1
+        return []
+    rows = []
+    for line in text.split("\n"):
+        match = _TIME.fullmatch(line)
+        if match:
+            rows.append({"start": _seconds(match), "text": match[4]})
+        else:
+            found["line_without_time"] += bool(line.strip())
+    found["raw_not_monotone"] += _goes_back(rows)
+    return rows
+
+
+def parse_tokens(text: str, path: Path, found: Counter[str]) -> list[dict[str, Any]]:
+    """Return `timed_sections` from ``tknz_json``, in the order of the file; seconds.
+
+    Raises
+    ------
+    BrokenSongError
+        The text is no JSON object of strings.
+
+    """
+    pairs = _parse_json(text, path, object_pairs_hook=list)
+    if not isinstance(pairs, list) or not all(isinstance(pair, tuple) and isinstance(pair[1], str) for pair in pairs):
+        raise BrokenSongError("unparsable", path, "expected a JSON object of strings")
+    found["same_time_twice"] += len(pairs) - len({time for time, _ in pairs})
+    rows = []
+    for time, token in pairs:
+        match, tagged = _TIME.fullmatch(time), _TOKEN.fullmatch(token)
+        found["line_without_time"] += match is None
+        found["line_without_section"] += tagged is None
+        if match:
+            section, line = tagged.groups() if tagged else (None, token)
+            rows.append({"start": _seconds(match), "section": section, "text": line})
+    found["tokens_not_monotone"] += _goes_back(rows)
+    return rows
+
+
+def _seconds(match: re.Match[str]) -> float:
+    """Return the time of ``[mm:ss.xx]``, rounded once."""
+    return (int(match[1]) * 60_000 + int(match[2]) * 1000 + int(match[3].ljust(3, "0"))) / 1000
+
+
+def _goes_back(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return any(after["start"] < before["start"] for before, after in itertools.pairwise(rows))
+
+
+def compare_raw(row: Mapping[str, Any], found: Counter[str]) -> None:
+    """Count whether the timed lyrics of a row, if it has any, are the lines of its structure."""
+    if not row["timed_lyrics"]:
+        return
+    raw = [line["text"] for line in row["timed_lyrics"]]
+    lines = [line for section in row["structure"] for line in section["lines"]]
+    found["raw_line_count"] += len(raw) != len(lines)
+    found["raw_text"] += raw != lines

@@ -1,0 +1,1 @@
+"""Builder of the data set jsb_chorales."""

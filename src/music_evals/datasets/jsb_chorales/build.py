@@ -1,0 +1,261 @@
+"""JSB Chorales as 16-measure contexts for score inpainting: the builder of `datasets_scripts/jsb_chorales`.
+
+Configs
+-------
+``musib``
+    The 171 songs, measure counts and splits of MUSIB, every voice, every window at a stride of one measure. MUSIB reads
+    everything as 4/4 from time 0: pickups shift its bar lines, and a 3/4 piece has bars of four beats.
+``musib_official``
+    The contexts on which MUSIB's published numbers were measured: soprano, first 16 measures, one for each song of
+    validation and test. There is nothing to train on.
+``strict_4_4``
+    Four parts, 4/4 throughout, every bar line where the page has it: the pickup is left out and measure 0 is the first
+    full bar. Songs keep their split of ``musib``; others go to train.
+
+Sources: MUSIB (journal paper and its code); Araneda, thesis, Universidad de Chile 2023.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import importlib.resources
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.datasets.bach_corpus import VOICES, Chorale
+from music_evals.datasets.jsb_chorales.windows import cut_windows, middle_keys, training_keys, voice_tokens
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.symbolic.measures import count_musib_measures
+from music_evals.symbolic.noteseq import decode
+
+__all__ = [
+    "CONFIGS",
+    "SPLITS",
+    "SongFact",
+    "build_config",
+    "count_notated_measures",
+    "features",
+    "is_strict",
+    "musib_songs",
+    "song_rows",
+]
+
+CONFIGS = ("musib", "musib_official", "strict_4_4")
+SPLITS = ("train", "validation", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class SongFact:
+    """What MUSIB's published table says of a song: its measure count and its split."""
+
+    n_measures: int
+    split: str
+
+
+def musib_songs() -> dict[str, SongFact]:
+    """Return MUSIB's 171 songs: name -> measure count and split, in the order of their names."""
+    table = importlib.resources.files("music_evals.datasets.jsb_chorales") / "musib_songs.csv"
+    rows = csv.DictReader(table.read_text(encoding="utf-8").splitlines())
+    return dict(sorted((row["song"], SongFact(int(row["n_measures"]), row["split"])) for row in rows))
+
+
+def features() -> Any:
+    """Return the columns of every config as `datasets.Features`."""
+    from datasets import Features, List, Value
+
+    note = {"onset_step": Value("int16"), "duration_step": Value("int16"), "pitch": Value("uint8")}
+    return Features(
+        {
+            "item_id": Value("string"),
+            "song": Value("string"),
+            "voice": Value("string"),
+            "voice_index": Value("int8"),
+            "start": Value("int16"),
+            "tokens": List(Value("uint8"), length=MUSIB_LAYOUT.n_steps),
+            "notes": List(note),
+            "key_fifths": Value("int8"),
+            "mode": Value("string"),
+            "time_signature": Value("string"),
+            "pickup_quarters": Value("float32"),
+            "n_measures": Value("int16"),
+            "seen_in_train": Value("bool"),
+        }
+    )
+
+
+def count_notated_measures(chorale: Chorale) -> int:
+    """Count the measures of a 4/4 piece from its first full one to its end, repeats written out.
+
+    The last one counts although it may lack the beats that the pickup has.
+    """
+    last = chorale.measures[-1]
+    return math.ceil((last.offset_quarters + last.notated_quarters - chorale.pickup_quarters) / 4)
+
+
+def is_strict(chorale: Chorale) -> bool:
+    """Whether a piece has four parts, is in 4/4 throughout, and keeps its bar lines four quarters apart.
+
+    The last condition fails where a repeat goes back to a place that breaks the count of four.
+    """
+    aligned = all((bar.offset_quarters - chorale.pickup_quarters) % 4 == 0 for bar in chorale.measures if bar.is_full)
+    return len(chorale.score.voices) == len(VOICES) and chorale.time_signatures == {"4/4"} and aligned
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Piece:
+    """A chorale as one config reads it.
+
+    Parameters
+    ----------
+    chorale
+        The piece.
+    n_measures
+        How many measures are windowed.
+    split
+        ``"train"``, ``"validation"`` or ``"test"``.
+    cut_quarters
+        Where measure 0 starts, in quarter notes from the start of the piece.
+
+    """
+
+    chorale: Chorale
+    n_measures: int
+    split: str
+    cut_quarters: float = 0.0
+
+    def windows(self, voice: int) -> Tokens:
+        """Return the windows of one voice, shape (n_measures - 15, 384)."""
+        tokens = voice_tokens(self.chorale.score, voice, self.n_measures, pickup_quarters=self.cut_quarters)
+        return cut_windows(tokens)
+
+
+def musib_piece(chorale: Chorale) -> Piece:
+    """Read a chorale as MUSIB does.
+
+    Raises
+    ------
+    UnknownNameError
+        It is not one of the 171.
+    InvalidInputError
+        It has another measure count than MUSIB's table: another version of the corpus.
+
+    """
+    songs = musib_songs()
+    if chorale.name not in songs:
+        raise UnknownNameError("song of MUSIB", chorale.name, songs)
+    fact = songs[chorale.name]
+    counted = count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
+    if counted != fact.n_measures:
+        msg = (
+            f"{chorale.name} has {counted} measures, MUSIB's table says {fact.n_measures}; the corpus of the installed "
+            "music21 differs from the one the data set was made from (10.5.1)"
+        )
+        raise InvalidInputError(msg)
+    return Piece(chorale, fact.n_measures, fact.split)
+
+
+def strict_piece(chorale: Chorale) -> Piece:
+    """Read a 4/4 chorale with its own bar lines; `is_strict` must hold."""
+    fact = musib_songs().get(chorale.name)
+    split = fact.split if fact else "train"
+    return Piece(chorale, count_notated_measures(chorale), split, chorale.pickup_quarters)
+
+
+def pieces_of(config: str, chorales: Iterable[Chorale]) -> list[Piece]:
+    """Choose the pieces of a config, in the order of their names.
+
+    Raises
+    ------
+    UnknownNameError
+        No such config; the message offers the nearest.
+
+    """
+    if config not in CONFIGS:
+        raise UnknownNameError("config of jsb_chorales", config, CONFIGS)
+    ordered = sorted(chorales, key=lambda chorale: chorale.name)
+    if config == "strict_4_4":
+        pieces = [strict_piece(chorale) for chorale in ordered if is_strict(chorale)]
+        return [piece for piece in pieces if piece.n_measures >= MUSIB_LAYOUT.n_measures]
+    songs = musib_songs()
+    return [musib_piece(chorale) for chorale in ordered if chorale.name in songs]
+
+
+def song_rows(piece: Piece, train: set[bytes]) -> Iterator[dict[str, Any]]:
+    """Make the rows of one piece: voices from soprano to bass, each with its windows in time order.
+
+    Parameters
+    ----------
+    piece
+        The piece.
+    train
+        What `windows.training_keys` says of the training windows.
+
+    """
+    chorale = piece.chorale
+    for index, voice in enumerate(VOICES):
+        windows = piece.windows(index)
+        for start, (tokens, key) in enumerate(zip(windows, middle_keys(windows), strict=True)):
+            yield {
+                "item_id": f"{chorale.name}/{voice}/{start:03d}",
+                "song": chorale.name,
+                "voice": voice,
+                "voice_index": index,
+                "start": start,
+                "tokens": tokens.tolist(),
+                "notes": _note_rows(tokens),
+                "key_fifths": chorale.key_fifths,
+                "mode": chorale.mode,
+                "time_signature": chorale.time_signature,
+                "pickup_quarters": chorale.pickup_quarters,
+                "n_measures": piece.n_measures,
+                "seen_in_train": piece.split == "train" or key in train,
+            }
+
+
+def build_config(config: str, chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
+    """Make all rows of a config.
+
+    Parameters
+    ----------
+    config
+        One of `CONFIGS`.
+    chorales
+        The pieces that were read; those that the config does not want are left out.
+
+    Returns
+    -------
+    dict
+        Split -> rows, in the order of song, voice, start. `musib_official` has no train split.
+
+    Raises
+    ------
+    UnknownNameError
+        No such config.
+    InvalidInputError
+        A song of MUSIB has another measure count than its table.
+
+    """
+    pieces = pieces_of(config, chorales)
+    training = [piece.windows(voice) for piece in pieces if piece.split == "train" for voice in range(len(VOICES))]
+    train = training_keys(window for windows in training for window in windows)
+    splits = {
+        split: [row for piece in pieces if piece.split == split for row in song_rows(piece, train)] for split in SPLITS
+    }
+    if config == "musib_official":
+        return {
+            split: [row for row in splits[split] if row["voice_index"] == 0 and row["start"] == 0]
+            for split in ("validation", "test")
+        }
+    return splits
+
+
+def _note_rows(tokens: Tokens) -> list[dict[str, int]]:
+    notes = decode(tokens)
+    columns = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
+    return [
+        {"onset_step": onset, "duration_step": duration, "pitch": pitch}
+        for onset, duration, pitch in zip(*columns, strict=True)
+    ]

@@ -1,0 +1,114 @@
+"""The numbers on the card of `jsb_chorales`, computed: how MUSIB's counts arise and what real bars would add."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+
+from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.datasets.bach_corpus import VOICES, Chorale, chorale_paths, encoder_credit
+from music_evals.datasets.jsb_chorales.build import is_strict, musib_songs, pieces_of
+from music_evals.symbolic.measures import count_musib_measures
+
+__all__ = ["corpus_counts", "credited", "musib_selection", "window_counts"]
+
+
+def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
+    """Apply MUSIB's filters: four parts and at least 16 measures by its counting rule.
+
+    Parameters
+    ----------
+    chorales
+        All pieces of the corpus.
+
+    Returns
+    -------
+    dict
+        Name -> measure count.
+
+    """
+    counts = {
+        chorale.name: count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
+        for chorale in chorales
+        if len(chorale.score.voices) == len(VOICES)
+    }
+    return {name: count for name, count in counts.items() if count >= MUSIB_LAYOUT.n_measures}
+
+
+def window_counts(n_measures: Iterable[int]) -> dict[str, int]:
+    """Count measures and windows of all four voices.
+
+    Parameters
+    ----------
+    n_measures
+        Measure count of each song.
+
+    Returns
+    -------
+    dict
+        ``songs``; ``measures``, the sum of 4 n; ``published_contexts``, the sum of 4 (n - 16), which is one window a
+        voice short; ``windows``, the sum of 4 (n - 15).
+
+    """
+    counts = list(n_measures)
+    voices, width = len(VOICES), MUSIB_LAYOUT.n_measures
+    return {
+        "songs": len(counts),
+        "measures": voices * sum(counts),
+        "published_contexts": voices * sum(n - width for n in counts),
+        "windows": voices * sum(n - width + 1 for n in counts),
+    }
+
+
+def corpus_counts(chorales: Iterable[Chorale]) -> dict[str, object]:
+    """Compute what the card says of the songs of `musib` and of those that `strict_4_4` leaves out.
+
+    Parameters
+    ----------
+    chorales
+        All pieces of the corpus.
+
+    """
+    pieces = list(chorales)
+    songs = [chorale for chorale in pieces if chorale.name in musib_songs()]
+    four_four = [c for c in pieces if len(c.score.voices) == len(VOICES) and c.time_signatures == {"4/4"}]
+    return {
+        "musib": window_counts(musib_selection(pieces).values()),
+        "musib_songs_by_last_note_end": window_counts(math.ceil(_bars(chorale)) for chorale in songs),
+        "musib_songs_by_full_bars": window_counts(math.floor(_bars(chorale)) for chorale in songs),
+        "musib_first_time_signature": _tally(chorale.time_signature for chorale in songs),
+        "musib_pickup_quarters": _tally(chorale.pickup_quarters for chorale in songs),
+        "musib_single_4_4": sum(chorale.time_signatures == {"4/4"} for chorale in songs),
+        "musib_mode": _tally(chorale.mode for chorale in songs),
+        "musib_notes": sum(len(chorale.score.notes) for chorale in songs),
+        "musib_notes_off_grid": sum(_off_grid(chorale) for chorale in songs),
+        "musib_files_with_credit": credited(chorale.name for chorale in songs),
+        "strict_4_4": window_counts(piece.n_measures for piece in pieces_of("strict_4_4", pieces)),
+        "strict_4_4_new_songs": sorted(
+            piece.chorale.name for piece in pieces_of("strict_4_4", pieces) if piece.chorale.name not in musib_songs()
+        ),
+        "strict_4_4_misaligned": sorted(chorale.name for chorale in four_four if not is_strict(chorale)),
+    }
+
+
+def credited(names: Iterable[str]) -> int:
+    """Count the files of the corpus that carry a credit or a copyright line."""
+    paths = chorale_paths()
+    return sum(bool(encoder_credit(paths[name])) for name in names)
+
+
+def _bars(chorale: Chorale) -> Fraction:
+    return Fraction(chorale.score.end_tick, 4 * chorale.score.ticks_per_quarter)
+
+
+def _off_grid(chorale: Chorale) -> int:
+    """Count the notes that do not start on one of MUSIB's steps."""
+    steps_per_quarter = MUSIB_LAYOUT.steps_per_measure // 4
+    off = chorale.score.notes["onset_tick"] * steps_per_quarter % chorale.score.ticks_per_quarter
+    return int((off != 0).sum())
+
+
+def _tally(values: Iterable[object]) -> dict[str, int]:
+    return {str(value): count for value, count in Counter(values).most_common()}

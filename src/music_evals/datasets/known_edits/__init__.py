@@ -1,0 +1,1 @@
+"""Builder of the data set known_edits, and its renderer."""

@@ -1,0 +1,340 @@
+"""The edits of `known_edits`: a piece, a kind and a strength in, another piece and operations on its recording out.
+
+Every choice is drawn from a seed made of piece, kind and strength. What a kind means is said in `edits.yaml`; what it
+leaves alone is checked there too, by `edit_labels.holds`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from music_evals.annotations import DRUMS, Key
+from music_evals.datasets.known_edits.arranging import drum_bar
+from music_evals.datasets.known_edits.harmony import relabel, transpose_label
+from music_evals.datasets.known_edits.notes import broken_or_held, ornamented, reharmonised, replaced, silenced
+from music_evals.datasets.known_edits.pieces import TPQ, Note, Part, Piece, Span, merge_spans, splice
+from music_evals.datasets.programs import BENCHMARK_PROGRAMS, FAMILIES, programs_of
+
+__all__ = ["EDITS", "Edited", "apply_edit"]
+
+Operations = list[dict[str, Any]]
+
+_MELODIC_FAMILIES = ("organ", "strings", "ensemble", "brass", "reed", "pipe", "synth_lead")
+_CHORD_FAMILIES = ("piano", "organ", "guitar", "ensemble", "synth_pad")
+_BEATS = {
+    2: {"kick": "x...x...", "snare": "..x...x.", "hat": "x.x.x.x."},
+    3: {"kick": "x...........", "snare": "....x...x...", "hat": "x.x.x.x.x.x."},
+    4: {"kick": "x.....x.x.......", "snare": "....x.......x...", "hat": "x.x.x.x.x.x.x.x."},
+    6: {"kick": "x.....x.....", "snare": "......x.....", "hat": "x.x.x.x.x.x."},
+}
+"""Numerator of the meter -> a beat on the drums, one letter a sixteenth."""
+
+_RUBATO_BARS = 4
+_MAX_MOVE_SEC = 0.045
+
+
+@dataclasses.dataclass(frozen=True)
+class Edited:
+    """What an edit made of a piece.
+
+    Parameters
+    ----------
+    piece
+        The music afterwards; the piece itself where only the recording is edited.
+    operations
+        What is done to the recording of `piece`, for `audio_edits.apply`.
+    instruction
+        What was done, in an English sentence.
+
+    """
+
+    piece: Piece
+    operations: tuple[Mapping[str, Any], ...]
+    instruction: str
+
+
+def apply_edit(piece: Piece, kind: str, strength: float) -> Edited:
+    """Apply one of `EDITS` to a piece that offers what it needs; the same at every call."""
+    seed = f"{piece.name}/{kind}/{strength:g}"
+    result, operations, instruction = EDITS[kind](piece, strength, random.Random(seed))
+    return Edited(result, tuple(operations), instruction)
+
+
+_Result = tuple[Piece, Operations, str]
+
+
+def _share(strength: float) -> str:
+    return {0.25: "a quarter", 0.5: "half", 0.75: "three quarters", 1.0: "all"}[strength]
+
+
+def _gain(piece: Piece, strength: float, _: random.Random) -> _Result:
+    return piece, [{"op": "gain", "db": float(strength)}], f"Make the recording {-strength:g} dB quieter."
+
+
+def _velocity(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    def change(note: Note) -> Note:
+        factor = 1 + strength * rng.uniform(-1, 1)
+        return note._replace(velocity=max(1, min(127, round(note.velocity * factor))))
+
+    result = piece.map_parts(lambda part: part.with_notes(change(note) for note in part.notes))
+    return result, [], f"Vary the loudness of the single notes at random by up to {strength:.0%}."
+
+
+def _texture(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    bars = list(piece.bar_spans())
+    chosen = bars if strength == 2 else sorted(rng.sample(bars, len(bars) // 2))
+    result = piece.map_parts(lambda part: broken_or_held(part, piece, chosen), ["chords"])
+    which = "everywhere" if strength == 2 else "in half of the bars"
+    return result, [], f"Break up the accompanying chords that are held, and hold those that are broken up, {which}."
+
+
+def _timbre(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    roles = {1: ["melody"], 2: ["chords", "voice", "bass"], 3: ["melody", "chords", "voice", "bass"]}[int(strength)]
+    result = piece.map_parts(lambda part: dataclasses.replace(part, program=_other_program(part, rng)), roles)
+    who = {1: "the melody", 2: "the accompaniment", 3: "everything but the drums"}[int(strength)]
+    return result, [], f"Play {who} on other instruments."
+
+
+def _other_program(part: Part, rng: random.Random) -> int:
+    """Choose a program of another family; a bass may stay a bass."""
+    families = {"bass": ("bass",), "chords": _CHORD_FAMILIES}.get(part.role, _MELODIC_FAMILIES)
+    candidates = [program for family in families for program in programs_of(family, BENCHMARK_PROGRAMS)]
+    own = next((members for members in FAMILIES.values() if part.program in members), range(0))
+    forbidden = {part.program} if part.role == "bass" else {part.program, *own}
+    return rng.choice([program for program in candidates if program not in forbidden])
+
+
+def _drums_removed(piece: Piece, _: float, __: random.Random) -> _Result:
+    return piece.map_parts(lambda part: part.with_notes(()), ["drums"]), [], "Take out the drums."
+
+
+def _drums_added(piece: Piece, _: float, __: random.Random) -> _Result:
+    pattern = _BEATS[piece.meter[0]]
+    bars = [(start, end) for start, end in piece.bar_spans() if end - start == piece.bar]
+    notes = [note for start, end in bars for note in drum_bar(pattern, start, end)]
+    drums = Part("drums", "drums", DRUMS, ()).with_notes(notes)
+    return dataclasses.replace(piece, parts=(*piece.parts, drums)), [], "Add a beat on the drums."
+
+
+def _microtiming(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    ticks_per_sec = TPQ * 1e6 / piece.mspq
+
+    def loosen(part: Part) -> Part:
+        moved = []
+        for note in part.notes:
+            seconds = max(-_MAX_MOVE_SEC, min(_MAX_MOVE_SEC, rng.gauss(0, strength / 1000)))
+            move = round(seconds * ticks_per_sec)
+            limit = note.duration // 3
+            onset = max(0, note.onset + max(-limit, min(limit, move)))
+            moved.append(note._replace(onset=onset, duration=max(1, note.end - onset)))
+        return part.with_notes(_one_at_a_time(moved) if part.role == "melody" else moved)
+
+    return piece.map_parts(loosen), [], f"Play less exactly: notes come up to {3 * strength:g} ms early or late."
+
+
+def _one_at_a_time(notes: Sequence[Note]) -> list[Note]:
+    """End each note where the next begins, where it would sound into it."""
+    ends = [following.onset for following in notes[1:]] + [math.inf]
+    return [note._replace(duration=int(min(note.end, end)) - note.onset) for note, end in zip(notes, ends, strict=True)]
+
+
+def _noise(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    operation = {"op": "noise", "snr_db": float(strength), "seed": rng.randrange(2**31)}
+    return piece, [operation], f"Add pink noise at a signal-to-noise ratio of {strength:g} dB."
+
+
+def _lowpass(piece: Piece, strength: float, _: random.Random) -> _Result:
+    return piece, [{"op": "lowpass", "hz": float(strength)}], f"Cut off everything above {strength:g} Hz."
+
+
+def _transpose(piece: Piece, strength: float, _: random.Random) -> _Result:
+    n = int(strength)
+    result = dataclasses.replace(
+        _repitched(piece, lambda pitch: pitch + n),
+        key=Key((piece.key.tonic + n) % 12, piece.key.mode),
+        chords=tuple(chord._replace(label=transpose_label(chord.label, n)) for chord in piece.chords),
+    )
+    return result, [], f"Transpose the music up by {n} semitone{'s' * (n > 1)}."
+
+
+def _repitched(piece: Piece, change: Callable[[int], int]) -> Piece:
+    return piece.map_parts(
+        lambda part: part.with_notes(note._replace(pitch=change(note.pitch)) for note in part.notes),
+        ["melody", "chords", "voice", "bass"],
+    )
+
+
+def _mode(piece: Piece, _: float, __: random.Random) -> _Result:
+    to_minor = piece.key.mode == "major"
+    degrees = {4: 3, 9: 8, 11: 10} if to_minor else {3: 4, 8: 9, 10: 11}
+    tonic = piece.key.tonic
+    moved = {(tonic + a) % 12: (tonic + b) % 12 for a, b in degrees.items()}
+    step = -1 if to_minor else 1
+    result = dataclasses.replace(
+        _repitched(piece, lambda pitch: pitch + step * (pitch % 12 in moved)),
+        key=Key(tonic, "minor" if to_minor else "major"),
+        chords=merge_spans(chord._replace(label=relabel(chord.label, moved)) for chord in piece.chords),
+    )
+    return result, [], f"Turn the piece from {piece.key.mode} to {result.key.mode} on the same tonic."
+
+
+def _reharmonised(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    result = reharmonised(piece, strength, rng)
+    return result, [], f"Keep the melody and the key, but replace {_share(strength)} of the chords."
+
+
+def _tempo(piece: Piece, strength: float, _: random.Random) -> _Result:
+    faster = f"Play {strength - 1:.0%} faster." if strength > 1 else f"Play {1 - strength:.0%} slower."
+    return dataclasses.replace(piece, mspq=round(piece.mspq / strength)), [], faster
+
+
+def _stretch(piece: Piece, strength: float, _: random.Random) -> _Result:
+    way = "Speed the recording up" if strength > 1 else "Slow the recording down"
+    operation = {"op": "stretch", "factor": float(strength)}
+    return piece, [operation], f"{way} by {abs(strength - 1):.0%} without changing its pitch."
+
+
+def _varispeed(piece: Piece, strength: float, _: random.Random) -> _Result:
+    semitones = f"{strength:g} semitone{'s' * (strength > 1)}"
+    operation = {"op": "varispeed", "semitones": int(strength)}
+    return (
+        piece,
+        [operation],
+        f"Run the recording faster, so that pitch rises by {semitones} and tempo with it.",
+    )
+
+
+def _rubato(piece: Piece, strength: float, _: random.Random) -> _Result:
+    """Let the tempo swing; the phase is the one with which the claims on sections are true, where there is one."""
+    anchors = range(0, _RUBATO_BARS * piece.bar, piece.beat // 2)
+    tempos = min((_swing(piece, strength, anchor) for anchor in anchors), key=lambda t: _misfit(piece, t, strength))
+    result = dataclasses.replace(piece, tempos=tempos)
+    return result, [], f"Let the tempo swing by {strength:.0%} within every four bars."
+
+
+def _swing(piece: Piece, depth: float, anchor: int) -> tuple[tuple[int, int], ...]:
+    """Return a tempo map: one sine of tempo every four bars from a tick on; each four bars last as long as before."""
+    period, step = _RUBATO_BARS * piece.bar, piece.beat // 2
+    n_steps = period // step
+    slowness = [1 / (1 + depth * math.sin(2 * math.pi * (i + 0.5) / n_steps)) for i in range(n_steps)]
+    mean = sum(slowness) / n_steps
+    tempos = [(0, piece.mspq)]
+    start = anchor
+    while start + period <= piece.end:
+        tempos += [(start + i * step, round(piece.mspq * value / mean)) for i, value in enumerate(slowness)]
+        start += period
+    if start < piece.end - piece.bar:  # a change behind the last note would make a MIDI file longer than its music
+        tempos.append((start, piece.mspq))
+    return tuple(dict(tempos).items())
+
+
+def _misfit(piece: Piece, tempos: tuple[tuple[int, int], ...], depth: float) -> float:
+    """Return how far the greatest move of a section is from 30 ms at depth 0.05, from 90 ms at depth 0.15."""
+    starts = [section.start for section in piece.sections]
+    swung = dataclasses.replace(piece, tempos=tempos)
+    move = float(abs(swung.seconds(starts) - piece.seconds(starts)).max())
+    return abs(move - depth * 0.6)
+
+
+def _offset(piece: Piece, strength: float, _: random.Random) -> _Result:
+    return piece, [{"op": "offset", "seconds": float(strength)}], f"Put {strength:g} s of silence before the beginning."
+
+
+def _meter(piece: Piece, _: float, __: random.Random) -> _Result:
+    spans = [(a, b - piece.beat if b - a == piece.bar else b) for a, b in piece.bar_spans()]
+    numerator, denominator = piece.meter
+    fewer = numerator - piece.beat * denominator // (4 * TPQ)
+    result = dataclasses.replace(splice(piece, spans), meter=(fewer, denominator))
+    meters = f"{numerator}/{denominator} becomes {fewer}/{denominator}"
+    return result, [], f"Leave out the last beat of every bar, so that {meters}."
+
+
+def _cut(piece: Piece, strength: float, _: random.Random) -> _Result:
+    return piece, [{"op": "cut", "share": float(strength)}], f"Cut {_share(strength)} of the recording off at its end."
+
+
+def _ordered(piece: Piece, sections: Sequence[Span]) -> Piece:
+    return splice(piece, [(section.start, section.end) for section in sections])
+
+
+def _sections_reordered(piece: Piece, strength: float, _: random.Random) -> _Result:
+    sections = piece.sections
+    if strength == 1:
+        return _ordered(piece, (*sections[1:], sections[0])), [], "Move the first section to the end."
+    return _ordered(piece, sections[::-1]), [], "Play the sections in reverse order."
+
+
+def _section_repeated(piece: Piece, _: float, __: random.Random) -> _Result:
+    return _ordered(piece, (piece.sections[0], *piece.sections)), [], "Play the first section twice."
+
+
+def _section_dropped(piece: Piece, _: float, __: random.Random) -> _Result:
+    return _ordered(piece, (piece.sections[0], *piece.sections[2:])), [], "Leave out the second section."
+
+
+def _melody_octave(piece: Piece, strength: float, _: random.Random) -> _Result:
+    result = piece.map_parts(
+        lambda part: part.with_notes(note._replace(pitch=note.pitch + 12 * int(strength)) for note in part.notes),
+        ["melody"],
+    )
+    return result, [], f"Play the melody an octave {'higher' if strength > 0 else 'lower'}."
+
+
+def _melody_ornamented(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    result = piece.map_parts(lambda part: ornamented(part, piece, strength, rng), ["melody"])
+    return result, [], f"Ornament {_share(strength)} of the longer melody notes with turns, trills and passing notes."
+
+
+def _bars_of_melody(piece: Piece, share: float, rng: random.Random) -> list[tuple[int, int]]:
+    """Draw a share of the bars in which the melody starts a note."""
+    onsets = [note.onset for note in piece.melody.notes]
+    bars = [(a, b) for a, b in piece.bar_spans() if any(a <= onset < b for onset in onsets)]
+    return sorted(rng.sample(bars, max(1, round(share * len(bars)))))
+
+
+def _melody_replaced(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    bars = _bars_of_melody(piece, strength, rng)
+    result = piece.map_parts(lambda part: replaced(part, piece, bars, rng), ["melody"])
+    where = "throughout" if strength == 1 else "in half of the bars"
+    return result, [], f"Replace the melody by another one on the same chords and in the same rhythm {where}."
+
+
+def _melody_removed(piece: Piece, strength: float, rng: random.Random) -> _Result:
+    bars = _bars_of_melody(piece, strength, rng)
+    result = piece.map_parts(lambda part: silenced(part, bars), ["melody"])
+    return result, [], "Take out the melody." if strength == 1 else "Take out the melody in half of the bars."
+
+
+EDITS: dict[str, Callable[[Piece, float, random.Random], _Result]] = {
+    "gain": _gain,
+    "velocity": _velocity,
+    "texture": _texture,
+    "timbre": _timbre,
+    "drums_removed": _drums_removed,
+    "drums_added": _drums_added,
+    "microtiming": _microtiming,
+    "noise": _noise,
+    "lowpass": _lowpass,
+    "transpose": _transpose,
+    "mode": _mode,
+    "reharmonised": _reharmonised,
+    "tempo": _tempo,
+    "stretch": _stretch,
+    "varispeed": _varispeed,
+    "rubato": _rubato,
+    "offset": _offset,
+    "meter": _meter,
+    "cut": _cut,
+    "sections_reordered": _sections_reordered,
+    "section_repeated": _section_repeated,
+    "section_dropped": _section_dropped,
+    "melody_octave": _melody_octave,
+    "melody_ornamented": _melody_ornamented,
+    "melody_replaced": _melody_replaced,
+    "melody_removed": _melody_removed,
+}
+"""Kind -> function of piece, strength and random numbers."""

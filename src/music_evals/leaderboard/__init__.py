@@ -1,0 +1,1 @@
+"""The leaderboard: an append-only board, its records, ranks and tables."""

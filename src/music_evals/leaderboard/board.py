@@ -1,0 +1,425 @@
+"""A board: an append-only Parquet dataset of result records, and of what can be shown of their items.
+
+``data/<part>-<hash>.parquet`` holds records, ``details/<part>-<hash>.parquet`` what can be shown. A part is a number
+that says in which order they were added; the hash is the start of the SHA-256 of the file. A file is written whole or
+not at all, and never again. Details are written first: a run whose records are not there was cut off while it was
+added, and its details are not read; adding it again completes it.
+
+Two people may add at once: ids are hashes of contents, and what is there twice is read once.
+
+A folder may come from anybody. It is read without running anything of it, file by file and with bounds; a file that is
+not what its name or the schema says is an error and is not skipped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from music_evals.errors import CorruptRecordsError, FileTooLargeError, NoDataError, OutputError
+from music_evals.files import write_atomically
+from music_evals.leaderboard.details import Detail
+from music_evals.leaderboard.records import TASKS, ResultRecord, id_of
+
+__all__ = [
+    "CARD",
+    "DETAILS",
+    "MAX_PART_BYTES",
+    "RESULTS",
+    "SCHEMA",
+    "DetailReader",
+    "add_part",
+    "details_of",
+    "parts",
+    "read_board",
+]
+
+RESULTS, DETAILS, CARD = "data", "details", "README.md"
+
+MAX_PART_BYTES = 256 * 2**20
+"""Of one file: a full run of 300 items by 12 systems takes less than 1 MiB."""
+
+MAX_UNFOLDED_BYTES = 2**30
+"""Of one file unpacked: what is small on the disk may unfold to more than the machine holds."""
+
+MAX_ROWS = 2**18
+"""Of one file: a full run of 300 items by 12 systems has less than 5000."""
+
+MAX_VALUES = 2**26
+"""Of one file, over all columns: numbers and texts, those in lists each for itself."""
+
+MAX_BATCH_BYTES, MAX_BATCH_ROWS = 2**26, 1024
+"""Read at once: no value is larger than its file unpacked, so that many rows of it are not larger than this."""
+
+MAX_KEPT_BYTES, MAX_KEPT_RUNS = 2**28, 16
+"""Details that a reader keeps; the run that was asked for last is kept whatever its size."""
+
+HASH_DIGITS = 16
+_PART = re.compile(rf"(\d{{5,9}})-([0-9a-f]{{{HASH_DIGITS}}})\.parquet")
+
+SCHEMA: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("id", "task", "dataset", "config", "split", "revision", "fingerprint"), "string"),
+    **dict.fromkeys(("system", "role", "content", "metric", "title", "direction", "kind", "variant"), "string"),
+    **dict.fromkeys(("value", "low", "high", "confidence", "floor"), "float64"),
+    **dict.fromkeys(("n", "n_defined", "n_failed"), "int64"),
+    **dict.fromkeys(("items", "groups", "references"), "list<string>"),
+    "values": "list<list<float64>>",
+    "reference_values": "list<float64>",
+    "unranked": "string",
+    **dict.fromkeys(("settings", "extractors", "receipt"), "json"),
+    **dict.fromkeys(("run", "source", "date", "submitter"), "string"),
+}
+"""Column of a record -> its type; ``json`` is text. See `leaderboard_records.ResultRecord` for what they mean."""
+
+DETAIL_SCHEMA: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("run", "item", "system", "kind"), "string"),
+    "content": "json",
+    "media": "binary",
+}
+"""Column of a detail -> its type; see `leaderboard_details`."""
+
+_CARD_TEXT = """\
+---
+pretty_name: Leaderboard records
+configs:
+- config_name: results
+  default: true
+  data_files: "data/*.parquet"
+- config_name: details
+  data_files: "details/*.parquet"
+---
+
+# Leaderboard records
+
+Made by `music-evals leaderboard add`. Files are added and never changed. Columns of `results`:
+`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.details`.
+Tables: `music-evals leaderboard build --board . --out site`.
+"""
+
+
+class _Part(NamedTuple):
+    number: int
+    path: Path
+
+
+def parts(board: str | os.PathLike[str], kind: str = RESULTS) -> list[Path]:
+    """Return the files of a board in the order in which they were added; others are not looked at."""
+    return [part.path for part in _parts(Path(board) / kind)]
+
+
+def _parts(folder: Path) -> list[_Part]:
+    if not folder.is_dir():
+        return []
+    found = ((_PART.fullmatch(path.name), path) for path in folder.iterdir())
+    return sorted(_Part(int(match[1]), path) for match, path in found if match and path.is_file())
+
+
+def read_board(board: str | os.PathLike[str]) -> list[ResultRecord]:
+    """Read all records of a board, in the order in which they were added, each id once.
+
+    Raises
+    ------
+    NoDataError
+        The folder holds no records.
+    CorruptRecordsError
+        A file is not what its name or the schema says.
+    FileTooLargeError
+        A file over the bounds.
+
+    """
+    found = parts(board)
+    if not found:
+        msg = f"{Path(board)} holds no records below {RESULTS}; add results with `music-evals leaderboard add`"
+        raise NoDataError(msg)
+    return list(_records(found))
+
+
+def _records(files: Iterable[Path]) -> Iterator[ResultRecord]:
+    known: set[str] = set()
+    for path in files:
+        for row in _read(path, SCHEMA):
+            record = _checked(row, path)
+            if record.id not in known:
+                known.add(record.id)
+                yield record
+
+
+def _checked(row: Mapping[str, Any], path: Path) -> ResultRecord:
+    try:
+        return _record(row, path)
+    except CorruptRecordsError:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:  # a list that is missing, a number that is none
+        msg = f"{path} holds a record of an unknown form ({type(error).__name__}: {error}); take the file away"
+        raise CorruptRecordsError(msg) from error
+
+
+def _record(row: Mapping[str, Any], path: Path) -> ResultRecord:
+    lists = {key: tuple(row[key]) for key in ("items", "groups", "references", "reference_values")}
+    record = ResultRecord(**{**row, **lists, "values": tuple(tuple(seeds) for seeds in row["values"])})
+    n = len(record.items)
+    sizes = {len(record.groups), len(record.values)} | {
+        len(side) for side in (record.references, record.reference_values) if side
+    }
+    known = record.task in TASKS and record.kind in {"mean", "divergence"}
+    if sizes != {n} or not known or record.direction not in {"higher", "lower", "zero"}:
+        msg = f"{path}: a record of {record.system!r} is not of a form that this version writes; take the file away"
+        raise CorruptRecordsError(msg)
+    if id_of(record) != record.id:
+        msg = f"{path}: the id of a record of {record.system!r} is not the hash of its content; take the file away"
+        raise CorruptRecordsError(msg)
+    return record
+
+
+def add_part(
+    board: str | os.PathLike[str], records: Sequence[ResultRecord], details: Sequence[Detail] = ()
+) -> tuple[ResultRecord, ...]:
+    """Add the records that a board does not have yet, as one new file; return them.
+
+    Parameters
+    ----------
+    board
+        Folder; made where it is missing.
+    records
+        Of one run.
+    details
+        Of the same run; they are written where any record is new.
+
+    Raises
+    ------
+    CorruptRecordsError, FileTooLargeError
+        The board cannot be read; see `read_board`.
+    OutputError
+        It cannot be written to. Nothing of the records is left behind.
+
+    """
+    folder = Path(board)
+    known = {record.id for record in _records(parts(folder))}
+    new = tuple(record for record in {record.id: record for record in records}.values() if record.id not in known)
+    if not new:
+        return ()
+    try:
+        for kind in (RESULTS, DETAILS):
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"cannot make {folder}: {error.strerror or error}; choose another folder with --board"
+        raise OutputError(msg) from error
+    if not (folder / CARD).exists():
+        write_atomically(folder / CARD, _CARD_TEXT.encode())
+    if details:
+        _write(folder / DETAILS, [row._asdict() for row in details], DETAIL_SCHEMA)
+    _write(folder / RESULTS, [_row(record) for record in new], SCHEMA)
+    return new
+
+
+def _row(record: ResultRecord) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detail]:
+    """Read what can be shown of the items of some runs.
+
+    Raises
+    ------
+    CorruptRecordsError, FileTooLargeError
+        As `read_board`; the bound on a file unpacked holds for all details of these runs together, too.
+
+    """
+    wanted = frozenset(runs)
+    rows = (row for path in parts(board, DETAILS) for row in _read(path, DETAIL_SCHEMA) if row["run"] in wanted)
+    found = {}
+    size = 0
+    for row in rows:
+        detail = Detail(**{**row, "content": row["content"] or "", "media": row["media"] or b""})
+        size += _size(detail)
+        if size > MAX_UNFOLDED_BYTES:
+            msg = f"{Path(board)}: details of one run take more than {MAX_UNFOLDED_BYTES} bytes; take files of it away"
+            raise FileTooLargeError(msg)
+        found[detail[:4]] = detail
+    return list(found.values())
+
+
+def _size(detail: Detail) -> int:
+    return len(detail.content) + len(detail.media)
+
+
+class DetailReader:
+    """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept.
+
+    What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
+
+    Parameters
+    ----------
+    board
+        Its folder.
+
+    """
+
+    def __init__(self, board: str | os.PathLike[str]) -> None:
+        self._board = Path(board)
+        self._runs: OrderedDict[str, dict[tuple[str, str, str], Detail]] = OrderedDict()
+        self._sizes: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def get(self, run: str, item: str, system: str, kind: str) -> Detail | None:
+        """Return a detail, or None; see `leaderboard_details`."""
+        with self._lock:
+            if run not in self._runs:
+                self._keep(run, details_of(self._board, [run]))
+            self._runs.move_to_end(run)
+            return self._runs[run].get((item, system, kind))
+
+    def _keep(self, run: str, details: Sequence[Detail]) -> None:
+        """Keep a run, and let go of those that were not asked for the longest."""
+        size = sum(map(_size, details))
+        while self._runs and (len(self._runs) >= MAX_KEPT_RUNS or sum(self._sizes.values()) + size > MAX_KEPT_BYTES):
+            gone, _ = self._runs.popitem(last=False)
+            del self._sizes[gone]
+        self._runs[run] = {row[1:4]: row for row in details}
+        self._sizes[run] = size
+
+    def content(self, run: str, item: str, system: str, kind: str) -> dict[str, Any] | None:
+        """Return what a detail says, or None where there is none."""
+        detail = self.get(run, item, system, kind)
+        said = None if detail is None else _json(detail.content)
+        return said if isinstance(said, dict) else None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _arrow(schema: Mapping[str, str]) -> Any:
+    import pyarrow as pa
+
+    text, number = pa.string(), pa.float64()
+    types = {
+        "string": text,
+        "json": text,
+        "binary": pa.binary(),
+        "float64": number,
+        "int64": pa.int64(),
+        "list<string>": pa.list_(text),
+        "list<float64>": pa.list_(number),
+        "list<list<float64>>": pa.list_(pa.list_(number)),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in schema.items()])
+
+
+def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str, str]) -> Path:
+    """Write one file; one with the same content is not written again."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    told = [
+        {
+            name: json.dumps(row[name], ensure_ascii=False, sort_keys=True)
+            if _is_packed(kind, row[name])
+            else row[name]
+            for name, kind in schema.items()
+        }
+        for row in rows
+    ]
+    buffer = io.BytesIO()
+    try:
+        table = pa.Table.from_pylist(told, schema=_arrow(schema))
+        if table.num_rows > MAX_ROWS or table.nbytes > MAX_UNFOLDED_BYTES:
+            msg = (
+                f"{folder}: these results have {table.num_rows} rows and {table.nbytes} bytes, at most {MAX_ROWS} and "
+                f"{MAX_UNFOLDED_BYTES} fit; leave details out, or add fewer systems at once"
+            )
+            raise FileTooLargeError(msg)
+        pq.write_table(table, buffer, compression="zstd", compression_level=19)
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        msg = f"{folder}: records cannot be written as Parquet ({error}); judge again"
+        raise CorruptRecordsError(msg) from error
+    data = buffer.getvalue()
+    if len(data) > MAX_PART_BYTES:
+        msg = f"{folder}: these results take {len(data)} bytes, at most {MAX_PART_BYTES} fit; leave details out"
+        raise FileTooLargeError(msg)
+    digest = hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
+    there = _parts(folder)
+    same = next((part.path for part in there if part.path.name.endswith(f"-{digest}.parquet")), None)
+    number = there[-1].number + 1 if there else 0
+    return same or write_atomically(folder / f"{number:05d}-{digest}.parquet", data)
+
+
+def _is_packed(kind: str, value: object) -> bool:
+    return kind == "json" and not isinstance(value, str)
+
+
+def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; it is unpacked a few rows at a time, and no further than the bounds."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = _bytes(path)
+    remedy = "restore the file from a copy, or take it away"
+    match = _PART.fullmatch(path.name)
+    if match is None or hashlib.sha256(data).hexdigest()[:HASH_DIGITS] != match[2]:
+        msg = f"{path} is damaged: its content does not have the hash of its name; {remedy}"
+        raise CorruptRecordsError(msg)
+    wanted = _arrow(schema)
+    try:
+        file = pq.ParquetFile(io.BytesIO(data))
+        n_rows = _rows_at_once(file.metadata, path)
+        if not file.schema_arrow.equals(wanted):
+            msg = f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}"
+            raise CorruptRecordsError(msg)
+        size = 0
+        for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
+            size += batch.nbytes
+            _check_bound(path, size, MAX_UNFOLDED_BYTES, "bytes")
+            for row in batch.to_pylist():
+                yield _unpacked(row, schema)
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
+        if isinstance(error, CorruptRecordsError | FileTooLargeError):
+            raise
+        msg = f"{path} cannot be read ({type(error).__name__}: {error}); {remedy}"
+        raise CorruptRecordsError(msg) from error
+
+
+def _rows_at_once(about: Any, path: Path) -> int:
+    """Check what a file says of its size; return how many of its rows may be unpacked at once."""
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    n_bytes = sum(group.total_byte_size for group in groups)
+    n_values = sum(group.column(column).num_values for group in groups for column in range(group.num_columns))
+    _check_bound(path, n_bytes, MAX_UNFOLDED_BYTES, "bytes")
+    _check_bound(path, about.num_rows, MAX_ROWS, "rows")
+    _check_bound(path, n_values, MAX_VALUES, "values")
+    return int(min(max(MAX_BATCH_BYTES // max(n_bytes, 1), 1), MAX_BATCH_ROWS))
+
+
+def _check_bound(path: Path, found: int, most: int, unit: str) -> None:
+    if found > most:
+        msg = f"{path} unfolds to more than {most} {unit}; take it away"
+        raise FileTooLargeError(msg)
+
+
+def _unpacked(row: dict[str, Any], schema: Mapping[str, str]) -> dict[str, Any]:
+    """Turn JSON columns of records into mappings; the content of details stays text until it is asked for."""
+    packed = [name for name, kind in schema.items() if kind == "json" and name != "content"]
+    return {**row, **{name: json.loads(row[name]) for name in packed}}
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_PART_BYTES:
+            msg = f"{path}: more than {MAX_PART_BYTES} bytes; take it away"
+            raise FileTooLargeError(msg)
+        return path.read_bytes()
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror or error}"
+        raise CorruptRecordsError(msg) from error

@@ -1,0 +1,244 @@
+"""Read many files whose parser may crash or hang: it runs in a process of its own.
+
+One worker reads file after file. If it dies or does not finish, that file is reported as an error, a new worker is
+started, and the batch goes on. The worker is a plain child process, so that a script needs no ``__main__`` guard. It is
+spoken to through POSIX pipes (Linux, macOS).
+
+Requests and answers travel by `pickle` through pipes that only this process and its own child hold. So the worker is a
+guard against files that crash a parser, hang it or unfold to more than the memory. It is none against a file that takes
+a parser over and makes it run code: such code has the rights of the user already, and could answer with a pickle of
+its own. Against that, run the whole program in a container.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Mapping
+from multiprocessing.connection import Connection
+from typing import IO, Any, Generic, TypeVar, cast
+
+from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError
+
+__all__ = ["ReaderProcess"]
+
+T = TypeVar("T")
+
+START_TIMEOUT_SEC = 120.0  # a cold disk and a busy machine take seconds to import a parser
+EXIT_TIMEOUT_SEC = 10.0  # a process that has closed its pipe is about to end
+_WORKER = "from music_evals.processes import _serve; _serve()"
+_READY = "ready"
+
+
+class ReaderProcess(Generic[T]):
+    """A reader in a process of its own, for files that come one at a time.
+
+    The process starts with the first file, which takes about half a second, and stays until `close`, until it dies on
+    a file, or until this object is gone.
+
+    Parameters
+    ----------
+    reader, timeout_sec
+        As for `symbolic.files.read_many`.
+    environment
+        Variables that the process gets beside those of this one.
+    what
+        Word for the reader, for the message of its death.
+    memory_bytes
+        Largest data segment of the process (``RLIMIT_DATA``, which on Linux counts all private memory that can be
+        written), once the reader is imported. None sets no limit, and so does a platform that has none to set.
+
+    Raises
+    ------
+    InvalidInputError
+        `timeout_sec` or `memory_bytes` is not positive.
+
+    """
+
+    def __init__(
+        self,
+        reader: Callable[[Any], T],
+        *,
+        timeout_sec: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        what: str = "parser",
+        memory_bytes: int | None = None,
+    ) -> None:
+        if memory_bytes is not None and memory_bytes <= 0:
+            msg = f"memory_bytes must be positive, got {memory_bytes}"
+            raise InvalidInputError(msg)
+        if timeout_sec <= 0:
+            msg = f"timeout_sec must be positive, got {timeout_sec}"
+            raise InvalidInputError(msg)
+        self._reader, self._timeout_sec = reader, timeout_sec
+        self._environment, self._what = dict(environment or {}), what
+        self._memory_bytes = memory_bytes
+        self._worker: _Worker[T] | None = None
+        self._end: Callable[[], object] | None = None
+
+    def read(self, item: str | os.PathLike[str] | bytes, *, name: str | None = None) -> T | MusicEvalsError:
+        """Return what the reader makes of a path or of bytes, its named error, or how it died.
+
+        Parameters
+        ----------
+        item
+            What the reader takes.
+        name
+            What the message of its death calls the item; None for the path, or the number of bytes.
+
+        Raises
+        ------
+        InvalidInputError
+            The worker cannot import the reader.
+
+        """
+        if self._worker is None:
+            self._worker = _Worker(self._reader, self._environment, self._what, self._memory_bytes)
+            self._end = weakref.finalize(self, self._worker.close)
+        item = item if isinstance(item, bytes) else os.fspath(item)
+        called = name or (item if isinstance(item, str) else f"{len(item)} bytes")
+        result = self._worker.read(item, called, self._timeout_sec)
+        if isinstance(result, ParserCrashError):
+            self.close()
+        return result
+
+    def close(self) -> None:
+        """End the process; another starts with the next file."""
+        if self._end is not None:
+            self._end()
+        self._worker = self._end = None
+
+
+class _Worker(Generic[T]):
+    """A child process that reads files on request."""
+
+    def __init__(
+        self, reader: Callable[[Any], T], environment: Mapping[str, str], what: str, memory_bytes: int | None
+    ) -> None:
+        module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
+        if module in {None, "__main__"} or "<" in name:
+            msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
+            raise InvalidInputError(msg)
+        self.what, self.memory_bytes = what, memory_bytes
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
+        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
+            [sys.executable, "-P", "-c", _WORKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
+            env=os.environ | environment | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )  # fmt: skip
+        self.pipes = cast("tuple[IO[bytes], IO[bytes]]", (self.process.stdin, self.process.stdout))
+        requests, answers = (os.dup(pipe.fileno()) for pipe in self.pipes)
+        self.requests = Connection(requests, readable=False)
+        self.answers = Connection(answers, writable=False)
+        answer = self._ask((module, name, memory_bytes), START_TIMEOUT_SEC)
+        if answer != _READY:
+            self.close()
+            msg = f"the worker cannot import the reader {module}.{name}: {answer}"
+            raise InvalidInputError(msg)
+
+    def read(self, item: str | bytes, name: str, timeout_sec: float) -> T | MusicEvalsError:
+        """Return what the reader returns or raises, or how it died."""
+        answer = self._ask(item, timeout_sec)
+        if isinstance(answer, str):
+            return ParserCrashError(f"{name}: {answer}; the file was skipped, check or remove it")
+        kind, value = answer
+        if kind is None:
+            return cast("T", value)
+        error: MusicEvalsError = kind.__new__(kind, value)  # not __init__: some build their message there
+        return error
+
+    def _ask(self, request: Any, timeout_sec: float) -> Any:
+        """Send a request and return the answer, or text that says why there is none."""
+        try:
+            self.requests.send(request)
+            if not self.answers.poll(timeout_sec):
+                return f"the {self.what} did not finish within {timeout_sec:g} s"
+            return self.answers.recv()
+        except (EOFError, OSError):
+            return f"the {self.what} died ({self._cause_of_death()})"
+
+    def _cause_of_death(self) -> str:
+        try:
+            code = self.process.wait(timeout=EXIT_TIMEOUT_SEC)
+        except subprocess.TimeoutExpired:
+            return "it closed its pipe"
+        if code < 0:
+            return signal.strsignal(-code) or f"signal {-code}"
+        self.log.seek(max(self.log.seek(0, os.SEEK_END) - 4096, 0))
+        lines = self.log.read().decode(errors="replace").strip().splitlines()
+        cause = f"exit code {code}: {lines[-1]}" if lines else f"exit code {code}"
+        if self.memory_bytes is not None and "MemoryError" in cause:
+            return f"it needs more than the {self.memory_bytes / 2**30:g} GiB of memory that it may take; {cause}"
+        return cause
+
+    def close(self) -> None:
+        """End the process and free its pipes."""
+        self.process.kill()
+        self.process.wait()
+        self.requests.close()
+        self.answers.close()
+        for pipe in self.pipes:
+            pipe.close()
+        self.log.close()
+
+
+def _serve() -> None:
+    """Answer the requests of the parent until it closes the pipe. Runs in the worker."""
+    _forbid_core_files()
+    requests = Connection(os.dup(sys.stdin.fileno()), writable=False)
+    answers = Connection(os.dup(sys.stdout.fileno()), readable=False)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a reader prints must not reach the answers
+    try:
+        module, name, memory_bytes = requests.recv()
+        reader = _find(module, name)
+        _limit_memory(memory_bytes)
+        answers.send(_READY)
+    except (ImportError, AttributeError) as error:
+        answers.send(str(error))
+        return
+    with contextlib.suppress(EOFError):  # the parent is gone, or done
+        while True:
+            answers.send(_answer(reader, requests.recv()))
+
+
+def _find(module: str, name: str) -> Callable[[Any], Any]:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return cast("Callable[[Any], Any]", found)
+
+
+def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsError] | None, Any]:
+    """Return (None, result), or the kind and the message of a named error; any other exception ends the worker."""
+    try:
+        return None, reader(item)
+    except MusicEvalsError as error:
+        return type(error), str(error)
+
+
+def _forbid_core_files() -> None:
+    """Let no crash leave a memory image on disk: crashes are expected here."""
+    try:
+        import resource
+    except ImportError:  # not on this platform
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+
+def _limit_memory(n_bytes: int | None) -> None:
+    """Let this process allocate no more than so much; None is no limit."""
+    if n_bytes is None:
+        return
+    try:
+        import resource
+    except ImportError:  # not on this platform
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
+    with contextlib.suppress(OSError, ValueError):  # a platform that knows the limit and cannot set it
+        resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))

@@ -1,0 +1,436 @@
+"""What a metric's page takes: text of visitors read and bounded, uploads judged apart, a worked example of each kind.
+
+Each ``judge_...`` is a plain function of what a page holds, and needs no browser. A call gets an instance of the
+module of its own that keeps its data in memory: visitors never meet in one file.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from music_evals.annotations import Score, Tempo
+from music_evals.errors import (
+    InvalidInputError,
+    InvalidLyricsError,
+    InvalidPatternError,
+    InvalidTagsError,
+    InvalidTokensError,
+    MusicEvalsError,
+    NoDataError,
+)
+from music_evals.metrics.arrays import VARIANTS
+from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.notes import make_notes
+from music_evals.ui.metric_page.card import PageMetric
+from music_evals.ui.metric_page.results import Judged, content_hash, python_code, shell_code
+from music_evals.ui.uploads import load_score, trusted_sources
+
+__all__ = [
+    "EXAMPLE_LYRICS",
+    "EXAMPLE_NUMBERS",
+    "EXAMPLE_PATTERN",
+    "EXAMPLE_PREDICTION",
+    "EXAMPLE_REFERENCE",
+    "EXAMPLE_TAGS",
+    "MAX_TAG",
+    "MAX_TEXT",
+    "VARIANTS",
+    "example_pair",
+    "judge_edit",
+    "judge_files",
+    "judge_lyrics",
+    "judge_numbers",
+    "judge_tags",
+    "judge_tokens",
+    "metric_names",
+    "parse_numbers",
+    "parse_tags",
+    "parse_tokens",
+]
+
+MAX_TEXT = 20_000  # characters of a text field
+MAX_ITEMS = 4096  # tokens or numbers in a text field, repeats written out
+MAX_TAGS = 100  # in a text field; annotators gave at most five
+MAX_TAG = 60  # characters of a tag
+
+_MEASURE = "60 128*11 64 128*5 67 128*5"
+EXAMPLE_REFERENCE = "\n".join([_MEASURE] * 16)
+EXAMPLE_PREDICTION = f"{_MEASURE}\n60 128*11 65 128*5 67 128*5\n60 128*23\n{_MEASURE}"
+EXAMPLE_NUMBERS = "-0.1 -0.2 -0.7\n-0.1 -1.3 -0.6"
+# a poem of Li Bai as a model may write it: the third line is too long, and the fourth does not rhyme
+EXAMPLE_LYRICS = (
+    "好的，以下是歌词：\n\n**主歌**\n床前明月光，\n疑是地上霜。\n\n**副歌**\n举起头来望明月，\n低头思故里。"
+)
+EXAMPLE_PATTERN = "(verse)\nccccR\nccccR\n(chorus)\nccccc\nccccR"
+EXAMPLE_TAGS = ("抒情，慢速，钢琴伴奏", "抒情, 舒缓, 钢琴")
+
+Progress = Callable[[float, str], object]
+
+
+def _silent(share: float, stage: str) -> None:
+    """Tell nobody."""
+
+
+def parse_tokens(text: str) -> list[int]:
+    """Read NoteSeq tokens from text.
+
+    Parameters
+    ----------
+    text
+        Whole numbers between blanks or commas; ``128*23`` stands for 23 times 128.
+
+    Raises
+    ------
+    InvalidTokensError
+        Something else, or more than 4,096 tokens.
+
+    Examples
+    --------
+    >>> parse_tokens("60 128*3, 129")
+    [60, 128, 128, 128, 129]
+
+    """
+    tokens: list[int] = []
+    for word in re.split(r"[\s,]+", text.strip()):
+        match = re.fullmatch(r"(\d{1,3})(?:\*(\d{1,4}))?", word, flags=re.ASCII)
+        if match is None:
+            msg = f"expected tokens such as 60 128*23, got {word[:40]!r}"
+            raise InvalidTokensError(msg)
+        tokens += [int(match[1])] * int(match[2] or 1)
+        if len(tokens) > MAX_ITEMS:
+            msg = f"expected at most {MAX_ITEMS} tokens; a context has 384"
+            raise InvalidTokensError(msg)
+    return tokens
+
+
+def parse_numbers(text: str) -> list[list[float]]:
+    r"""Read rows of numbers from text, one row a line, numbers between blanks or commas.
+
+    Raises
+    ------
+    InvalidInputError
+        Something else, or more than 4,096 numbers.
+
+    Examples
+    --------
+    >>> parse_numbers("-0.5 -1.5\n-1, -2")
+    [[-0.5, -1.5], [-1.0, -2.0]]
+
+    """
+    rows: list[list[float]] = []
+    for line in text.strip().splitlines():
+        try:
+            rows.append([float(word) for word in re.split(r"[\s,]+", line.strip())])
+        except ValueError:
+            msg = f"expected a row of numbers such as -0.1 -2.3, got {line[:40]!r}"
+            raise InvalidInputError(msg) from None
+    if sum(map(len, rows)) > MAX_ITEMS:
+        msg = f"expected at most {MAX_ITEMS} numbers"
+        raise InvalidInputError(msg)
+    return rows
+
+
+def parse_tags(text: str) -> list[str]:
+    """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
+
+    Raises
+    ------
+    InvalidTagsError
+        More than 100 tags, or one of more than 60 characters.
+
+    Examples
+    --------
+    >>> parse_tags("抒情，慢速, 钢琴、")
+    ['抒情', '慢速', '钢琴']
+
+    """
+    tags = [tag for part in re.split(r"[,\uff0c、;\uff1b\n]", text) if (tag := part.strip())]
+    if len(tags) > MAX_TAGS:
+        msg = f"expected at most {MAX_TAGS} tags, got {len(tags)}"
+        raise InvalidTagsError(msg)
+    for tag in tags:
+        if len(tag) > MAX_TAG:
+            msg = f"expected tags of at most {MAX_TAG} characters, got {len(tag)}: {tag[:20]!r}...; shorten it"
+            raise InvalidTagsError(msg)
+    return tags
+
+
+def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
+    """Refuse a text over `MAX_TEXT`: the browser has the same limit, a call of the API has none."""
+    if len(text) > MAX_TEXT:
+        msg = f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}; shorten it"
+        raise error(msg)
+
+
+def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
+    """Judge a prediction typed as tokens against a reference typed as tokens.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `parse_tokens` and the metric; or a text of more than 20,000 characters.
+
+    """
+    _check_length(reference, "reference", InvalidTokensError)
+    _check_length(prediction, "prediction", InvalidTokensError)
+    options = {"variant": variant}
+    result, notes = _compute(
+        metric, predictions=[parse_tokens(prediction)], references=[parse_tokens(reference)], **options
+    )
+    typed = {
+        "predictions": f"[parse_tokens({_joined(prediction)!r})]",
+        "references": f"[parse_tokens({_joined(reference)!r})]",
+    }
+    imports = ["from music_evals.ui.metric_page.inputs import parse_tokens"]
+    return Judged(
+        result,
+        options,
+        {"reference": content_hash(reference), "prediction": content_hash(prediction)},
+        python_code(metric.name, typed, options, imports=imports),
+        _ONLY_SETS,
+        notes,
+    )
+
+
+def judge_files(
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+) -> Judged:
+    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own.
+
+    Raises
+    ------
+    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
+        As `music_evals.ui.uploads.load_score`.
+    MusicEvalsError
+        As the metric.
+
+    """
+    if reference is None or prediction is None:
+        raise NoDataError("upload two files: the true context and the prediction")
+    progress(0.1, "Reading the files")
+    references, predictions = [load_score(reference)], [load_score(prediction)]
+    progress(0.8, "Judging")
+    options = {"variant": variant}
+    result, notes = _compute(metric, predictions=predictions, references=references, **options)
+    code = python_code(metric.name, _file_expressions(reference, prediction), options)
+    return Judged(result, options, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
+
+
+def judge_edit(
+    metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
+) -> Judged:
+    """Judge uploaded edited music against its uploaded original: two recordings, or two scores.
+
+    Raises
+    ------
+    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
+        As `music_evals.ui.uploads.trusted_sources`.
+    MusicEvalsError
+        As the metric.
+
+    """
+    if reference is None or prediction is None:
+        raise NoDataError("upload two files: the original and the edited music")
+    progress(0.05, "Reading the files")
+    options: dict[str, Any] = {"variant": variant, "companions": True}
+    with trusted_sources(reference, prediction) as (original, edited):
+        progress(0.2, "Comparing")
+        result, _ = _compute(
+            metric, references=[original], predictions=[edited], per_item=True, n_resamples=0, **options
+        )
+    [item] = result.pop("per_item")  # why a score is undefined is told better by the item
+    names = [key.removesuffix("_n_defined") for key in result if key.endswith("_n_defined")]
+    files = [Path(reference).name, Path(prediction).name]
+    shell = shell_code(
+        "music-evals", "preserve", "--reference", files[0], "--estimate", files[1],
+        "--metrics", ",".join(metric_names(names)), "--companions", "all", "--variant", variant,
+        "--no-controls", "--out", "results/pair",
+    )  # fmt: skip
+    return Judged(
+        result,
+        options,
+        _file_hashes(reference, prediction),
+        python_code(metric.name, _file_expressions(reference, prediction), {**options, "n_resamples": 0}),
+        shell,
+        list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
+        entrance=item["entrance"],
+        extractors=_extractors(names, variant) if item["entrance"] == "audio" else {},
+    )
+
+
+def metric_names(scores: list[str]) -> list[str]:
+    """Return those of some scores that are metrics of preservation, and not their companions."""
+    from music_evals.metrics.catalogue import PRESERVATION_METRICS
+
+    return [name for name in scores if name in PRESERVATION_METRICS]
+
+
+def _extractors(scores: list[str], variant: str) -> dict[str, str]:
+    """Return what heard the recordings: feature -> backend and version."""
+    from music_evals.benchmark.preservation.task import describe_extractors
+    from music_evals.pipelines.preservation import Settings
+
+    told = describe_extractors(Settings.of(metrics=metric_names(scores), companions=True, variant=variant))
+    return {
+        feature: about.get("missing") or f"{about['backend']}, version {about['version']}"
+        for feature, about in told["features"].items()
+    }
+
+
+def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
+    """Judge rows of numbers typed as text.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `parse_numbers` and the metric; or a text of more than 20,000 characters.
+
+    """
+    _check_length(predictions, "numbers", InvalidInputError)
+    rows = parse_numbers(predictions)
+    result, notes = _compute(metric, predictions=rows)
+    code = python_code(metric.name, {"predictions": repr(rows)}, {})
+    return Judged(result, {}, {"predictions": content_hash(predictions)}, code, _ONLY_SETS, notes)
+
+
+def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
+    metric: PageMetric,
+    lyrics: str,
+    pattern: str,
+    variant: str,
+    rhyme: str,
+    normalise: bool,  # noqa: FBT001
+) -> Judged:
+    """Judge typed lyrics against a typed pattern, and tell where points were lost.
+
+    Parameters
+    ----------
+    metric
+        Whose page it is.
+    lyrics
+        Generated text.
+    pattern
+        Headers, and lines of ``c``, ``R`` and spaces.
+    variant, rhyme, normalise
+        Options of the metric.
+
+    Raises
+    ------
+    MusicEvalsError
+        As the metric; or a text of more than 20,000 characters.
+
+    """
+    from music_evals.pipelines.lyrics import lyric_structure
+
+    _check_length(lyrics, "lyrics", InvalidLyricsError)
+    _check_length(pattern, "pattern", InvalidPatternError)
+    options: dict[str, Any] = {"variant": variant, "rhyme": rhyme, "normalise": normalise}
+    wanted = pattern.replace("\r\n", "\n").strip("\n")  # browsers send both kinds of line ends
+    result, notes = _compute(metric, predictions=[lyrics], references=[wanted], n_resamples=0, **options)
+    shell = shell_code(
+        "music-evals", "lyrics", "--reference", "pattern.txt", "--generated", "lyrics.txt", "--variant", variant,
+        "--rhyme", rhyme, *(() if normalise else ("--no-normalise",)), "--strict", "--no-controls",
+        "--out", "results/song",
+    )  # fmt: skip
+    typed = {"predictions": f"[{lyrics!r}]", "references": f"[{wanted!r}]"}
+    return Judged(
+        result,
+        options,
+        {"lyrics": content_hash(lyrics), "pattern": content_hash(wanted)},
+        python_code(metric.name, typed, {**options, "n_resamples": 0}),
+        shell,
+        notes,
+        lyric_structure(wanted, lyrics, **options).explain(),
+    )
+
+
+def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> Judged:
+    """Judge typed tags against typed tags.
+
+    Raises
+    ------
+    MusicEvalsError
+        As `parse_tags` and the metric; a text of more than 20,000 characters, or an encoder that is not on this
+        machine.
+
+    """
+    from music_evals.ui.spaces.tag_comparison import page_encoder
+
+    _check_length(generated, "generated tags", InvalidTagsError)
+    _check_length(reference, "reference tags", InvalidTagsError)
+    tags = {"predictions": [parse_tags(generated)], "references": [parse_tags(reference)]}
+    options = {"encoder": encoder, "aggregation": aggregation}
+    result, notes = _compute(metric, **tags, n_resamples=0, encoder=page_encoder(encoder), aggregation=aggregation)
+    used = result["encoder"]
+    typed = {side: repr(lists) for side, lists in tags.items()}
+    return Judged(
+        result,
+        {**options, "encoder": f"{used['name']}, revision {used['revision']}"},
+        {"generated": content_hash(generated), "reference": content_hash(reference)},
+        python_code(metric.name, typed, {**options, "n_resamples": 0}),
+        _ONLY_SETS,
+        notes,
+    )
+
+
+_ONLY_SETS = "# Commands judge whole sets (music-evals --help); one item goes through Python."
+
+
+def _compute(metric: PageMetric, **inputs: Any) -> tuple[dict[str, Any], list[str]]:
+    """Compute once in an instance of its own; return the result, and what was warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = metric.module(keep_in_memory=True).compute(**inputs)
+    notes = dict.fromkeys(str(warning.message) for warning in caught if issubclass(warning.category, UserWarning))
+    return result, list(notes)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _file_hashes(reference: str, prediction: str) -> Mapping[str, str]:
+    """Return name -> hash; the side comes first, for two files may have one name."""
+    files = {"reference": Path(reference), "prediction": Path(prediction)}
+    return {f"{side} {path.name}": content_hash(path.read_bytes()) for side, path in files.items()}
+
+
+def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
+    return {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}
+
+
+# A tune of eight bars over four chords, one number a quarter above the root of the scale; two sections of eight bars.
+_CHORDS = (0, 7, 9, 5)
+_TUNE = (12, 16, 19, 16, 14, 19, 23, 19, 12, 16, 21, 24, 17, 21, 24, 21)
+_OTHER_TUNE = (24, 23, 21, 19, 17, 16, 14, 12, 14, 17, 21, 17, 16, 12, 7, 12)
+
+
+def example_pair(folder: Path) -> tuple[str, str]:
+    """Write the worked example of an edit as two MIDI files into a folder; return their paths.
+
+    Sixteen bars in C major at 120 quarters a minute, the second half an octave higher; and what an edit made of them:
+    everything a whole tone higher, at 108 quarters a minute, with another tune in the second half.
+    """
+    paths = folder / "original.mid", folder / "edited.mid"
+    for path, key, tempo, last in ((paths[0], 48, 120.0, _TUNE), (paths[1], 50, 108.0, _OTHER_TUNE)):
+        path.write_bytes(write_midi(_example_score(key, tempo, last)))
+    return str(paths[0]), str(paths[1])
+
+
+def _example_score(key: int, tempo: float, last_tune: tuple[int, ...]) -> Score:
+    rows = []
+    for bar in range(16):
+        register = key + 12 * (bar // 8)
+        root = _CHORDS[bar % 4]
+        third = 3 if root == 9 else 4
+        rows += [(1920 * bar, 1920, register + root + step, 0) for step in (0, third, 7)]
+        tune = last_tune if bar >= 8 else _TUNE
+        notes = tune[4 * (bar % 4) : 4 * (bar % 4) + 4]
+        rows += [(1920 * bar + 480 * beat, 480, register + note, 1) for beat, note in enumerate(notes)]
+    onsets, durations, pitches, voices = zip(*rows, strict=True)
+    notes_of_all = make_notes(onsets, durations, pitches, voice=voices)
+    return Score(notes_of_all, 480, tempos=(Tempo(0, tempo),), voices=("Chords", "Melody"))

@@ -1,0 +1,256 @@
+"""The page of a metric: what it measures, a worked example, inputs of its own kind, and the result on its range.
+
+`app.py` of every metric folder is three lines over `build_metric_page` and `launch`. What the buttons do are plain
+functions, in `metric_inputs` and `metric_results`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from music_evals.ui import frame
+from music_evals.ui.frame import launch
+from music_evals.ui.metric_page.card import PageMetric, load_metric
+from music_evals.ui.metric_page.inputs import (
+    EXAMPLE_LYRICS,
+    EXAMPLE_NUMBERS,
+    EXAMPLE_PATTERN,
+    EXAMPLE_PREDICTION,
+    EXAMPLE_REFERENCE,
+    EXAMPLE_TAGS,
+    MAX_TEXT,
+    VARIANTS,
+    example_pair,
+    judge_edit,
+    judge_files,
+    judge_lyrics,
+    judge_numbers,
+    judge_tags,
+    judge_tokens,
+)
+from music_evals.ui.metric_page.results import Judged, show
+from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = ["build_metric_page", "launch"]
+
+READING = ("Range and direction", "Undefined", "Limitations")
+
+
+class Input(NamedTuple):
+    """Fields of one kind of input, and what judges them."""
+
+    judge: Callable[..., Judged]
+    fields: Sequence[Any]
+    button: Any
+    cancel: Any
+    example: Callable[[], Sequence[Any]] | None = None
+    """Values of the fields for the worked example."""
+
+
+def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
+    """Build the page of a metric.
+
+    Parameters
+    ----------
+    name
+        Module name, e.g. ``"note_f1"``. A Space's folder is not called like its metric, so it has to be said.
+    app_file
+        ``__file__`` of the `app.py`; script and card lie beside it.
+
+    Returns
+    -------
+    gr.Blocks
+        Not launched.
+
+    Raises
+    ------
+    NoDataError, InvalidInputError
+        As `music_evals.ui.metric_page.card.load_card`.
+
+    """
+    import gradio as gr
+
+    metric = load_metric(name, app_file)
+    largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
+    with frame.space(metric.card["title"], metric.card["description"], max_upload_bytes=largest) as page:
+        inputs = _INPUTS[metric.kind]()
+        with gr.Row():
+            example = gr.Button("Run the worked example", elem_id="run_example")
+        outputs = _add_outputs()
+        for given in inputs:
+            _wire(metric, given, example, outputs)
+        with gr.Accordion("What it measures", open=True):
+            gr.Markdown(metric.section("Definition"))
+        with gr.Accordion("How to read it", open=True):
+            gr.Markdown("\n\n".join(f"### {heading}\n\n{metric.section(heading)}" for heading in READING))
+        with gr.Accordion("The whole card", open=False):
+            gr.Markdown(metric.text)
+    return page
+
+
+def _add_outputs() -> list[Any]:
+    """Add what `metric_results.Shown` fills, in its order."""
+    import gradio as gr
+
+    bars = gr.HTML(elem_id="result", elem_classes="me-live")
+    with gr.Accordion("Receipt", open=False):
+        receipt = gr.HTML(elem_id="receipt")
+    python, shell = frame.code_panel()
+    with gr.Accordion("Result as data", open=False):
+        results = gr.JSON(elem_id="result_json", label="Result")
+    json_file, csv_file = frame.downloads_panel()
+    return [bars, results, receipt, python, shell, json_file, csv_file]
+
+
+def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[Any]) -> None:
+    """Let the button judge what was given, and the example's button fill it in and judge it."""
+    takes = inspect.signature(given.judge).parameters
+    fields = [parameter for name, parameter in takes.items() if name not in {"metric", "progress"}]
+
+    def run(*values: Any, progress: Callable[[float, str], object]) -> tuple[Any, ...]:
+        told = {"progress": progress} if "progress" in takes else {}
+        return tuple(show(metric, given.judge(metric, *values, **told)))
+
+    def run_example(progress: Callable[[float, str], object]) -> tuple[Any, ...]:
+        values = given.example() if given.example is not None else ()
+        return (*values, *run(*values, progress=progress))
+
+    bar = inspect.Parameter("progress", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([*fields, bar])  # type: ignore[attr-defined]  # names of the API
+    run.__doc__ = given.judge.__doc__
+    options: dict[str, Any] = {"cancel": given.cancel, "show_progress_on": outputs[:1]}
+    frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
+    if given.example is not None:
+        frame.on_click(example, run_example, [], [*given.fields, *outputs], name="run_example", **options)
+
+
+def _button(name: str, *, slow: bool = False) -> tuple[Any, Any]:
+    """Add the button that judges and, where that takes long, the one that cancels."""
+    import gradio as gr
+
+    with gr.Row():
+        judge = gr.Button("Judge", variant="primary", elem_id=name)
+        cancel = gr.Button("Cancel", elem_id=f"{name}_cancel") if slow else None
+    return judge, cancel
+
+
+def _add_edit() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown(
+        "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
+        "sixteen bars in C major at 120 quarters a minute; the edit moved them up a whole tone, slowed them to 108 and "
+        "wrote another tune for the second half."
+    )
+    types = [*RECORDING_TYPES, *SCORE_TYPES]
+    with gr.Row():
+        reference = gr.File(label="Original", file_types=types, elem_id="reference")
+        prediction = gr.File(label="Edited", file_types=types, elem_id="prediction")
+    variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
+    fields = [reference, prediction, variant]
+    return [Input(judge_edit, fields, *_button("judge_edit", slow=True), example=_edit_example)]
+
+
+def _edit_example() -> Sequence[Any]:
+    return (*example_pair(frame.temporary_folder()), VARIANTS[0])
+
+
+def _add_contexts() -> list[Input]:
+    return [_add_tokens_tab(), _add_files_tab()]
+
+
+def _add_tokens_tab() -> Input:
+    import gradio as gr
+
+    with gr.Tab("Tokens"):
+        gr.Markdown(
+            "0..127 is the onset of that pitch, 128 a hold, 129 a rest; 24 steps a measure; `128*23` repeats. In the "
+            "example the true middle has twelve notes. The prediction writes F for E in the second measure, and one "
+            "long note for the third."
+        )
+        reference = gr.Textbox(label="Reference: 384 tokens", lines=6, max_length=MAX_TEXT, elem_id="reference_tokens")
+        prediction = gr.Textbox(
+            label="Prediction: 96 or 384 tokens", lines=4, max_length=MAX_TEXT, elem_id="prediction_tokens"
+        )
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
+        fields = [reference, prediction, variant]
+        values = (EXAMPLE_REFERENCE, EXAMPLE_PREDICTION, VARIANTS[0])
+        return Input(judge_tokens, fields, *_button("judge_tokens"), example=lambda: values)
+
+
+def _add_files_tab() -> Input:
+    import gradio as gr
+
+    with gr.Tab("Files"):
+        gr.Markdown("One voice, 16 measures of four quarters; a prediction may be the four measures of the middle.")
+        types = list(SCORE_TYPES)
+        with gr.Row():
+            reference = gr.File(label="Reference: the whole true context", file_types=types, elem_id="reference")
+            prediction = gr.File(label="Prediction", file_types=types, elem_id="prediction")
+        variant = gr.Dropdown(list(VARIANTS), value=VARIANTS[0], label="Variant")
+        return Input(judge_files, [reference, prediction, variant], *_button("judge_files"))
+
+
+def _add_numbers() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown("In the example two predictions of three steps have a mean of 3.0 / 6 = 0.5 nats a step.")
+    rows = gr.Textbox(label="One row a prediction, one number a step", lines=6, max_length=MAX_TEXT, elem_id="numbers")
+    return [Input(judge_numbers, [rows], *_button("judge_numbers"), example=lambda: (EXAMPLE_NUMBERS,))]
+
+
+def _add_lyrics() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown(
+        "A pattern has headers such as (verse); `c` is a character, `R` the last one of a rhyming line. The example is "
+        "a poem of Li Bai as a language model may write it: its third line is too long, and its fourth does not rhyme."
+    )
+    with gr.Row():
+        lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=MAX_TEXT, elem_id="lyrics")
+        pattern = gr.Textbox(label="Pattern that was asked for", lines=12, max_length=MAX_TEXT, elem_id="pattern")
+    with gr.Row():
+        variant = gr.Dropdown(["official", "paper"], value="official", label="Variant")
+        rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
+        normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
+    fields = [lyrics, pattern, variant, rhyme, normalise]
+    values = (EXAMPLE_LYRICS, EXAMPLE_PATTERN, "official", "official", True)
+    return [Input(judge_lyrics, fields, *_button("judge_lyrics"), example=lambda: values)]
+
+
+def _add_tags() -> list[Input]:
+    import gradio as gr
+
+    from music_evals.lyrics.embeddings import CHAR_NGRAMS
+    from music_evals.metrics.semantics import AGGREGATIONS
+    from music_evals.ui.spaces.tag_comparison import available_encoders
+
+    gr.Markdown(
+        "Tags between commas. `char-ngrams` needs no weights and knows no meaning: it compares how tags are spelt. In "
+        "the example one tag of three is on both sides, and one holds another. An encoder with weights is offered "
+        "where they are on this machine."
+    )
+    with gr.Row():
+        generated = gr.Textbox(label="Generated tags", lines=3, max_length=MAX_TEXT, elem_id="generated_tags")
+        reference = gr.Textbox(label="Reference tags", lines=3, max_length=MAX_TEXT, elem_id="reference_tags")
+    with gr.Row():
+        encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
+        aggregation = gr.Dropdown(list(AGGREGATIONS), value=AGGREGATIONS[0], label="Aggregation")
+    fields = [generated, reference, encoder, aggregation]
+    values = (*EXAMPLE_TAGS, CHAR_NGRAMS, AGGREGATIONS[0])
+    return [Input(judge_tags, fields, *_button("judge_tags"), example=lambda: values)]
+
+
+_INPUTS: dict[str, Callable[[], list[Input]]] = {
+    "edits": _add_edit,
+    "contexts": _add_contexts,
+    "numbers": _add_numbers,
+    "lyrics": _add_lyrics,
+    "tags": _add_tags,
+}

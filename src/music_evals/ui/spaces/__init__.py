@@ -1,0 +1,1 @@
+"""One module a Space, and what serves one Space alone."""

@@ -1,0 +1,525 @@
+"""The Space that shows a board: tables with rank ranges, and behind each score the items that it was made of.
+
+The board is a folder, or a dataset repository on the Hub, named by the environment variable ``MUSIC_EVALS_BOARD``. What
+a button does is a plain function here, which needs no browser; `build_page` wires them up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
+from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
+from music_evals.leaderboard.details import MAX_MEDIA_BYTES
+from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table
+from music_evals.leaderboard.records import ResultRecord
+from music_evals.leaderboard.tables import make_leaderboard
+from music_evals.leaderboard.verbs import load_leaderboard
+from music_evals.ui import frame
+from music_evals.ui.spaces.leaderboard_views import (
+    TABLE_SCRIPT,
+    TABLE_STYLE,
+    about_html,
+    cell_html,
+    find_cell,
+    item_scores,
+    items_html,
+    music_html,
+    safe,
+    table_html,
+    words_html,
+)
+from music_evals.ui.widgets.roll_view import roll_view
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = [
+    "BOARD_VARIABLE",
+    "Board",
+    "board_folder",
+    "build_page",
+    "load_board",
+    "show_item",
+    "show_items",
+    "show_table",
+    "table_code",
+]
+
+BOARD_VARIABLE = "MUSIC_EVALS_BOARD"
+
+TITLE = "Leaderboard"
+INTRO = """\
+How music models were judged with `music_evals`. A rank is a range where the data leave it open: "ranks 2-4". Results
+share a table only where they were made alike; what papers report is grey, was not run again and has no rank. Click a
+heading to sort, and a score for the items behind it."""
+HELP = f"""\
+{LEGEND} A score is printed with two significant digits of half the width of its interval. Which results may be
+ranked together, how ranges are made and what they cover: `music_evals.leaderboard.ranks` and
+`leaderboard_tables`."""
+LARGEST_ITEM_LIST = 2000
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
+
+Progress = Callable[[float, str], None]
+
+
+def _silent(_share: float, _stage: str) -> None:
+    """Show no progress."""
+
+
+@dataclasses.dataclass(eq=False)
+class Board:
+    """What a page shows.
+
+    Attributes
+    ----------
+    name
+        What was asked for: a folder or a repository.
+    folder
+        Where it lies.
+    leaderboard
+        From `leaderboard_tables.make_leaderboard`.
+    records
+        Id -> record.
+    details
+        What can be shown of items.
+
+    """
+
+    name: str
+    folder: Path
+    leaderboard: dict[str, Any]
+    records: dict[str, ResultRecord]
+    details: DetailReader
+
+    @property
+    def choices(self) -> list[tuple[str, str]]:
+        """Tables, those of presets first: (title, id)."""
+        return [(table["preset"] or table["title"], table["id"]) for table in self.leaderboard["tables"]]
+
+    def table(self, name: str) -> dict[str, Any]:
+        """Return a table.
+
+        Raises
+        ------
+        UnknownNameError
+            No table has this id.
+
+        """
+        for table in self.leaderboard["tables"]:
+            if table["id"] == name:
+                found: dict[str, Any] = table
+                return found
+        kind = "table"
+        raise UnknownNameError(kind, str(name), [table["id"] for table in self.leaderboard["tables"]])
+
+    def record(self, name: str) -> ResultRecord:
+        """Return a record.
+
+        Raises
+        ------
+        UnknownNameError
+            No record has this id.
+
+        """
+        if name not in self.records:
+            kind = "record"
+            raise UnknownNameError(kind, str(name), ())
+        return self.records[name]
+
+    def table_of(self, record: str) -> dict[str, Any]:
+        """Return the table that shows a record.
+
+        Raises
+        ------
+        UnknownNameError
+            None does: another one of the same system counts.
+
+        """
+        for table in self.leaderboard["tables"]:
+            if any(cell["record"] == record for row in table["rows"] for cell in row["cells"].values()):
+                found: dict[str, Any] = table
+                return found
+        kind = "record in a table"
+        raise UnknownNameError(kind, str(record), ())
+
+
+def board_folder(name: str) -> Path:
+    """Return the folder of a board; one on the Hub is fetched, its Parquet files alone.
+
+    Parameters
+    ----------
+    name
+        A folder, or ``owner/name`` of a dataset repository.
+
+    Raises
+    ------
+    NoDataError
+        Neither.
+    HubError
+        The repository cannot be fetched.
+
+    """
+    folder = Path(name)
+    if name and folder.is_dir():
+        return folder
+    if not _REPOSITORY.fullmatch(name):
+        msg = f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)"
+        raise NoDataError(msg)
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
+    patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # its tables are not believed
+    try:
+        fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
+    except (OSError, ValueError, no_connection) as error:
+        msg = (
+            f"the board {name} cannot be fetched from the Hub ({type(error).__name__}); check its name and the network"
+        )
+        raise HubError(msg) from error
+    return Path(fetched)
+
+
+def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | None]:
+    """Read a board and make its tables; yields None between stages, then the board.
+
+    Tables that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
+    made from its records.
+
+    Raises
+    ------
+    NoDataError, HubError, CorruptRecordsError, FileTooLargeError
+        It cannot be found, or not be read.
+
+    """
+    progress(0.0, "Finding the board")
+    folder = board_folder(name)
+    yield None
+    progress(0.2, "Reading the records")
+    records = read_board(folder)
+    yield None
+
+    def tested(done: int, total: int, metric: str) -> None:
+        progress(0.3 + 0.7 * done / total, f"Comparing systems: {metric}")
+
+    if folder == Path(name):
+        leaderboard = load_leaderboard(folder, records, progress=tested)
+    else:
+        leaderboard = make_leaderboard(records, progress=tested)
+    yield Board(name, folder, leaderboard, {record.id: record for record in records}, DetailReader(folder))
+
+
+def show_table(
+    board: Board,
+    table: str,
+    search: str = "",
+    published: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
+    outside: bool = True,  # noqa: FBT001, FBT002
+) -> tuple[str, str, dict[str, Any]]:
+    """Return a table as HTML, what should be known of it, and its receipt.
+
+    Args:
+        table: Id of a table.
+        search: Words that the name of a system must hold.
+        published: Show the rows of papers.
+        outside: Show controls and other systems that are in no ranking.
+
+    """
+    found = board.table(table)
+    receipt = {"board": board.name, "table": found["id"], **found["settings"]}
+    shown = table_html(found, search=str(search or "")[:200], published=published, outside=outside)
+    return shown, about_html(found), receipt
+
+
+def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], dict[str, Any]]:
+    """Return what stands behind a score: its numbers as HTML, its items (label, id), the worst first, and its receipt.
+
+    Args:
+        record: Id of a record, from a cell of a table.
+
+    """
+    held = board.record(record)
+    table = board.table_of(record)
+    scores = item_scores(held)
+    told = cell_html(table, held) + items_html(held, scores)
+    items = [
+        (f"{row.item} ({'undefined' if math.isnan(row.value) else f'{row.value:.3f}'})", row.item)
+        for row in scores[:LARGEST_ITEM_LIST]
+    ]
+    row, _ = find_cell(table, record)
+    about = {name: row[name] for name in ("system", "role", "content", "submitter", "date", "source") if row[name]}
+    return told, items, about | {"extractors": dict(held.extractors)} | dict(held.receipt)
+
+
+def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path]]:
+    """Return what can be shown of an item: piano rolls, words and timelines as HTML, and recordings.
+
+    Args:
+        record: Id of a record.
+        item: Id of one of its items.
+
+    """
+    held = board.record(record)
+    if item not in held.items:
+        kind = "item"
+        raise UnknownNameError(kind, str(item), held.items[:1000])
+    rolls = music_html(board.details, held, item)
+    words = "" if rolls else words_html(board.details, held, item)
+    return rolls, words, _recordings(board, held, item)
+
+
+def _recordings(board: Board, record: ResultRecord, item: str) -> list[Path]:
+    """Return reference and estimate as files that end with the process; none where the board does not hold them."""
+    pair = board.details.content(record.run, item, record.system, "pair") or {}
+    found = []
+    for side in ("reference", "estimate"):
+        about = pair.get(side)
+        content = str(about.get("content")) if isinstance(about, Mapping) else ""
+        detail = board.details.get(record.run, content, "", "audio")
+        if detail is None or not 0 < len(detail.media) <= MAX_MEDIA_BYTES:
+            continue
+        said = board.details.content(record.run, content, "", "audio") or {}
+        suffix = Path(str(said.get("name"))).suffix.lower()
+        if suffix in AUDIO_SUFFIXES:
+            found.append(_kept(content, suffix, detail.media))
+    return found
+
+
+@functools.cache
+def _media_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="music_evals_board_", ignore_cleanup_errors=True)
+
+
+def _kept(content: str, suffix: str, media: bytes) -> Path:
+    name = "".join(letter for letter in content if letter.isascii() and letter.isalnum())[:64]
+    path = Path(_media_folder().name) / f"{name}{suffix}"
+    if not path.exists():
+        path.write_bytes(media)
+    return path
+
+
+def table_code(board: Board, table: str) -> tuple[str, str]:
+    """Return Python and a command that make the same table."""
+    source = board.name if _REPOSITORY.fullmatch(board.name) and not Path(board.name).is_dir() else ""
+    place = json.dumps("board" if source else board.folder.name)
+    fetch = (
+        f'from huggingface_hub import snapshot_download\n\nboard = snapshot_download("{source}", repo_type="dataset")\n'
+        if source
+        else f"board = {place}\n"
+    )
+    python = (
+        f"from music_evals.leaderboard.verbs import build_leaderboard\n{fetch}"
+        f'tables = build_leaderboard(board)["tables"]\n'
+        f'table = next(table for table in tables if table["id"] == {json.dumps(table)})\n'
+    )
+    first = f"hf download {source} --repo-type dataset --local-dir board\n" if source else ""
+    return python, f"{first}music-evals leaderboard build --board {'board' if source else board.folder.name} --out site"
+
+
+def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
+    """Build the Space.
+
+    Parameters
+    ----------
+    default
+        Board that is shown where ``MUSIC_EVALS_BOARD`` names none.
+
+    Returns
+    -------
+    gr.Blocks
+        Not launched. A board that cannot be read is told on the page, with a button to try again.
+
+    """
+    import gradio as gr
+
+    name = os.environ.get(BOARD_VARIABLE) or str(default)
+    held: dict[str, Board] = {}
+    problem = ""
+    try:
+        for board in load_board(name):
+            held |= {} if board is None else {"board": board}
+    except MusicEvalsError as error:
+        problem = str(error)
+    with frame.space(TITLE, INTRO) as page:
+        status = gr.Markdown(safe(problem) if problem else "", elem_id="status")
+        parts = _table_part(held)
+        _items_part(held, parts["view"])
+        with gr.Row():
+            reload = gr.Button("Read the board again", size="sm", elem_id="reload")
+            cancel = gr.Button("Cancel", size="sm", elem_id="cancel")
+        with gr.Accordion("How to read this", open=False):
+            gr.Markdown(HELP)
+        frame.on_click(
+            reload,
+            functools.partial(_reload, held, name),
+            [],
+            [status, parts["table"]],
+            name="reload",
+            cancel=cancel,
+            show_progress_on=[status],
+            api_description="Read the board again.",
+        )
+    return page
+
+
+def _held(held: Mapping[str, Board]) -> Board:
+    if "board" not in held:
+        raise NoDataError("there is no board to show yet; press 'Read the board again'")
+    return held["board"]
+
+
+def _reload(held: dict[str, Board], name: str, *, progress: Progress = _silent) -> Iterator[tuple[Any, Any]]:
+    """Read the board again, and show its first table."""
+    import gradio as gr
+
+    for board in load_board(name, progress=progress):
+        if board is None:
+            yield gr.skip(), gr.skip()
+            continue
+        held["board"] = board
+        choices = board.choices
+        told = f"{len(board.records)} records, {len(choices)} tables."
+        yield told, gr.update(choices=choices, value=choices[0][1])
+
+
+def _table_part(held: dict[str, Board]) -> dict[str, Any]:
+    """Add the choice of a table, its filter, the table, and what belongs to it."""
+    import gradio as gr
+
+    choices = held["board"].choices if held else []
+    with gr.Row():
+        table = gr.Dropdown(
+            choices, value=choices[0][1] if choices else None, label="Table", elem_id="table_choice", scale=3
+        )
+        search = gr.Textbox(label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1)
+    with gr.Row():
+        published = gr.Checkbox(value=True, label="Rows of papers (published, not re-run)", elem_id="published")
+        outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
+    view = gr.HTML(css_template=TABLE_STYLE, js_on_load=TABLE_SCRIPT, apply_default_css=False, elem_id="table")
+    about = gr.HTML(js_on_load=None, elem_id="about")
+    json_file, csv_file = frame.downloads_panel()
+    with gr.Accordion("LaTeX", open=False):
+        latex = gr.Code(language=None, label="Needs the package booktabs", interactive=False, elem_id="latex")
+    python, shell = frame.code_panel()
+    with gr.Accordion("Receipt: what all results of this table have in common", open=False):
+        receipt = gr.HTML(js_on_load=None, elem_id="receipt")
+
+    def show(
+        table: str,
+        search: str = "",
+        published: bool = True,  # noqa: FBT001, FBT002
+        outside: bool = True,  # noqa: FBT001, FBT002
+    ) -> tuple[Any, ...]:
+        """Show a table of the board.
+
+        Args:
+            table: Id of a table; `tables` lists them.
+            search: Words that the name of a system must hold.
+            published: Show the rows of papers.
+            outside: Show controls and other systems that are in no ranking.
+
+        """
+        board = _held(held)
+        shown, told, facts = show_table(board, table, search, published, outside)
+        found = board.table(table)
+        files = frame.write_downloads(found, csv_rows(found), name=found["id"])
+        return shown, told, *files, latex_table(found), *table_code(board, table), frame.receipt_html(facts)
+
+    def tables() -> list[dict[str, Any]]:
+        """List the tables of the board: id, title, and the preset that it answers to."""
+        return [{key: found[key] for key in ("id", "title", "preset")} for found in _held(held).leaderboard["tables"]]
+
+    outputs = [view, about, json_file, csv_file, latex, python, shell, receipt]
+    event = {"inputs": [table, search, published, outside], "outputs": outputs, "show_progress": "hidden"}
+    table.change(frame.friendly(show), **event, api_name="show_table", api_visibility="public")
+    for part in (search, published, outside):
+        part.change(frame.friendly(show), **event, api_visibility="private")
+    gr.api(frame.friendly(tables), api_name="tables")
+
+    def start() -> tuple[Any, ...]:
+        if not held:
+            return (gr.skip(), *[gr.skip()] * len(outputs))
+        choices = _held(held).choices
+        return (gr.update(choices=choices, value=choices[0][1]), *show(choices[0][1]))
+
+    gr.context.Context.root_block.load(frame.friendly(start), None, [table, *outputs], api_visibility="private")
+    return {"table": table, "view": view}
+
+
+def _items_part(held: dict[str, Board], view: Any) -> None:
+    """Add what stands behind a score."""
+    import gradio as gr
+
+    gr.Markdown("## Behind a score")
+    told = gr.HTML(
+        "<p>Click a score in the table.</p>",
+        css_template=TABLE_STYLE,
+        js_on_load=None,
+        apply_default_css=False,
+        elem_id="cell",
+    )
+    record = gr.State("")
+    item = gr.Dropdown([], label="Item, the worst first", elem_id="item", visible=False)
+    rolls = roll_view(elem_id="rolls")
+    words = gr.HTML(css_template=TABLE_STYLE, js_on_load=None, apply_default_css=False, elem_id="words")
+    with gr.Row():
+        audio = [
+            gr.Audio(label=side, visible=False, interactive=False, elem_id=f"audio_{side}")
+            for side in ("reference", "estimate")
+        ]
+    with gr.Accordion("Receipt of the run", open=False):
+        receipt = gr.HTML(js_on_load=None, elem_id="run_receipt")
+
+    def drawn(board: Board, name: str, chosen: str) -> tuple[Any, ...]:
+        music, text, files = show_item(board, name, chosen)
+        sounds = [gr.update(value=str(path), visible=True) for path in files]
+        return music, text, *sounds, *[gr.update(value=None, visible=False)] * (len(audio) - len(sounds))
+
+    def opened(name: str) -> tuple[Any, ...]:
+        board = _held(held)
+        shown, items, facts = show_items(board, name)
+        choice = gr.update(choices=items, value=items[0][1] if items else None, visible=bool(items))
+        rest = drawn(board, name, items[0][1]) if items else ("", "", *[gr.update(value=None, visible=False)] * 2)
+        return name, shown, choice, *rest, frame.receipt_html(facts)
+
+    def clicked(event: gr.EventData) -> tuple[Any, ...]:
+        name = getattr(event, "record", None)
+        if not isinstance(name, str):
+            raise InvalidInputError("click a score in the table")
+        return opened(name)
+
+    def cell(record: str) -> dict[str, Any]:
+        """Return the items behind a score.
+
+        Args:
+            record: Id of a record, from the JSON of a table.
+
+        """
+        held_record = _held(held).record(record)
+        scores = [row._asdict() for row in item_scores(held_record)]
+        return {"system": held_record.system, "metric": held_record.metric, "items": json.loads(_plain_json(scores))}
+
+    def chosen(name: str, which: str) -> tuple[Any, ...]:
+        return drawn(_held(held), name, which)
+
+    clicked.__annotations__["event"] = gr.EventData  # Gradio reads it, and this module imports Gradio late
+    outputs = [record, told, item, rolls, words, *audio, receipt]
+    view.click(frame.friendly(clicked), None, outputs, api_visibility="private", show_progress="hidden")
+    item.input(frame.friendly(chosen), [record, item], [rolls, words, *audio], api_visibility="private")
+    gr.api(frame.friendly(cell), api_name="items")
+
+
+def _plain_json(value: Any) -> str:
+    return json.dumps(value).replace("NaN", "null")

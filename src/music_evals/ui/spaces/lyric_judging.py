@@ -1,0 +1,419 @@
+"""What the page of lyrics does: read, score, explain and build patterns; plain functions that need no browser."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from music_evals.annotations import LyricSection, sections_text
+from music_evals.benchmark.manifests import json_lines
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import (
+    InvalidInputError,
+    InvalidLyricsError,
+    InvalidPatternError,
+    MusicEvalsError,
+    UnknownNameError,
+)
+from music_evals.lyrics.normalise import STEPS, Normalised, normalise_lyrics
+from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
+from music_evals.lyrics.rhyme import METHODS, rhyme_function
+from music_evals.pipelines.lyrics import SCORES, LyricStructure, lyric_structure, scores_of
+from music_evals.ui.frame import (
+    receipt_html,
+    write_downloads,
+)
+from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in
+from music_evals.ui.widgets.lyric_view import (
+    changes_html,
+    escape,
+    line_rows,
+    lines_html,
+    losses_html,
+    pattern_counts,
+    score_html,
+)
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "KINDS",
+    "MAX_CHARACTERS",
+    "MAX_LINES",
+    "MAX_SECTION_LINES",
+    "RHYMES",
+    "Judged",
+    "LyricExample",
+    "add_section",
+    "check_pattern_text",
+    "code_of",
+    "derive_pattern",
+    "judge",
+    "load_examples",
+    "results_of",
+    "score_lyrics",
+    "show",
+    "spoken",
+]
+
+MAX_CHARACTERS: Final = 6000  # of a field; the longest released song has about 1,500
+MAX_LINES: Final = 300
+MAX_SECTION_LINES: Final = 40
+MAX_LINE_CHARACTERS: Final = 40
+KINDS: Final = ("intro", "verse", "pre-chorus", "chorus", "interlude", "bridge", "ending")
+RHYMES: Final = ("none", "even", "all")
+PACKAGES: Final = ("music_evals", "jieba", "opencc", "pypinyin", "pypinyin-dict")
+
+
+class LyricExample(NamedTuple):
+    """Lyrics and the pattern that was asked for."""
+
+    name: str
+    titles: Mapping[str, str]
+    """Language -> title."""
+    lyrics: str
+    pattern: str
+
+
+class Judged(NamedTuple):
+    """Lyrics that were scored, and how."""
+
+    lyrics: str
+    pattern: str
+    variant: str
+    rhyme: str
+    read: Normalised | None
+    """What the normaliser made of the lyrics; None where it was off."""
+    score: LyricStructure
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Options of `lyric_structure`."""
+        normalise = self.read is not None
+        return {"variant": self.variant, "rhyme": self.rhyme, "normalise": normalise, "strict": True}
+
+
+def load_examples(path: str | os.PathLike[str]) -> list[LyricExample]:
+    """Read examples from JSON lines ``{"name", "en", "zh", "lyrics", "pattern"}``.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No such file, or it cannot be read.
+    InvalidInputError
+        A line lacks one of these.
+
+    """
+    found = []
+    for number, row in json_lines(Path(path)):
+        missing = [key for key in ("name", "en", "zh", "lyrics", "pattern") if not isinstance(row.get(key), str)]
+        if missing:
+            msg = f"{path}, line {number}: no text in {', '.join(missing)}; an example has all of them"
+            raise InvalidInputError(msg)
+        titles = {"en": row["en"], "zh": row["zh"]}
+        found.append(LyricExample(row["name"], titles, row["lyrics"], row["pattern"]))
+    return found
+
+
+def judge(
+    lyrics: str,
+    pattern: str,
+    variant: str = "official",
+    rhyme: str = "official",
+    *,
+    normalise: bool = True,
+    progress: Callable[[float, str], Any] | None = None,
+    language: str = "en",
+) -> Judged:
+    """Score typed lyrics against a typed pattern.
+
+    Parameters
+    ----------
+    lyrics, pattern
+        Texts of at most `MAX_CHARACTERS` characters and `MAX_LINES` lines.
+    variant, rhyme, normalise
+        Options of `music_evals.pipelines.lyrics.lyric_structure`.
+    progress
+        Called with a share and a word for each stage.
+    language
+        Of these words.
+
+    Raises
+    ------
+    InvalidLyricsError, InvalidPatternError
+        A text over the limits, or that cannot be scored.
+    UnknownNameError
+        Another variant or rhyme method.
+    MissingBackendError
+        The packages for rhymes are not installed.
+
+    """
+    t = LYRICS_WORDS(language)
+    wanted = _one_line_end(pattern).strip("\n")
+    given = _one_line_end(lyrics).rstrip("\n")
+    _check_size(given, "lyrics", InvalidLyricsError)
+    _check_size(wanted, "pattern", InvalidPatternError)
+    if rhyme not in METHODS:
+        raise UnknownNameError("rhyme method", rhyme, METHODS)
+    if progress is not None:
+        progress(0.1, t("stage_read"))
+    read = normalise_lyrics(given) if normalise else None
+    if progress is not None:
+        progress(0.4, t("stage_score"))
+    score = lyric_structure(wanted, given if read is None else read.text, variant=variant, rhyme=rhyme)
+    return Judged(given, wanted, variant, rhyme, read, score)
+
+
+def results_of(judged: Judged) -> dict[str, Any]:
+    """Return scores, ratios, lines and options as JSON can hold them."""
+    score = judged.score
+    return {
+        "scores": scores_of(score),
+        "ranges": {name: [info.low, info.high] for name, info in SCORES.items()},
+        "direction": "higher is better",
+        "ratios": {level.name: level.ratio for level in score.levels},
+        "notes": list(score.notes),
+        "changes": [] if judged.read is None else list(judged.read.changes),
+        "options": judged.options,
+        "lyrics": judged.lyrics,
+        "scored_lyrics": judged.lyrics if judged.read is None else judged.read.text,
+        "pattern": judged.pattern,
+        "lines": line_rows(score),
+        "versions": package_versions(PACKAGES),
+    }
+
+
+def code_of(judged: Judged) -> tuple[str, str]:
+    """Return Python and a command line that give the same score."""
+    options = ", ".join(f"{name}={value!r}" for name, value in judged.options.items())
+    python = (
+        "from music_evals.pipelines.lyrics import lyric_structure\n\n"
+        f"lyrics = {_literal(judged.lyrics)}\npattern = {_literal(judged.pattern)}\n"
+        f"score = lyric_structure(pattern, lyrics, {options})\n"
+        'print(score.total)\nprint("\\n".join(score.explain()))\n'
+    )
+    normalise = "" if judged.read is not None else " --no-normalise"
+    shell = (
+        f"printf %s {shlex.quote(judged.lyrics)} > lyrics.txt\n"  # a newline at the end would count
+        f"printf %s {shlex.quote(judged.pattern)} > pattern.txt\n"
+        "music-evals lyrics --reference pattern.txt --generated lyrics.txt --out results/lyrics \\\n"
+        f"  --variant {judged.variant} --rhyme {judged.rhyme} --strict{normalise}\n"
+    )
+    return python, shell
+
+
+def show(judged: Judged, language: str) -> tuple[str, str, str, str]:
+    """Return the four views of a score as HTML: levels, lines, losses, changes of the normaliser."""
+    t = LYRICS_WORDS(language)
+    find = rhyme_function(judged.rhyme)
+    views = score_html(judged.score, t), lines_html(judged.score, t, find), losses_html(judged.score, t)
+    return *views, changes_html(judged.read, t)
+
+
+def check_pattern_text(pattern: str, language: str = "en") -> str:
+    """Return as HTML whether a pattern is in the grammar: its counts, or the first error with its line and column."""
+    t = LYRICS_WORDS(language)
+    pattern = _one_line_end(pattern).strip("\n")
+    if len(pattern) > MAX_CHARACTERS:
+        return _told(t("pattern_too_long", n=len(pattern), most=MAX_CHARACTERS), good=False)
+    try:
+        sections = read_pattern(pattern)
+    except InvalidPatternError as error:
+        return _pattern_error(pattern, str(error), language)
+    return _told(t("pattern_good", **pattern_counts(sections)), good=True)
+
+
+def derive_pattern(
+    lyrics: str,
+    rhyme: str = "official",
+    normalise: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
+    language: str = "en",
+) -> tuple[str, str]:
+    """Return the pattern of lyrics, with rhymes marked, and a remark as HTML.
+
+    Symbols that are no Chinese characters have no place in a pattern: they are left out, and the remark tells how many.
+
+    Raises
+    ------
+    InvalidLyricsError
+        Lyrics over the limits, or without a section header.
+    UnknownNameError, MissingBackendError
+        As `judge`.
+
+    """
+    t = LYRICS_WORDS(language)
+    text = _one_line_end(lyrics)
+    _check_size(text, "lyrics", InvalidLyricsError)
+    if rhyme not in METHODS:
+        raise UnknownNameError("rhyme method", rhyme, METHODS)
+    if normalise:
+        text = normalise_lyrics(text).text
+    marked = mark_lyrics(text, rhyme)
+    if not marked.labels:
+        raise InvalidLyricsError("the lyrics have no section header, a word in round brackets as (verse)")
+    sections = [
+        LyricSection(label, tuple(filter(None, map(_plain_pattern, lines))))
+        for label, lines in zip(marked.labels, marked.lines, strict=True)
+    ]
+    foreign = sum(len(re.findall(r"[^cR\s]", line)) for lines in marked.lines for line in lines)
+    remark = t("derived") + (f" {t('derived_foreign', n=foreign)}" if foreign else "")
+    return sections_text(sections), _told(remark, good=True)
+
+
+def add_section(  # noqa: PLR0917  (a page gives its fields in their order)
+    pattern: str, kind: str, n_lines: float, n_characters: float, rhymes: str, language: str = "en"
+) -> tuple[str, str]:
+    """Return a pattern with one more section at its end, and a remark as HTML.
+
+    Parameters
+    ----------
+    pattern
+        What there is; it may be empty.
+    kind
+        One of `KINDS`; the section gets the next number of its kind.
+    n_lines, n_characters
+        1..40 each.
+    rhymes
+        ``"none"``, ``"even"`` (every second line) or ``"all"``.
+    language
+        Of the remark.
+
+    Raises
+    ------
+    UnknownNameError
+        Another kind, or way to rhyme.
+    InvalidInputError
+        A number out of range.
+    InvalidPatternError
+        The pattern would grow over the limits.
+
+    """
+    if kind not in KINDS:
+        raise UnknownNameError("kind of section", kind, KINDS)
+    if rhymes not in RHYMES:
+        raise UnknownNameError("way to rhyme", rhymes, RHYMES)
+    lines, characters = _whole(n_lines, "lines", MAX_SECTION_LINES), _whole(n_characters, "characters", 40)
+    before = _one_line_end(pattern).rstrip("\n")
+    number = 1 + sum(bool(re.fullmatch(rf"{kind}\d*", part.label)) for part in split_sections(before).sections)
+    label = f"{kind}{number}"
+    rows = ["c" * (characters - 1) + ("R" if _rhymes(at, rhymes) else "c") for at in range(lines)]
+    text = "\n".join([*([before] if before else []), f"({label})", *rows])
+    _check_size(text, "pattern", InvalidPatternError)
+    return text, _told(LYRICS_WORDS(language)("added", label=label), good=True)
+
+
+def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
+    lyrics: str,
+    pattern: str,
+    variant: str = "official",
+    rhyme: str = "official",
+    normalise: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
+    language: str = "en",
+    progress: Callable[[float, str], Any] | None = None,
+) -> tuple[Any, ...]:
+    """Score lyrics against the structure that was asked for.
+
+    Args:
+        lyrics: headers such as (verse), one phrase a line.
+        pattern: the same headers, lines of c, R and spaces.
+        variant: official or paper.
+        rhyme: official, line or char.
+        normalise: read the lyrics as language models write them.
+        language: en or zh.
+        progress: called with a share and a word for each stage.
+
+    """
+    with spoken(language):
+        judged = judge(lyrics, pattern, variant, rhyme, normalise=normalise, progress=progress, language=language)
+        views = show(judged, language)
+    if progress is not None:
+        progress(0.9, LYRICS_WORDS(language)("stage_write"))
+    results = results_of(judged)
+    rows = [{**row, "variant": variant, "rhyme_method": rhyme} for row in results["lines"]]
+    files = write_downloads(results, rows, name="lyrics")
+    receipt = {
+        "score": "lyric_structure (MuChin)",
+        "lyric_structure": f"{judged.score.total:.4f} of 110",
+        **judged.options,
+        "normaliser changed": 0 if judged.read is None else len(judged.read.changes),
+        "versions": results["versions"],
+    }
+    return judged, results, *views, *code_of(judged), *files, receipt_html(receipt)
+
+
+@contextlib.contextmanager
+def spoken(language: str) -> Iterator[None]:
+    """Say errors of the library in the language of the page."""
+    try:
+        yield
+    except MusicEvalsError as error:
+        said = said_in(language, str(error))
+        if said == str(error):
+            raise
+        raise InvalidInputError(said) from error
+
+
+def _one_line_end(text: str) -> str:
+    """Return text with the line ends that patterns have; browsers send others."""
+    return (text or "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _check_size(text: str, what: str, error: type[InvalidInputError]) -> None:
+    n_lines = STEPS["line breaks"](text).count("\n") + 1  # some write line ends as text
+    for n, unit, most in ((len(text), "characters", MAX_CHARACTERS), (n_lines, "lines", MAX_LINES)):
+        if n > most:
+            msg = f"the {what} are too long: {n} {unit}, at most {most}"
+            raise error(msg)
+
+
+def _whole(value: float, what: str, most: int) -> int:
+    if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value) or not 1 <= value <= most:
+        msg = f"{what} must be a whole number of 1..{most}, got {value}"
+        raise InvalidInputError(msg)
+    return int(value)
+
+
+def _rhymes(at: int, how: str) -> bool:
+    return how == "all" or (how == "even" and at % 2 == 1)
+
+
+def _plain_pattern(line: str) -> str:
+    return " ".join("".join(sign if sign in "cR" else " " if sign.isspace() else "" for sign in line).split())
+
+
+def _pattern_error(pattern: str, message: str, language: str) -> str:
+    """Return an error of a pattern, with the line it is in and a caret below the place."""
+    t = LYRICS_WORDS(language)
+    found = re.fullmatch(r"pattern, line (\d+), column (\d+): (.+)", message, re.DOTALL)
+    if found is None:
+        return _told(said_in(language, message), good=False)
+    line, column = int(found[1]), int(found[2])
+    told = t("pattern_error", line=line, column=column, what=said_in(language, found[3]))
+    lines = pattern.split("\n")
+    shown = lines[line - 1] if line <= len(lines) else ""
+    at = min(column - 1, 60)
+    start = max(0, column - 1 - at)
+    code = f"<code>{escape(shown[start : start + 80])}\n{' ' * at}^</code>"
+    try:
+        check_pattern(pattern)
+    except InvalidPatternError:
+        return _told(told, good=False, more=code)
+    return _told(told, good=False, more=f"{code}<p>{escape(t('pattern_remark'))}</p>")
+
+
+def _told(text: str, *, good: bool, more: str = "") -> str:
+    kind, sign = ("good", "✓") if good else ("bad", "✗")
+    return f'<div class="ly"><div class="ly-{kind}" role="status">{sign} {escape(text)}{more}</div></div>'
+
+
+def _literal(text: str) -> str:
+    """Return Python that builds a text, one line of it a line."""
+    rows = "\n".join(f"    {line!r}," for line in text.split("\n"))
+    return f'"\\n".join([\n{rows}\n])'

@@ -1,0 +1,485 @@
+"""The page that judges an edit by its original: scores, findings, timelines, and both sides to listen to.
+
+`compare_uploads` does the work as a generator of stages, so that a visitor sees where it stands and can stop it
+between two of them. The page below only shows what it gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html
+import shlex
+import tempfile
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from music_evals.annotations import Score
+from music_evals.audio.io import Audio
+from music_evals.errors import (
+    BackendError,
+    FileTooLargeError,
+    InvalidInputError,
+    MissingBackendError,
+    MusicEvalsError,
+    NoDataError,
+)
+from music_evals.metrics.arrays import VARIANTS
+from music_evals.pipelines.preservation import Judgement, Settings, Source, SourceLoader, entrance, judge
+from music_evals.ui.frame import (
+    REMOVAL,
+    code_panel,
+    downloads_panel,
+    on_click,
+    receipt_html,
+    space,
+    write_downloads,
+)
+from music_evals.ui.uploads import (
+    MAX_RECORDING_BYTES,
+    MAX_RECORDING_SEC,
+    RECORDING_TYPES,
+    SCORE_TYPES,
+    load_recording,
+    load_score,
+)
+from music_evals.ui.widgets.ab_player import Track, add_player, player
+from music_evals.ui.widgets.findings import Finding, findings
+from music_evals.ui.widgets.score_bars import SCORE_STYLE, Entry, entries, score_bars, why_no_chance
+from music_evals.ui.widgets.timeline_view import timeline_html
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = [
+    "Compared",
+    "Stage",
+    "build_demo",
+    "code_of",
+    "compare_uploads",
+    "compared",
+    "findings_html",
+    "results_of",
+    "show",
+]
+
+TITLE: Final = "What did the edit preserve?"
+INTRO: Final = (
+    "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
+    "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation, what changed in plain words, and "
+    f"both versions side by side to hear and see. Nothing that you upload leaves this machine. {REMOVAL}"
+)
+PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it
+WARM_UP: Final = ("key", "beats", "segments", "f0")
+FEATURE_WORDS: Final[Mapping[str, str]] = {
+    "beats": "beats", "key": "key", "chords": "chords", "chroma": "pitch classes", "f0": "melody line",
+    "melody": "melody notes", "segments": "sections", "structure": "form",
+}  # fmt: skip
+
+FINDING_STYLE: Final = """
+.findings { list-style: none; padding: 0; margin: 0; }
+.findings li { padding: .15rem 0 .15rem 1.4rem; text-indent: -1.4rem; }
+.findings li::before { display: inline-block; width: 1.4rem; text-indent: 0; }
+.findings .same::before { content: "="; color: var(--body-text-color-subdued); }
+.findings .changed::before { content: "≠"; color: #e8590c; }
+.findings .undefined::before { content: "?"; color: #e8590c; }
+.notes { color: color-mix(in srgb, var(--body-text-color) 72%, transparent); font-size: var(--text-sm); }
+"""
+
+Progress = Callable[[float, str], Any]
+
+
+class Stage(NamedTuple):
+    """What is about to be done, for a progress bar."""
+
+    done: float
+    """Share of the stages that lie behind, 0..1."""
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """A pair that was compared.
+
+    Parameters
+    ----------
+    names
+        File names of original and edit, as the visitor gave them.
+    settings
+        What was computed.
+    sources
+        Features and hashes of both.
+    judgement
+        Scores, failures and notes.
+    tracks
+        What can be heard of both.
+
+    """
+
+    names: tuple[str, str]
+    settings: Settings
+    sources: tuple[Source, Source]
+    judgement: Judgement
+    tracks: tuple[Track, Track]
+
+    @property
+    def entrance(self) -> str:
+        """``"audio"`` or ``"symbolic"``."""
+        return self.sources[0].entrance
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Each score with its range, direction and markers.
+
+        What unrelated pairs score is known for recordings under the default extractors and the corrected formulas.
+        """
+        chance = not why_no_chance(self.entrance, self.settings.variant)
+        return entries(self.settings.scores, self.judgement.values, self.judgement.failures, chance=chance)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What changed, in words."""
+        return findings(self.sources[0].features, self.sources[1].features)
+
+
+def compare_uploads(
+    original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False
+) -> Generator[Stage, None, Compared]:
+    """Compare two uploaded files, a stage at a time.
+
+    Parameters
+    ----------
+    original, edit
+        Paths of two recordings or of two scores.
+    variant
+        ``"corrected"``, ``"official"`` or ``"paper"``.
+    companions
+        Also compute the companions of the eleven scores.
+
+    Yields
+    ------
+    Stage
+        Before each stage.
+
+    Returns
+    -------
+    Compared
+
+    Raises
+    ------
+    NoDataError
+        A file is missing.
+    InvalidInputError
+        A recording beside a score.
+    FileTooLargeError
+        A recording of more than 64 MiB or 6 minutes, a score of more than 1 MiB or 6 minutes.
+    MusicEvalsError
+        A file that cannot be read.
+
+    """
+    paths = _both(original, edit)
+    settings = Settings.of(variant=variant, companions=companions)
+    steps = _steps(paths, settings)
+    loaded: list[tuple[Source, Track]] = []
+    with SourceLoader(settings) as loader:
+        for path, title in zip(paths, ("original", "edit"), strict=True):
+            yield next(steps)
+            value = load_recording(path, policy=settings.audio_policy) if entrance(path) == "audio" else _score(path)
+            if isinstance(value, Audio):
+                yield from _extract(value, settings, steps)
+            yield next(steps)
+            loaded.append((loader.load(value), _track(title.capitalize(), value)))
+    yield next(steps)
+    sources = loaded[0][0], loaded[1][0]
+    judgement = judge(*sources, settings)
+    names = paths[0].name, paths[1].name
+    return Compared(names, settings, sources, judgement, (loaded[0][1], loaded[1][1]))
+
+
+def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
+    """Return both paths, which are of one kind."""
+    missing = [title for title, path in (("original", original), ("edit", edit)) if path is None]
+    if original is None or edit is None:
+        msg = f"upload two files: the original and the edit; {' and '.join(missing)} missing"
+        raise NoDataError(msg)
+    kinds = {"audio": "a recording", "symbolic": "a score"}
+    first, second = (kinds[entrance(path)] for path in (original, edit))
+    if first != second:
+        msg = f"the original is {first} and the edit is {second}; give two recordings or two scores"
+        raise InvalidInputError(msg)
+    return Path(original), Path(edit)
+
+
+def _steps(paths: tuple[Path, Path], settings: Settings) -> Iterator[Stage]:
+    """Return the stages in their order, with the share that lies behind each."""
+    texts: list[str] = []
+    for path, title in zip(paths, ("original", "edit"), strict=True):
+        texts.append(f"Reading the {title}")
+        if entrance(path) == "audio":
+            texts += [f"Listening to the {title}: {FEATURE_WORDS[name]}" for name in settings.features]
+        texts.append(f"Preparing the {title} for playback")
+    texts.append("Comparing")
+    return iter([Stage(i / len(texts), text) for i, text in enumerate(texts)])
+
+
+def _extract(audio: Audio, settings: Settings, steps: Iterator[Stage]) -> Iterator[Stage]:
+    """Extract one feature a stage; the recording keeps them for the loader.
+
+    What a backend says that is missing or fails, the loader tells.
+    """
+    from music_evals.audio.extraction import extract
+
+    for name in settings.features:
+        yield next(steps)
+        with contextlib.suppress(BackendError, MissingBackendError):
+            extract(audio, [name], backends=settings.all_backends)
+
+
+def _score(path: Path) -> Score:
+    """Return a score that does not play longer than a recording may."""
+    score = load_score(path)
+    seconds = float(score.seconds(score.end_tick))
+    if seconds > MAX_RECORDING_SEC:
+        msg = f"{path.name}: it plays {seconds:.0f} s, more than {MAX_RECORDING_SEC:g}; upload a shorter excerpt"
+        raise FileTooLargeError(msg)
+    return score
+
+
+def _track(title: str, value: Audio | Score) -> Track:
+    """Return what is played: a recording decoded anew at the rate of a CD, or a score rendered by our synthesiser.
+
+    What is analysed has its peak at 1. What is played has the level of the file: the page tells how far both differ.
+    """
+    from music_evals.audio.rendering import SAMPLE_RATE, render_additive
+
+    if isinstance(value, Score):
+        return Track(title, render_additive(value), SAMPLE_RATE, "its rendering")
+    policy = dataclasses.replace(value.policy, sample_rate=PLAY_RATE, peak_normalise=False)
+    heard = value.at_rate(PLAY_RATE) if value.reload is None else value.reload(policy=policy)
+    return Track(title, heard.samples, heard.sample_rate)
+
+
+def compared(original: str | None, edit: str | None, **options: Any) -> Compared:
+    """Return what `compare_uploads` returns, without its stages."""
+    stages = compare_uploads(original, edit, **options)
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            found: Compared = end.value
+            return found
+
+
+def findings_html(pair: Compared) -> str:
+    """Return what changed as an HTML list, and below it what a reader should know of the pair; escaped."""
+    rows = "".join(f'<li class="{found.kind}">{html.escape(found.text)}</li>' for found in pair.findings)
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(pair))
+    return f'<ul class="findings">{rows}</ul>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
+
+
+def _notes(pair: Compared) -> list[str]:
+    about_markers = why_no_chance(pair.entrance, pair.settings.variant)
+    return [*pair.judgement.notes, *([about_markers] if about_markers else [])]
+
+
+def results_of(pair: Compared) -> dict[str, Any]:
+    """Return everything that was found as plain values."""
+    return {
+        "original": pair.names[0],
+        "edit": pair.names[1],
+        "entrance": pair.entrance,
+        "scores": {str(entry["score"]): {**entry} for entry in pair.entries},
+        "findings": [found._asdict() for found in pair.findings],
+        "notes": list(pair.judgement.notes),
+        "receipt": _receipt(pair),
+    }
+
+
+def _receipt(pair: Compared) -> dict[str, Any]:
+    """Return what the numbers depend on."""
+    from music_evals.benchmark.preservation.task import AUDIO_PACKAGES, describe_extractors
+    from music_evals.benchmark.versions import PACKAGES, package_versions
+
+    settings = pair.settings
+    heard = {"extractors": describe_extractors(settings)} if pair.entrance == "audio" else {}
+    return {
+        "original": {"file": pair.names[0], "content": pair.sources[0].content},
+        "edit": {"file": pair.names[1], "content": pair.sources[1].content},
+        "variant": settings.variant,
+        "scores": list(settings.scores),
+        "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
+        **heard,
+    }
+
+
+def code_of(pair: Compared) -> tuple[str, str]:
+    """Return Python and a command line that give the same scores of the same files."""
+    original, edit = pair.names
+    companions = bool(pair.settings.companions)
+    python = (
+        "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
+        "result = evaluate_preservation(\n"
+        f"    references=[{original!r}],\n"
+        f"    predictions=[{edit!r}],\n"
+        f"    variant={pair.settings.variant!r},\n"
+        f"    companions={companions},\n"
+        "    n_resamples=0,  # one pair has no interval\n"
+        "    per_item=True,\n"
+        '    failures="record",\n'
+        ")\n"
+        'print(result["per_item"][0])\n'
+    )
+    words = [
+        "music-evals", "preserve", "--reference", f"./{original}", "--estimate", f"edit=./{edit}",
+        "--variant", pair.settings.variant, *(("--companions", "all") if companions else ()),
+        "--no-controls", "--out", "results/preservation",
+    ]  # fmt: skip
+    return python, shlex.join(words) + "\n"
+
+
+def show(pair: Compared) -> tuple[Any, ...]:
+    """Return what the page shows of a pair, in the order of its outputs."""
+    results = results_of(pair)
+    picture = timeline_html(pair.sources[0].features, pair.sources[1].features)
+    python, shell = code_of(pair)
+    files = write_downloads(results, pair.entries, name="preservation")
+    return (
+        results,
+        score_bars(pair.entries),
+        findings_html(pair),
+        player(*pair.tracks, picture),
+        python,
+        shell,
+        receipt_html(results["receipt"]),
+        *files,
+    )
+
+
+def build_demo(*, warm_up: bool = True) -> gr.Blocks:
+    """Build the page.
+
+    Parameters
+    ----------
+    warm_up
+        Compile the extractors in the background, so that the first visitor does not wait for it.
+
+    Returns
+    -------
+    gr.Blocks
+        Not launched.
+
+    """
+    import gradio as gr
+
+    from music_evals.ui.spaces.preservation_examples import write_examples
+
+    folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
+    examples = write_examples(Path(folder.name))
+    with space(TITLE, INTRO, max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+        original, edit, settings, buttons = _inputs()
+        gr.Examples(
+            [[example.original, example.edit] for example in examples],
+            [original, edit],
+            example_labels=[example.title for example in examples],
+            label="Examples (press one, then Compare)",
+            cache_examples=False,
+            api_visibility="private",
+        )
+        status = gr.HTML(elem_id="status", min_height=64)  # the bar stands here
+        inputs, outputs = [original, edit, *settings], [status, *_outputs()]
+        on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
+        buttons[1].click(lambda: _told("Stopped."), None, status, api_visibility="private", queue=False)
+    demo.examples_folder = folder
+    if warm_up:
+        threading.Thread(target=_warm_up, args=(examples[0].original,), daemon=True).start()
+    return demo
+
+
+def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
+    import gradio as gr
+
+    types = [*RECORDING_TYPES, *SCORE_TYPES]
+    with gr.Row():
+        original = gr.File(label="Original", file_types=types, elem_id="original")
+        edit = gr.File(label="Edited version", file_types=types, elem_id="edit")
+    with gr.Accordion("Settings", open=False):
+        variant = gr.Dropdown(
+            list(VARIANTS),
+            value=VARIANTS[0],
+            label="Variant",
+            info="corrected: our definitions. official: those of the authors' code, with its extractors where they "
+            "are installed. paper: the formulas of the text.",
+            elem_id="variant",
+        )
+        companions = gr.Checkbox(value=False, label="Also compute the companions of the eleven scores")
+    with gr.Row():
+        compare = gr.Button("Compare", variant="primary", elem_id="compare")
+        cancel = gr.Button("Cancel", elem_id="cancel")
+    return original, edit, [variant, companions], (compare, cancel)
+
+
+def _outputs() -> list[Any]:
+    """Add what `show` fills, in its order."""
+    import gradio as gr
+
+    gr.Markdown("## What changed")
+    changed = gr.HTML(css_template=FINDING_STYLE, js_on_load=None, elem_id="findings")
+    gr.Markdown("## Listen and look")
+    listening = add_player()
+    gr.Markdown("## Scores")
+    scores = gr.HTML(css_template=SCORE_STYLE, js_on_load=None, elem_id="scores")
+    json_button, csv_button = downloads_panel()
+    python, shell = code_panel()
+    with gr.Accordion("Receipt: what the numbers depend on", open=False):
+        receipt = gr.HTML(js_on_load=None, elem_id="receipt")
+    with gr.Accordion("Results as JSON", open=False):
+        results = gr.JSON(show_label=False, elem_id="results")
+    return [results, scores, changed, listening, python, shell, receipt, json_button, csv_button]
+
+
+def _run(
+    original: str | None,
+    edit: str | None,
+    variant: str,
+    companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
+    progress: Progress = lambda _done, _text: None,
+) -> Iterator[tuple[Any, ...]]:
+    """Compare an original with an edit and show it.
+
+    Args:
+        original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
+        edit: the edited version, of the same kind.
+        variant: corrected, official or paper.
+        companions: also compute the companions of the eleven scores.
+    """
+    import gradio as gr
+
+    kept = (gr.skip(),) * 9
+    stages = compare_uploads(original, edit, variant=variant, companions=companions)
+    while True:
+        try:
+            stage = next(stages)
+        except StopIteration as end:
+            pair: Compared = end.value
+            break
+        except MusicEvalsError:
+            yield _told("Not compared; the message says why."), *kept
+            raise
+        progress(stage.done, stage.text)
+        yield _told(f"{stage.text} ..."), *kept
+    yield _told(f"Compared {html.escape(pair.names[0])} with {html.escape(pair.names[1])}."), *show(pair)
+
+
+def _told(text: str) -> str:
+    return f'<p role="status">{text}</p>'
+
+
+def _warm_up(path: str) -> None:
+    """Extract what is compiled at its first use; an error here would come again, and be told, at the first pair."""
+    from music_evals.audio.extraction import extract
+    from music_evals.audio.io import load_audio
+
+    with contextlib.suppress(MusicEvalsError, OSError):
+        extract(load_audio(path), WARM_UP)

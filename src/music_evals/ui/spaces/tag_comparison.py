@@ -1,0 +1,360 @@
+"""Descriptions of music as typed text: read within limits, compared dimension by dimension, as values and as code."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import DIMENSIONS, GROUPS
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidTagsError, UnknownNameError
+from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, embed, load_encoder
+from music_evals.metrics.semantics import AGGREGATIONS, SemanticSimilarity, cosine_matrix
+from music_evals.pipelines.descriptions import judge_description, tag_semantic_similarity
+from music_evals.protocols import TextEncoder
+from music_evals.ui.gpu import on_gpu
+from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = [
+    "LIST",
+    "MAX_CHARACTERS",
+    "MAX_TAGS",
+    "MAX_TAGS_A_DIMENSION",
+    "MAX_TAG_CHARACTERS",
+    "PACKAGES",
+    "Compared",
+    "Say",
+    "Tags",
+    "available_encoders",
+    "code_of",
+    "compare",
+    "page_encoder",
+    "parse_description",
+    "results_of",
+    "title_of",
+    "write_description",
+]
+
+MAX_CHARACTERS: Final = 6000  # of a description
+MAX_TAGS: Final = 200  # of a description; people give about 40
+MAX_TAGS_A_DIMENSION: Final = 50
+MAX_TAG_CHARACTERS: Final = 60
+LIST: Final = "tags"
+"""Key of a list of tags that stands under no dimension."""
+PACKAGES: Final = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
+Tags = dict[str, list[str]]
+Say = Callable[..., str]
+Floats = npt.NDArray[np.float32]
+
+
+class Compared(NamedTuple):
+    """Two descriptions that were compared."""
+
+    group: str
+    """One of `annotations.GROUPS`; empty where the two are lists of tags without dimensions."""
+    generated: Tags
+    reference: Tags
+    similarities: Mapping[str, SemanticSimilarity]
+    """By dimension."""
+    cosines: Mapping[str, Floats]
+    """By dimension, shape (generated tags, reference tags)."""
+    average: float
+    """Over the dimensions of table 2 that the reference has tags for; NaN where it is undefined, and for a list."""
+    encoder: str
+    revision: str
+    aggregation: str
+
+
+@functools.cache
+def _bge_commit() -> str | None:
+    """Return the commit of the BGE weights in the cache of the Hub, None where they are not all there."""
+    import huggingface_hub
+
+    config = huggingface_hub.try_to_load_from_cache(DEFAULT_ENCODER, "modules.json")
+    weights = [
+        huggingface_hub.try_to_load_from_cache(DEFAULT_ENCODER, name)
+        for name in ("model.safetensors", "pytorch_model.bin")
+    ]
+    if not isinstance(config, str) or not any(isinstance(path, str) for path in weights):
+        return None
+    return Path(config).parent.name  # the cache names a snapshot by its commit
+
+
+def available_encoders() -> list[str]:
+    """Return the encoders that work on this machine without fetching anything, the one to begin with first."""
+    return [DEFAULT_ENCODER, CHAR_NGRAMS] if _bge_commit() is not None else [CHAR_NGRAMS]
+
+
+@functools.cache
+def _encoder(name: str) -> TextEncoder:
+    if name not in available_encoders():
+        raise UnknownNameError("text encoder", name, available_encoders(), "weights must be on this machine")
+    return load_encoder(name, revision=None if name == CHAR_NGRAMS else _bge_commit())
+
+
+@on_gpu(duration=60)
+def _encode_on_gpu(name: str, texts: Sequence[str]) -> Floats:
+    """Encode on the card; where there is one, the encoder is on it from the moment that it was loaded."""
+    return np.asarray(_encoder(name).encode(texts), dtype=np.float32)
+
+
+class _OnCard:
+    """An encoder that takes a card for each call."""
+
+    def __init__(self, encoder: TextEncoder) -> None:
+        self.name, self.revision = encoder.name, encoder.revision
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of texts, shape (n, dimensions)."""
+        return _encode_on_gpu(self.name, list(texts))
+
+
+def page_encoder(name: str) -> TextEncoder:
+    """Return an encoder for a page: one that is on this machine, and that takes a card where it can use one.
+
+    Parameters
+    ----------
+    name
+        One of `available_encoders`.
+
+    Raises
+    ------
+    UnknownNameError
+        Another encoder: a page fetches no weights.
+    MusicEvalsError
+        As `music_evals.lyrics.embeddings.load_encoder`.
+
+    """
+    loaded = _encoder(name)  # in this process, before a card is taken
+    return loaded if name == CHAR_NGRAMS else _OnCard(loaded)
+
+
+def parse_description(text: str, group: str, language: str = "en") -> Tags:
+    """Read a description from text.
+
+    Parameters
+    ----------
+    text
+        One dimension a line, ``name: tag, tag``; between tags stand commas (also Chinese ones), semicolons or ``、``.
+        A text without any name is one list, under ``"tags"``.
+    group
+        Whose dimensions are meant, one of `annotations.GROUPS`. Names count in English, in Chinese and as in the data.
+    language
+        Of messages.
+
+    Returns
+    -------
+    dict
+        Dimension -> tags.
+
+    Raises
+    ------
+    InvalidTagsError
+        A text, tag or number of tags over the limits, a dimension that is not of the group or stands twice, or lines
+        of which only some have a name.
+    UnknownNameError
+        No such group.
+
+    Examples
+    --------
+    >>> parse_description("Song purpose: 睡前、独处", "amateur")
+    {'song_purpose': ['睡前', '独处']}
+
+    """
+    t = DESCRIPTION_WORDS(language)
+    if group not in GROUPS:
+        raise UnknownNameError("group of annotators", group, GROUPS)
+    if len(text or "") > MAX_CHARACTERS:
+        raise InvalidTagsError(t("error_text", n=len(text), most=MAX_CHARACTERS))
+    lines = [(number, line) for number, line in enumerate((text or "").splitlines(), start=1) if line.strip()]
+    named = any(re.search("[:：]", line) for _, line in lines)
+    found: Tags = {}
+    for number, line in lines:
+        try:
+            _read_line(line, group, found, t, language, named=named)
+        except InvalidTagsError as error:
+            raise InvalidTagsError(t("error_line", line=number, what=str(error))) from None
+    if (total := sum(map(len, found.values()))) > MAX_TAGS:
+        raise InvalidTagsError(t("error_tags", n=total, most=MAX_TAGS))
+    return found
+
+
+def _read_line(line: str, group: str, found: Tags, t: Say, language: str, *, named: bool) -> None:
+    head, colon, rest = re.sub("：", ":", line, count=1).partition(":")
+    if not named:
+        name, rest = LIST, line
+    elif not colon:
+        raise InvalidTagsError(t("error_mixed"))
+    else:
+        name = _dimension_of(head.strip(), group, t, language)
+        if name in found:
+            raise InvalidTagsError(t("error_twice", name=head.strip()))
+    tags = [tag for part in re.split("[,，、;；]", rest) if (tag := part.strip())]
+    for tag in tags:
+        if len(tag) > MAX_TAG_CHARACTERS:
+            raise InvalidTagsError(t("error_tag", n=len(tag), most=MAX_TAG_CHARACTERS, tag=f"{tag[:20]}..."))
+    found.setdefault(name, []).extend(tags)
+    if len(found[name]) > MAX_TAGS_A_DIMENSION:
+        raise InvalidTagsError(t("error_tags", n=len(found[name]), most=MAX_TAGS_A_DIMENSION))
+
+
+def _dimension_of(name: str, group: str, t: Say, language: str) -> str:
+    wanted = name.casefold()
+    for dimension in DIMENSIONS[group].values():
+        if wanted in {dimension.name, dimension.english.casefold(), dimension.chinese}:
+            return dimension.name
+    known = ", ".join(title_of(group, known, language) for known in DIMENSIONS[group])
+    raise InvalidTagsError(t("error_dimension", name=name[:40], group=t(group), known=known))
+
+
+def title_of(group: str, name: str, language: str) -> str:
+    """Return what a dimension is called on the page; the list of tags where there is no group."""
+    if not group or name == LIST:
+        return DESCRIPTION_WORDS(language)("list")
+    dimension = DIMENSIONS[group][name]
+    return dimension.chinese if language == "zh" else dimension.english
+
+
+def write_description(tags: Mapping[str, Sequence[str]], group: str, language: str = "en") -> str:
+    """Return tags as text that `parse_description` reads; dimensions that the group does not have are left out."""
+    return "\n".join(
+        f"{title_of(group, name, language)}: {'、'.join(found)}"
+        for name, found in tags.items()
+        if name in DIMENSIONS[group] and found
+    )
+
+
+def compare(
+    generated: Tags, reference: Tags, group: str, encoder: str = CHAR_NGRAMS, aggregation: str = "mean"
+) -> Compared:
+    """Compare two descriptions dimension by dimension.
+
+    Parameters
+    ----------
+    generated, reference
+        Dimension -> tags, as `parse_description` gives them.
+    group
+        Whose dimensions; empty for two lists without dimensions.
+    encoder
+        One of `available_encoders`.
+    aggregation
+        One of `music_evals.metrics.semantics.AGGREGATIONS`.
+
+    Raises
+    ------
+    UnknownNameError
+        Another group, dimension, encoder or aggregation.
+    InvalidTagsError
+        Tags that are not lists of strings.
+    BackendError
+        The encoder failed.
+
+    """
+    if aggregation not in AGGREGATIONS:
+        raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
+    loaded = page_encoder(encoder)
+    judged = _compared(generated, reference, group, loaded, aggregation)
+    return Compared(group, generated, reference, *judged, loaded.name, loaded.revision, aggregation)
+
+
+def _compared(
+    generated: Tags, reference: Tags, group: str, loaded: TextEncoder, aggregation: str
+) -> tuple[dict[str, SemanticSimilarity], dict[str, Floats], float]:
+    import warnings
+
+    from music_evals.errors import UndefinedMetricWarning
+
+    names = [name for name in (DIMENSIONS[group] if group else (LIST,)) if name in generated or name in reference]
+    vectors = embed(loaded, (tag for side in (generated, reference) for name in names for tag in side.get(name, ())))
+    known = _Known(loaded, vectors)
+    cosines = {
+        name: cosine_matrix(vectors.of(generated.get(name, ())), vectors.of(reference.get(name, ()))) for name in names
+    }
+    if not group:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # the page tells the reason
+            lists = reference.get(LIST, []), generated.get(LIST, [])
+            return {LIST: tag_semantic_similarity(*lists, encoder=known, aggregation=aggregation)}, cosines, math.nan
+    options: dict[str, Any] = {"encoder": known, "annotators": [group], "aggregation": aggregation}
+    sides = {group: reference}, {group: generated}
+    scored = judge_description(*sides, **options)
+    every = judge_description(*sides, dimensions={group: names}, **options)
+    similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
+    return similarities, cosines, scored.values[f"{group}_average"]
+
+
+class _Known:
+    """An encoder that has met all tags: it hands out their vectors."""
+
+    def __init__(self, encoder: TextEncoder, vectors: Any) -> None:
+        self.name, self.revision, self._vectors = encoder.name, encoder.revision, vectors
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        """Return the vectors of tags that are known, shape (n, dimensions)."""
+        found: Floats = self._vectors.of(list(texts))
+        return found
+
+
+def results_of(found: Compared) -> dict[str, Any]:
+    """Return scores, tags, cosines and options as JSON can hold them; undefined is NaN."""
+    return {
+        "average": found.average,
+        "group": found.group or None,
+        "scores": {name: each._asdict() for name, each in found.similarities.items()},
+        "cosines": {name: matrix.tolist() for name, matrix in found.cosines.items()},
+        "range": [-1, 1],
+        "direction": "higher is better",
+        "generated": found.generated,
+        "reference": found.reference,
+        "encoder": {"name": found.encoder, "revision": found.revision},
+        "aggregation": found.aggregation,
+        "versions": package_versions(PACKAGES),
+    }
+
+
+def code_of(found: Compared) -> tuple[str, str]:
+    """Return Python and a command line that give the same scores."""
+    options = f"encoder={found.encoder!r}, aggregation={found.aggregation!r}"
+    if not found.group:
+        lists = "".join(
+            f"{side} = {tags.get(LIST, [])!r}\n"
+            for side, tags in (("generated", found.generated), ("reference", found.reference))
+        )
+        python = (
+            f"from music_evals.pipelines.descriptions import tag_semantic_similarity\n\n{lists}"
+            f"found = tag_semantic_similarity(reference, generated, {options})\nprint(found.value)\n"
+        )
+        return python, f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
+    sides = "".join(
+        f"{side} = {{{found.group!r}: {tags!r}}}\n"
+        for side, tags in (("generated", found.generated), ("reference", found.reference))
+    )
+    python = (
+        f"from music_evals.pipelines.descriptions import judge_description\n\n{sides}"
+        f"found = judge_description(reference, generated, {options})\nprint(dict(found.values))\n"
+    )
+    return python, _shell_of(found)
+
+
+def _shell_of(found: Compared) -> str:
+    empty: dict[str, Any] = {group: {"dimensions": {}} for group in GROUPS}
+    people = {name: {"tags": tags} for name, tags in found.reference.items()}
+    song = json.dumps({"id": "song", **empty, found.group: {"dimensions": people}}, ensure_ascii=False)
+    tags = json.dumps({"id": "song", found.group: found.generated}, ensure_ascii=False)
+    return (
+        f"cat > songs.jsonl <<'END_OF_JSON'\n{song}\nEND_OF_JSON\n"
+        f"cat > tags.jsonl <<'END_OF_JSON'\n{tags}\nEND_OF_JSON\n"
+        "music-evals describe --dataset songs.jsonl --predictions mine=tags.jsonl --no-controls \\\n"
+        f"  --encoder {found.encoder} --aggregation {found.aggregation} --out results/description\n"
+    )

@@ -1,0 +1,322 @@
+"""What an edit changed, in plain words: sentences that are read off the features of both sides.
+
+Nothing is heard here: each sentence restates annotations, so it is as sure as the extractor that made them.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import NO_CHORD, Beats, Chords, F0Track, Features, Key, Melody, Segments
+from music_evals.benchmark.preservation.plots import differing_notes
+
+__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name"]
+
+BEAT_TOLERANCE_SEC: Final = 0.07  # as in the beat F-measure
+BOUNDARY_TOLERANCE_SEC: Final = 0.5  # as in the boundary F-measure
+SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are told as equal
+SAME_LENGTH_SEC: Final = 0.05
+SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are told as equal: a frame at a change of chord
+WORTH_MOVING: Final = 0.1  # an offset of the beats is told where it brings back this share of them, at least
+SHOWN_SECTIONS: Final = 12  # longer forms are counted and not spelt out
+OCTAVE_TOLERANCE: Final = 0.1  # octaves within which a tempo counts as doubled or halved, 7 %
+MELODY_SHARE: Final = 0.5  # a transposition is told where it brings back at least this share of the notes
+
+TONICS: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
+INTERVALS: Final = (
+    "a unison", "a semitone", "a whole tone", "a minor third", "a major third", "a fourth", "a tritone", "a fifth",
+    "a minor sixth", "a major sixth", "a minor seventh", "a major seventh", "an octave",
+)  # fmt: skip
+
+Kind = Literal["same", "changed", "undefined"]
+FloatArray = npt.NDArray[np.float64]
+
+
+class Finding(NamedTuple):
+    """One sentence on one facet."""
+
+    facet: str
+    """What it is on: ``"length"``, ``"key"``, ``"tempo"``, ``"beats"`` ..."""
+    kind: Kind
+    """Whether the two sides agree, differ, or cannot be compared."""
+    text: str
+    """Without a full stop."""
+
+
+def interval_name(semitones: int) -> str:
+    """Return the name of an interval of at most an octave, whichever way it goes.
+
+    Examples
+    --------
+    >>> interval_name(7), interval_name(-2)
+    ('a fifth', 'a whole tone')
+
+    """
+    return INTERVALS[abs(semitones)]
+
+
+def key_name(key: Key) -> str:
+    """Return a key in words.
+
+    Examples
+    --------
+    >>> key_name(Key(3, "minor"))
+    'Eb minor'
+
+    """
+    return f"{TONICS[key.tonic]} {key.mode}"
+
+
+def chord_name(label: str) -> str:
+    """Return a chord in words; a label of Harte's syntax that is neither major nor minor stays as it is.
+
+    Examples
+    --------
+    >>> chord_name("C#:min"), chord_name("G:maj"), chord_name("N"), chord_name("D:7")
+    ('C# minor', 'G major', 'no chord', 'D:7')
+
+    """
+    if label == NO_CHORD:
+        return "no chord"
+    root, _, quality = label.partition(":")
+    words = {"maj": "major", "min": "minor"}
+    return f"{root} {words[quality]}" if quality in words else label
+
+
+def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
+    """Say what differs between the features of an original and of its edit.
+
+    Parameters
+    ----------
+    original, edit
+        Features of both. What neither side was asked for (None, and not in `Features.undefined`) is passed over.
+
+    Returns
+    -------
+    tuple of Finding
+        In the order length, key, tempo, beats, chords, sections, melody, voicing. A feature that one side does not
+        have makes a finding of the kind ``"undefined"`` with the reason.
+
+    """
+    found = [_length(original.duration_sec, edit.duration_sec)]
+    about = _About(original.duration_sec, _stretch(original.beats, edit.beats))
+    for feature, facet, describe in _DESCRIBED:
+        sides = getattr(original, feature), getattr(edit, feature)
+        reasons = [
+            f"{title}: {features.undefined[feature]}"
+            for title, features in (("original", original), ("edit", edit))
+            if feature in features.undefined
+        ]
+        if reasons:
+            found.append(Finding(facet, "undefined", f"{facet} cannot be compared ({'; '.join(reasons)})"))
+        elif all(side is not None for side in sides):
+            found.append(describe(*sides, about))
+    return tuple(found)
+
+
+class _About(NamedTuple):
+    """What the comparison of one feature must know of the pair."""
+
+    end_sec: float
+    """Length of the original."""
+    stretch: float
+    """How many times longer a beat of the edit lasts; 1 where a tempo is not known."""
+
+
+def _stretch(original: Beats | None, edit: Beats | None) -> float:
+    if original is None or edit is None or np.isnan([original.bpm, edit.bpm]).any():
+        return 1.0
+    return original.bpm / edit.bpm
+
+
+def _length(original_sec: float, edit_sec: float) -> Finding:
+    change = edit_sec - original_sec
+    if abs(change) < SAME_LENGTH_SEC:
+        return Finding("length", "same", f"both last {original_sec:.1f} s")
+    word = "longer" if change > 0 else "shorter"
+    return Finding("length", "changed", f"{abs(change):.1f} s {word} ({original_sec:.1f} to {edit_sec:.1f} s)")
+
+
+def _key(original: Key, edit: Key, _about: _About) -> Finding:
+    first, second = key_name(original), key_name(edit)
+    if original == edit:
+        return Finding("key", "same", f"key unchanged ({first})")
+    steps = (edit.tonic - original.tonic) % 12
+    if original.mode == edit.mode:
+        return Finding("key", "changed", f"key moved {_moved(steps)} ({first} to {second})")
+    if not steps:
+        return Finding("key", "changed", f"mode changed from {original.mode} to {edit.mode} ({first} to {second})")
+    if steps == (9 if original.mode == "major" else 3):
+        return Finding("key", "changed", f"key moved to the relative {edit.mode} ({first} to {second}; the same scale)")
+    return Finding("key", "changed", f"key changed from {first} to {second}")
+
+
+def _moved(steps: int) -> str:
+    """Return 1..11 semitones upwards as the way that is named first on the circle of fifths, or the shorter one."""
+    if steps == 6:
+        return "by a tritone"
+    return f"up {interval_name(steps)}" if steps <= 7 else f"down {interval_name(12 - steps)}"
+
+
+def _tempo(original: Beats, edit: Beats, _about: _About) -> Finding:
+    missing = [title for title, side in (("original", original), ("edit", edit)) if np.isnan(side.bpm)]
+    if missing:
+        return Finding("tempo", "undefined", f"tempo cannot be compared ({' and '.join(missing)} without a tempo)")
+    change = edit.bpm - original.bpm
+    told = f"{original.bpm:.0f} to {edit.bpm:.0f} BPM"
+    if abs(change) < SAME_TEMPO_BPM:
+        return Finding("tempo", "same", f"tempo unchanged ({original.bpm:.0f} BPM)")
+    ratio = float(np.log2(edit.bpm / original.bpm))
+    octaves = round(ratio)
+    if octaves and abs(ratio - octaves) < OCTAVE_TOLERANCE:
+        factor = f"{2 ** abs(octaves)} times as {'fast' if octaves > 0 else 'slow'}"
+        doubt = "a beat tracker may count halves or doubles"
+        return Finding("tempo", "changed", f"beats counted about {factor} ({told}; {doubt})")
+    amount = f"{abs(change):.0f}" if abs(change) >= 1.5 else f"{abs(change):.1f}"
+    return Finding("tempo", "changed", f"tempo {amount} BPM {'faster' if change > 0 else 'slower'} ({told})")
+
+
+def _beats(original: Beats, edit: Beats, about: _About) -> Finding:
+    from music_evals.metrics.rhythm import beat_offset_sec
+
+    first = original.times_sec
+    second = edit.times_sec[edit.times_sec < about.end_sec]
+    if not len(first) or not len(second):
+        missing = " and ".join(title for title, side in (("original", first), ("edit", second)) if not len(side))
+        return Finding("beats", "undefined", f"beats cannot be compared ({missing}: no beats)")
+    hits = _hits(first, second, BEAT_TOLERANCE_SEC)
+    text = f"{hits} of {len(first)} beats found again within 70 ms"
+    if hits == len(first):
+        return Finding("beats", "same" if len(second) == hits else "changed", _with_more(text, len(second) - hits))
+    offset = _quiet(lambda: beat_offset_sec(original, Beats(second)))
+    moved = 0 if np.isnan(offset) else _hits(first, second - offset, BEAT_TOLERANCE_SEC)
+    if moved - hits >= WORTH_MOVING * len(first):
+        text += f"; {moved} once the edit is moved by {abs(offset):.2f} s, it comes {'late' if offset > 0 else 'early'}"
+    return Finding("beats", "changed", text)
+
+
+def _with_more(text: str, more: int) -> str:
+    return f"{text}; the edit has {more} more" if more else text
+
+
+def _quiet(compute: Callable[[], float]) -> float:
+    """Return a number that may be undefined, without the warning of that."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compute()
+
+
+def _hits(original: FloatArray, edit: FloatArray, tolerance_sec: float) -> int:
+    """Return the largest number of pairs within the tolerance, each time in one pair at most."""
+    from mir_eval.util import match_events
+
+    return len(match_events(original, edit, tolerance_sec))
+
+
+def _chords(original: Chords, edit: Chords, _about: _About) -> Finding:
+    spent: collections.Counter[tuple[str, str]] = collections.Counter()
+    for (start, end), label in zip(original.intervals_sec, original.labels, strict=True):
+        for (other_start, other_end), other in zip(edit.intervals_sec, edit.labels, strict=True):
+            shared = min(end, other_end) - max(start, other_start)
+            if shared > 0:
+                spent[label, other] += shared
+    total = sum(spent.values())
+    if not total:
+        return Finding("chords", "undefined", "chords cannot be compared (no time at which both sides have one)")
+    changes = {pair: time for pair, time in spent.items() if pair[0] != pair[1]}
+    changed = sum(changes.values())
+    text = f"chords agree for {total - changed:.1f} of {total:.1f} s"
+    if changed < SAME_CHORDS_SEC:
+        return Finding("chords", "same", text)
+    (was, became), time = max(changes.items(), key=lambda item: item[1])
+    return Finding(
+        "chords", "changed", f"{text}; most often {chord_name(was)} became {chord_name(became)} ({time:.1f} s)"
+    )
+
+
+def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
+    first, second = original.intervals_sec[1:, 0], edit.intervals_sec[1:, 0]
+    hits = _hits(first, second, BOUNDARY_TOLERANCE_SEC) if len(first) and len(second) else 0
+    forms = _form(original.labels), _form(edit.labels)
+    if len(first):
+        text = f"{hits} of {len(first)} section boundaries found again within 0.5 s"
+    else:
+        text = "the original has no section boundary"
+    same = hits == len(first) == len(second) and forms[0] == forms[1]
+    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_told(*forms)}")
+
+
+def _form(labels: Sequence[str]) -> tuple[str, ...]:
+    """Return the form in letters by the order in which labels appear, so that names of labels do not matter."""
+    order = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    return tuple(chr(ord("A") + order[label]) if order[label] < 26 else f"A{order[label]}" for label in labels)
+
+
+def _forms_told(first: tuple[str, ...], second: tuple[str, ...]) -> str:
+    if max(len(first), len(second)) > SHOWN_SECTIONS:
+        return f"{len(first)} sections in the original, {len(second)} in the edit"
+    if first == second:
+        return f"form {' '.join(first)} in both"
+    return f"form {' '.join(first)} became {' '.join(second)}"
+
+
+def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
+    first = _spans(original)
+    if not first:
+        return Finding("melody", "undefined", "melody cannot be compared (original: no notes)")
+    kept = _kept(first, _spans(edit), 0, 1.0)
+    text = f"{kept} of {len(first)} melody notes found again, pitch and place"
+    if kept == len(first):
+        more = len(edit.pitches) - kept
+        return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)))
+    moves = {
+        (steps, stretch): _kept(first, _spans(edit), steps, stretch)
+        for stretch in dict.fromkeys((1.0, about.stretch))
+        for steps in sorted(range(-12, 13), key=abs)
+    }
+    best = max(moves, key=lambda move: moves[move])  # the first of the best: the smallest move
+    if moves[best] > kept and moves[best] >= MELODY_SHARE * len(first):
+        text = f"{_melody_moved(*best)}: {moves[best]} of {len(first)} notes found again there"
+    return Finding("melody", "changed", text)
+
+
+def _melody_moved(steps: int, stretch: float) -> str:
+    way = f"melody moved {'up' if steps > 0 else 'down'} {interval_name(steps)}" if steps else "melody kept"
+    return way if stretch == 1.0 else f"{way}, at the edit's tempo"
+
+
+def _spans(melody: Melody) -> list[tuple[float, float, float]]:
+    return [(start, end, pitch) for (start, end), pitch in zip(melody.intervals_sec, melody.pitches, strict=True)]
+
+
+def _kept(original: Sequence[Any], edit: Sequence[Any], steps: int, stretch: float) -> int:
+    """Return how many notes of the original the edit has, so many semitones higher and so many times later."""
+    moved = [(start * stretch, end * stretch, pitch + steps) for start, end, pitch in original]
+    return len(moved) - sum(differing_notes(moved, edit))
+
+
+def _voicing(original: F0Track, edit: F0Track, _about: _About) -> Finding:
+    if not len(original.times_sec) or not len(edit.times_sec):
+        return Finding("voicing", "undefined", "voicing cannot be compared (a side has no frames)")
+    first, second = (round(100 * float(side.voiced.mean())) for side in (original, edit))
+    text = f"a melody sounds for {first} % of the original and {second} % of the edit"
+    return Finding("voicing", "same" if first == second else "changed", text)
+
+
+_DESCRIBED: Final[tuple[tuple[str, str, Callable[[Any, Any, _About], Finding]], ...]] = (
+    ("key", "key", _key),
+    ("beats", "tempo", _tempo),
+    ("beats", "beats", _beats),
+    ("chords", "chords", _chords),
+    ("segments", "sections", _sections),
+    ("melody", "melody", _melody),
+    ("f0", "voicing", _voicing),
+)
+"""Feature, facet, and how the two sides are put into words."""

@@ -1,0 +1,266 @@
+"""The benchmark from end to end, on a small generated dataset."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from music_evals.benchmark.inpainting import plots
+from music_evals.benchmark.inpainting.results import markdown_table, text_report
+from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.published import JSB_TABLE
+from music_evals.benchmark.records import read_records
+from music_evals.errors import (
+    CorruptRecordsError,
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    OutputError,
+    UnknownNameError,
+)
+
+# Slow enough to be killed, by sleeping after each chunk.
+CHILD = """
+import sys, time
+from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+out, dataset = sys.argv[1:]
+settings = Settings(out, dataset=dataset, config="musib", n_seeds=2, n_resamples=50, report=False)
+run_benchmark(settings, progress=lambda *_: time.sleep(0.02))
+"""
+
+
+def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
+    outcome = run_benchmark(Settings(**settings, models=[str(fake_model)]))
+    out = settings["out"]
+    assert {path.name for path in out.iterdir()} == {
+        "records.jsonl", "validation_records.jsonl", "results.json", "table.md", "report.html",
+    }  # fmt: skip
+    results = json.loads((out / "results.json").read_text())
+    assert results == outcome.results
+    assert results["failures"] == []
+    assert set(results["tables"]) == {"all", "unseen"}
+    table = results["tables"]["all"]
+    assert (table["n_items"], table["n_songs"]) == (70, 18)
+    assert results["tables"]["unseen"]["n_items"] == 56
+    assert set(table["ranking"]) == set(results["systems"]) - {"reference"}
+    control = {name: cell["value"] for name, cell in table["scores"]["reference"].items()}
+    assert list(control.values()) == [1, 1, 1, 1, 0, 0, 0]
+    assert table["scores"]["fake"]["inpainting_nll"]["value"] == pytest.approx(0.5)
+    # the best baseline of each metric is tested against, and is no control
+    assert "reference" not in results["best_baseline"].values()
+    for metric, best in results["best_baseline"].items():
+        assert table["scores"]["fake"][metric]["test"]["against"] == best
+        assert "test" not in table["scores"][best][metric]
+    assert results["best_baseline_chosen_on"]["split"] == "validation"
+
+
+def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path) -> None:
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([sys.executable, "-c", CHILD, str(out), str(tiny_dataset)])
+
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert start(whole).wait() == 0
+    size = (whole / "records.jsonl").stat().st_size
+    for share in (0.3, 0.8):  # twice, at different places
+        child = start(broken)
+        deadline = time.monotonic() + 60
+        path = broken / "records.jsonl"
+        while not path.exists() or path.stat().st_size < share * size:
+            assert child.poll() is None, "the run ended before it could be killed"
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        assert not (broken / "results.json").exists()
+        with path.open("ab") as file:
+            file.write(b'{"kind":"score","item":"torn')  # what a kill within a write leaves behind
+    assert start(broken).wait() == 0
+    for name in ("results.json", "table.md"):
+        assert (broken / name).read_bytes() == (whole / name).read_bytes()
+    for name in ("records.jsonl", "validation_records.jsonl"):
+        first, second = (
+            [row for row in read_records(out / name) if row["kind"] != "sitting"] for out in (whole, broken)
+        )
+        assert first == second  # nothing lost, nothing twice
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as Linux has them")
+def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> None:
+    limited = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limited += "resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))\n" + CHILD
+    command = [sys.executable, "-c", limited, str(tmp_path / "out"), str(tiny_dataset)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "OutputError: cannot write" in run.stderr
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["records.jsonl"]
+    for out in ("out", "fresh"):
+        subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / out), str(tiny_dataset)], check=True)
+    results = [(tmp_path / out / "results.json").read_bytes() for out in ("out", "fresh")]
+    assert results[0] == results[1]
+
+
+def test_other_options_are_refused(settings: dict[str, Any]) -> None:
+    small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
+    run_benchmark(Settings(**small))
+    with pytest.raises(CorruptRecordsError, match="belongs to another run"):
+        run_benchmark(Settings(**{**small, "limit": 6}))
+    with pytest.raises(CorruptRecordsError, match=r"systems\.markov"):
+        run_benchmark(Settings(**{**small, "baselines": "markov"}))
+    run_benchmark(Settings(**{**small, "limit": 6, "overwrite": True}))
+    # how it is summed up is no part of the run
+    changed = run_benchmark(Settings(**{**small, "limit": 6, "confidence": 0.5}))
+    assert changed.results["intervals"]["confidence"] == 0.5
+
+
+def test_damaged_records_are_not_built_upon(settings: dict[str, Any]) -> None:
+    small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
+    run_benchmark(Settings(**small))
+    path = settings["out"] / "records.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"metric":"note_f1"', b'"metric":"note_f2"', 1))
+    with pytest.raises(CorruptRecordsError, match="damaged"):
+        run_benchmark(Settings(**small))
+
+
+def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any]) -> None:
+    wrong: list[tuple[dict[str, Any], type[Exception]]] = [
+        ({"config": "musik"}, UnknownNameError),
+        ({"split": "tset"}, UnknownNameError),
+        ({"models": ["no_such_model"]}, UnknownNameError),
+        ({"baselines": "copy_pasta"}, UnknownNameError),
+        ({"dataset": "no_such_dataset"}, UnknownNameError),
+        ({"predictions": "no_such_file.jsonl"}, NoDataError),
+    ]
+    for change, error in wrong:
+        with pytest.raises(error):
+            run_benchmark(Settings(**{**settings, **change}))
+        assert not settings["out"].exists(), change
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"dataset": None}, InvalidInputError, "one of --dataset and --pairs"),
+        ({"pairs": "folder"}, InvalidInputError, "one of --dataset and --pairs"),
+        ({"dataset": None, "pairs": "folder", "predictions": "x"}, InvalidInputError, "pairs hold their predictions"),
+        ({"dataset": None, "pairs": "folder", "limit": 3}, InvalidInputError, "--limit goes with --dataset"),
+        ({"n_seeds": 0}, InvalidInputError, "--seeds must be at least 1"),
+        ({"limit": -1}, InvalidInputError, "limit must be at least 1"),
+        ({"workers": 0}, InvalidInputError, "workers must be at least 1"),
+        ({"confidence": 95}, InvalidInputError, r"95 % is 0\.95"),
+        ({"variant": "0fficial"}, UnknownNameError, "did you mean official"),
+        ({"protocol": "0fficial"}, UnknownNameError, "did you mean official"),
+        ({"protocol": "official"}, InvalidInputError, "config musib_official"),
+        ({"protocol": "official", "config": None, "variant": "paper"}, InvalidInputError, "variant official"),
+    ],
+)
+def test_settings_that_make_no_sense(
+    settings: dict[str, Any], change: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Settings(**{**settings, **change})
+
+
+def test_a_folder_that_cannot_be_written(settings: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OutputError):
+        run_benchmark(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
+
+
+def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingBackendError, match=r"music_evals\[report\]"):
+        run_benchmark(Settings(**settings))
+    assert not settings["out"].exists()
+    outcome = run_benchmark(Settings(**settings, report=False, limit=4, baselines="copy_past"))
+    assert "report" not in outcome.files
+
+
+def test_the_official_protocol(settings: dict[str, Any], fake_model: Path) -> None:
+    official = {**settings, "config": None, "protocol": "official", "decoding": "teacher_forced"}
+    outcome = run_benchmark(Settings(**official, models=[str(fake_model)]))
+    results = outcome.results
+    assert results["dataset"]["config"] == "musib_official"
+    assert results["variant"] == "official"
+    assert results["tables"]["all"]["n_items"] == 6
+    # baselines are fitted on the train split of `musib`, chosen on the official validation contexts
+    assert "markov" in results["systems"]
+    assert results["best_baseline_chosen_on"]["n_items"] == 6
+    # what leaks is labelled, outside of ranking and tests
+    leaking = "fake:teacher_forced (leaks)"
+    assert results["systems"][leaking]["role"] == "leaking"
+    assert leaking not in results["tables"]["all"]["ranking"]
+    assert all("test" not in cell for cell in results["tables"]["all"]["scores"][leaking].values())
+    text = text_report(results)
+    for system, row in JSB_TABLE.items():
+        line = next(line for line in text.splitlines() if line.startswith(system))
+        assert all(f"{value:.3f}" in line for value in row.values())
+    assert "teacher-forced" in text
+    assert "transposes" in text
+    page = (settings["out"] / "report.html").read_text()
+    assert "The published table" in page
+
+
+def test_the_published_table_is_as_printed() -> None:
+    # MUSIB, table 3, the row of Anticipation-RNN: NLL, posF1, pAcc, rAcc | S, H, GS
+    assert list(JSB_TABLE["Anticipation-RNN"].values()) == [0.459, 0.832, 0.243, 0.682, 0.240, 0.525, 0.232]
+    assert len(JSB_TABLE) == 5
+
+
+def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) -> None:
+    items = [row for row in _items(settings) if row["kind"] == "item"]
+    path = tmp_path / "mine.jsonl"
+    path.write_text(
+        "".join(json.dumps({"item_id": row["item"], "middle": row["tokens"][144:240]}) + "\n" for row in items)
+    )
+    outcome = run_benchmark(Settings(**settings, predictions=path, report=False))
+    cells = outcome.results["tables"]["all"]["scores"]["mine"]
+    assert cells["note_f1"]["value"] == 1
+    assert cells["note_f1"]["test"]["difference"] > 0
+
+
+def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    elsewhere = {**settings, "out": settings["out"].parent / "items", "baselines": "none", "report": False}
+    run_benchmark(Settings(**elsewhere))
+    return read_records(elsewhere["out"] / "records.jsonl")
+
+
+def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str, Any], tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    source = Path(settings["dataset"]) / "data" / "musib" / "test-00000-of-00001.parquet"
+    (tmp_path / "only_test").mkdir()
+    pq.write_table(pq.read_table(source), tmp_path / "only_test" / "test.parquet")
+    plain = {**settings, "dataset": str(tmp_path / "only_test"), "config": None, "report": False}
+    outcome = run_benchmark(Settings(**plain))
+    assert "markov, corpus_prior" in outcome.notes[0]
+    assert "copy_past" in outcome.results["systems"]
+    assert outcome.results["best_baseline"] == {}  # there is no validation split either
+    with pytest.raises(NoDataError, match="markov"):
+        run_benchmark(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
+
+
+def test_tables_mark_what_is_better(settings: dict[str, Any], fake_model: Path) -> None:
+    outcome = run_benchmark(Settings(**settings, models=[str(fake_model)], report=False))
+    lines = markdown_table(outcome.results).splitlines()
+    assert lines[0].startswith("| system | note F1 ↑ | position ↑ |")
+    assert len({line.count("|") for line in lines}) == 1
+    best = outcome.results["best_baseline"]["note_f1"]
+    assert re.search(rf"\| `{best}` \| \d\.\d{{3}} = \(", "\n".join(lines))
+    assert [line for line in lines if line.startswith("| `reference` | 1.000 (1.000..1.000) |")]
+    text = text_report(outcome.results)
+    assert "(reference)" in text
+    assert "floor 0." in text
+    assert "n 0/70" in text  # the accuracies of silence
+
+
+def test_the_backend_is_there() -> None:
+    plots.check_backend()

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from music_evals.benchmark.preservation.controls import MOST_PAIRS, make_controls
+from music_evals.benchmark.preservation.pairs import (
+    CEILING,
+    UNRELATED,
+    Columns,
+    MusicFile,
+    Pair,
+    pairs_in_folders,
+    pairs_in_manifest,
+    split_estimate,
+)
+from music_evals.benchmark.preservation.worker import REENCODED
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
+
+Write = Callable[[str, dict[str, str]], Path]
+
+
+def test_folders_are_paired_by_relative_path_whatever_the_suffix(write_files: Write) -> None:
+    reference = write_files("originals", {"a.wav": "1", "deep/b.flac": "2", "notes.txt": "-", ".hidden.wav": "-"})
+    estimate = write_files("edits", {"a.mp3": "3", "deep/b.wav": "4"})
+    found = pairs_in_folders(reference, [str(estimate)])
+    assert found.systems == ("edits",)
+    assert found.failures == ()
+    assert [(pair.item, pair.reference.name, pair.estimate.name) for pair in found.pairs] == [
+        ("a", "a.wav", "a.mp3"),
+        ("deep/b", "deep/b.flac", "deep/b.wav"),
+    ]
+    assert [pair.group for pair in found.pairs] == [pair.reference.content for pair in found.pairs]
+    assert {pair.entrance for pair in found.pairs} == {"audio"}
+
+
+def test_a_missing_partner_is_a_failure_of_its_item_on_either_side(write_files: Write) -> None:
+    reference = write_files("originals", {"a.wav": "1", "b.wav": "2"})
+    estimate = write_files("edits", {"a.wav": "1", "c.wav": "3"})
+    found = pairs_in_folders(reference, [f"mine={estimate}"])
+    assert [pair.item for pair in found.pairs] == ["a"]
+    assert [(failure.item, failure.system) for failure in found.failures] == [("b", "mine"), ("c", "mine")]
+    assert "no estimate for 'b'" in found.failures[0].error
+    assert "no reference for 'c'" in found.failures[1].error
+
+
+def test_two_files_that_differ_in_their_suffix_alone_are_named(write_files: Write) -> None:
+    reference = write_files("originals", {"a.wav": "1", "a.flac": "1"})
+    with pytest.raises(PairCountError, match=r"a\.flac and a\.wav differ in their suffix alone and are both 'a'"):
+        pairs_in_folders(reference, [str(reference)])
+
+
+def test_several_systems_share_their_items(write_files: Write) -> None:
+    reference = write_files("originals", {"a.wav": "1", "b.wav": "2"})
+    one, two = write_files("one", {"a.wav": "1", "b.wav": "2"}), write_files("two", {"b.wav": "2"})
+    found = pairs_in_folders(reference, [f"x={one}", f"y={two}"])
+    assert found.systems == ("x", "y")
+    assert [(pair.item, pair.system) for pair in found.pairs] == [("a", "x"), ("b", "x"), ("b", "y")]
+    assert [(failure.item, failure.system) for failure in found.failures] == [("a", "y")]
+    first = pairs_in_folders(reference, [f"x={one}", f"y={two}"], limit=1)
+    assert [(pair.item, pair.system) for pair in first.pairs] == [("a", "x")]
+    for names in (["x", "x"], ["x", CEILING]):
+        with pytest.raises(InvalidInputError, match="systems need different names"):
+            pairs_in_folders(reference, [f"{name}={one}" for name in names])
+
+
+def test_one_pair_of_files(write_files: Write) -> None:
+    folder = write_files("music", {"song.mid": "1", "song_edited.mid": "2"})
+    found = pairs_in_folders(folder / "song.mid", [str(folder / "song_edited.mid")])
+    assert [(pair.item, pair.system, pair.entrance) for pair in found.pairs] == [("song", "song_edited", "symbolic")]
+    with pytest.raises(PairCountError, match="one is a folder and the other a file"):
+        pairs_in_folders(folder, [str(folder / "song.mid")])
+
+
+def test_a_recording_beside_a_score_is_a_failure(write_files: Write) -> None:
+    reference, estimate = write_files("r", {"a.wav": "1"}), write_files("e", {"a.mid": "1"})
+    (failure,) = pairs_in_folders(reference, [str(estimate)]).failures
+    assert failure.error.startswith("InvalidInputError: a.wav is audio and a.mid symbolic")
+
+
+@pytest.mark.parametrize("missing", ["originals", "edits"])
+def test_what_is_not_there(write_files: Write, tmp_path: Path, missing: str) -> None:
+    there = write_files("there", {"a.wav": "1"})
+    sides = [tmp_path / "none" if side == missing else there for side in ("originals", "edits")]
+    with pytest.raises(NoDataError, match="no such file or folder"):
+        pairs_in_folders(sides[0], [f"x={sides[1]}"])
+    empty = write_files("empty", {"readme.txt": "-"})
+    sides = [empty if side == missing else there for side in ("originals", "edits")]
+    with pytest.raises(NoDataError, match="holds no recordings and no scores"):
+        pairs_in_folders(sides[0], [f"x={sides[1]}"])
+
+
+def test_groups_of_folders(write_files: Write) -> None:
+    reference = write_files("r", {"a/1.wav": "1", "a/2.wav": "2", "b/1.wav": "3", "top.wav": "4"})
+    groups = [pair.group for pair in pairs_in_folders(reference, [str(reference)], group_by="folder").pairs]
+    assert groups == ["a", "a", "b", "."]
+    again = write_files("again", {"shift/a.wav": "1", "slower/a.wav": "1", "slower/b.wav": "2"})
+    groups = [pair.group for pair in pairs_in_folders(again, [str(again)]).pairs]
+    assert groups[0] == groups[1] != groups[2]  # the original repeated for each edit
+    with pytest.raises(InvalidInputError, match="folders are grouped by file or folder"):
+        pairs_in_folders(reference, [str(reference)], group_by="song")
+
+
+def test_names_of_systems(write_files: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files("a=b.v2", {"x.wav": "1"})
+    monkeypatch.chdir(tmp_path)
+    assert split_estimate("a=b.v2") == ("a=b.v2", Path("a=b.v2"))  # it exists: never cut
+    assert split_estimate("a=b.v2/x.wav") == ("x", Path("a=b.v2/x.wav"))
+    assert split_estimate("zeta=out/zeta") == ("zeta", Path("out/zeta"))
+    for wrong in ("", "=out", "zeta="):
+        with pytest.raises(InvalidInputError, match="--estimate takes"):
+            split_estimate(wrong)
+
+
+def test_the_content_is_that_of_the_bytes(write_files: Write) -> None:
+    folder = write_files("music", {"a.wav": "same", "b.wav": "same", "c.wav": "other"})
+    contents = [pair.reference.content for pair in pairs_in_folders(folder, [str(folder)]).pairs]
+    assert contents[0] == contents[1] != contents[2]
+    assert contents[0] == "0967115f2813a3541eaef77de9d9d577"  # sha256sum of "same", the first half
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_manifest(write_files: Write, suffix: str) -> None:
+    rows = [
+        {"reference": "a.wav", "estimate": "x/a.wav", "id": "one", "group": "g", "system": "s"},
+        {"reference": "b.wav", "estimate": "x/b.wav", "id": "", "group": "", "system": ""},
+    ]
+    head = ",".join(rows[0])
+    text = {
+        "csv": "\n".join([head, *(",".join(row.values()) for row in rows)]),
+        "jsonl": "\n".join(map(json.dumps, rows)),
+    }
+    folder = write_files("m", {f"list.{suffix}": text[suffix], "a.wav": "1", "b.wav": "2", "x/a.wav": "3"})
+    found = pairs_in_manifest(folder / f"list.{suffix}")
+    assert [(pair.item, pair.group, pair.system) for pair in found.pairs] == [("one", "g", "s")]
+    assert [(failure.item, failure.system) for failure in found.failures] == [("b", "list")]
+    assert "no such file" in found.failures[0].error
+
+
+def test_columns_of_a_manifest(write_files: Write) -> None:
+    text = "before,after,who,song\na.wav,b.wav,zeta,First\n"
+    folder = write_files("m", {"list.csv": text, "a.wav": "1", "b.wav": "2"})
+    columns = Columns("before", "after", "who", "song")
+    (pair,) = pairs_in_manifest(folder / "list.csv", columns).pairs
+    assert (pair.item, pair.system, pair.group) == ("a", "zeta", "First")
+    with pytest.raises(InvalidInputError, match="row 1: nothing in the column 'album'"):
+        pairs_in_manifest(folder / "list.csv", columns._replace(group_by="album"))
+    with pytest.raises(InvalidInputError, match="no column reference, estimate; it has before, after, who, song"):
+        pairs_in_manifest(folder / "list.csv")
+
+
+EMPTY_CELLS = {
+    "list.csv": "reference,estimate\na.wav,b.wav\nc.wav,\n,b.wav\nb.wav\n",
+    "list.jsonl": """\
+{"reference": "a.wav", "estimate": "b.wav"}
+{"reference": "c.wav", "estimate": null, "id": null}
+{"reference": 3, "estimate": "b.wav"}
+{"reference": "b.wav"}
+""",
+}
+
+
+@pytest.mark.parametrize("name", EMPTY_CELLS)
+def test_empty_cells_are_failures_of_their_items(write_files: Write, name: str) -> None:
+    folder = write_files("m", {name: EMPTY_CELLS[name], "a.wav": "1", "b.wav": "2", "c.wav": "3"})
+    found = pairs_in_manifest(folder / name)
+    assert [pair.item for pair in found.pairs] == ["a"]
+    assert [failure.error.partition(";")[0] for failure in found.failures] == [
+        "PairCountError: no estimate for 'c'",
+        "PairCountError: no reference for 'row 3'",
+        "PairCountError: no estimate for 'b'",
+    ]
+
+
+def test_ids_that_occur_twice_are_named(write_files: Write) -> None:
+    folder = write_files("m", {"list.csv": "reference,estimate\na.wav,b.wav\na.wav,c.wav\n", "a.wav": "1"})
+    with pytest.raises(PairCountError, match=r"twice or more: a \(list\)"):
+        pairs_in_manifest(folder / "list.csv")
+
+
+def test_manifests_that_are_none(write_files: Write) -> None:
+    folder = write_files("m", {"empty.csv": "reference,estimate\n", "broken.jsonl": "{", "list.jsonl": "[1]"})
+    with pytest.raises(NoDataError, match="holds no pairs"):
+        pairs_in_manifest(folder / "empty.csv")
+    with pytest.raises(NoDataError, match="no such file"):
+        pairs_in_manifest(folder / "none.csv")
+    for name, message in (("broken", "line 1 is not JSON"), ("list", "holds a list")):
+        with pytest.raises(UnreadableFileError, match=message):
+            pairs_in_manifest(folder / f"{name}.jsonl")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_a_failure(write_files: Write) -> None:
+    folder = write_files("music", {"a.wav": "1", "b.wav": "2"})
+    (folder / "a.wav").chmod(0)
+    found = pairs_in_folders(folder, [str(folder)])
+    assert [pair.item for pair in found.pairs] == ["b"]
+    assert "check its permissions" in found.failures[0].error
+
+
+def pair(item: str, group: str, content: str, system: str = "s") -> Pair:
+    return Pair(item, system, group, MusicFile(item, item, content), MusicFile("e", "e", "e"), "audio")
+
+
+def test_controls_use_each_original_once() -> None:
+    pairs = [pair("a", "a", "1"), pair("a", "a", "1", "t"), pair("b", "b", "2"), pair("c", "c", "3")]
+    controls = make_controls(pairs)
+    same = [control for control in controls if control.system == CEILING]
+    assert [control.item for control in same] == ["a", "b", "c"]
+    assert all(control.estimate == control.reference and control.treatment == REENCODED for control in same)
+    unrelated = [control for control in controls if control.system == UNRELATED]
+    assert sorted(control.reference.content for control in unrelated) == ["1", "2", "3"]
+    assert sorted(control.estimate.content for control in unrelated) == ["1", "2", "3"]
+    assert all(control.reference != control.estimate and not control.treatment for control in unrelated)
+
+
+def test_unrelated_originals_are_of_different_groups() -> None:
+    groups = {"1": "x", "2": "x", "3": "x", "4": "y", "5": "z", "6": "z"}
+    pairs = [pair(content, group, content) for content, group in groups.items()]
+    for seed in range(20):
+        met = [control for control in make_controls(pairs, seed=seed) if control.system == UNRELATED]
+        assert len(met) == 6  # the largest group holds half: everybody meets somebody
+        assert all(groups[control.reference.content] != groups[control.estimate.content] for control in met)
+    crowd = [pair(str(number), "x" if number < 5 else "y", str(number)) for number in range(6)]
+    met = [control for control in make_controls(crowd) if control.system == UNRELATED]
+    assert len(met) == 2  # one stranger: it meets one of the crowd, and is met by one
+    assert [control for control in make_controls(crowd[:5]) if control.system == UNRELATED] == []
+
+
+def test_controls_hang_on_content_and_seed_alone() -> None:
+    pairs = [pair(f"item {number}", f"g{number}", str(number)) for number in range(80)]
+    controls = make_controls(pairs, seed=3)
+    assert controls == make_controls(pairs[::-1], seed=3)
+    assert controls != make_controls(pairs, seed=4)
+    assert len(controls) == 2 * MOST_PAIRS
+    assert make_controls([]) == []

@@ -1,0 +1,173 @@
+"""What the shared results and tables do for a benchmark that is none of ours."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.tables import (
+    MOST_COLUMNS,
+    cautions,
+    markdown_report,
+    summary,
+    tables,
+    text_report,
+    undefined_systems,
+)
+from music_evals.errors import UnknownNameError
+from music_evals.metrics.catalogue import Scale
+
+SCALES = {
+    **{f"part_{number}": Scale("parts", 0.0, 9.0, "higher", 9.0, (), f"Part {number}") for number in range(10)},
+    "loss": Scale("rest", 0.0, 9.0, "lower", 0.0, (), "Loss"),
+    "bias": Scale("rest", -9.0, 9.0, "zero", 0.0, (), "Bias"),
+}
+
+
+def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if "oracle" in systems:
+        yield "the oracle is our own"
+
+
+def published(metrics: Any) -> dict[str, Any]:
+    table = {"Old": dict.fromkeys(metrics, 1.0)}
+    return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
+
+
+TASK = ScoreTask(
+    name="toys",
+    title="Toys",
+    scales=SCALES,
+    controls=("oracle",),
+    controls_explained="oracle: it knows.",
+    how=lambda header: f"setting {header['variant']}",
+    published=published,
+    items="toys",
+    remarks="broken wheels",
+    on_controls=on_controls,
+)
+
+
+def records(values: Mapping[tuple[str, str], float], **header: Any) -> list[dict[str, Any]]:
+    """Return records in which every score of a system's item has one value."""
+    about = {"metrics": list(SCALES), "companions": [], "versions": {}, "variant": "x", **header}
+    dataset = {"id": "box", "config": None, "split": None, "revision": None}
+    systems = list(dict.fromkeys(system for system, _ in values if system != "oracle"))
+    rows: list[dict[str, Any]] = [{"kind": "run", "task": "toys", "dataset": dataset, **about}]
+    rows.append({"kind": "selection", "systems": systems})
+    for system, item in values:
+        sides = {side: {"name": item, "content": item} for side in ("reference", "estimate")}
+        pair = {"item": item, "system": system, "group": item, "entrance": "toy"}
+        rows.append({"kind": "pair", **pair, **sides, "treatment": ""})
+    for (system, item), value in values.items():
+        for name in SCALES:
+            who = {"item": item, "system": system, "content": [item, item], "metric": name}
+            rows.append({"kind": "score", **who, "variant": "x", "value": value, "n": 1})
+    return rows
+
+
+@pytest.fixture
+def rows() -> list[dict[str, Any]]:
+    values = {("a", f"{n}"): 1.0 for n in range(12)} | {("b", f"{n}"): 2.0 for n in range(12)}
+    return records({**values, ("oracle", "0"): 9.0})
+
+
+def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a", "content": ["1", "1"]}
+    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": ["a wheel"]}], TASK), TASK)
+    assert results["systems"]["oracle"]["role"] == "control"
+    assert results["best"]["loss"] == ["a"]
+    assert results["best"]["part_0"] == ["b"]
+    assert results["best"]["bias"] == ["a"]
+    assert {test[side] for test in results["comparisons"] for side in "ab"} == {"a", "b"}
+    text = text_report(results)
+    for words in ("box, setting x", "a: 12 toys, 12 groups", "oracle: it knows.", "the oracle is our own"):
+        assert words in text, words
+    assert "toys with remarks, such as broken wheels: 1; results.json has them all" in text
+    assert "a wheel (toys: 1)" in text
+    assert "sd 0.250" in text
+    assert "(sd 0.250)" in markdown_report(results)
+
+
+def test_wide_tables_are_cut_into_equal_parts(rows: list[dict[str, Any]]) -> None:
+    results = build_results(collect(rows, TASK), TASK)
+    found = tables(results)
+    assert list(found) == ["Parts, 1 of 2", "Parts, 2 of 2", "Rest"]
+    assert [len(names) for names in found.values()] == [5, 5, 2]
+    assert [name for names in found.values() for name in names] == list(SCALES)
+    assert max(map(len, found.values())) <= MOST_COLUMNS
+
+
+def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any) -> None:
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+    page = score_page(
+        results, pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"],
+        receipt=receipt_section(results, found, {"glue": "<strong>"}), style=".toy {}",
+    )  # fmt: skip
+    parsed = read_page(page)
+    text = " ".join(parsed.text)
+    for words in ("Toys: box", "Own picture", "Own items", "Old (published)", "sd 0.250", "<strong>", "the oracle is"):
+        assert words in text, words
+    assert summary(results).splitlines()[0] in text
+    assert ".toy {}" in page
+
+
+def test_explanations_of_what_is_judged_are_kept(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a"}
+    told = {"kind": "explanation", **about, "content": ["1", "1"], "lines": ["all of it"]}
+    other = {"kind": "explanation", **about, "content": ["1", "other"], "lines": ["nothing"]}
+    found = collect([*rows, told, other], TASK)
+    assert found.explanations == {("1", "a"): told}
+
+
+def test_scores_that_the_benchmark_has_not(rows: list[dict[str, Any]]) -> None:
+    rows[0]["metrics"].append("part_11")
+    with pytest.raises(UnknownNameError, match="unknown score of toys 'part_11'; did you mean part_1"):
+        build_results(collect(rows, TASK), TASK)
+
+
+def test_remarks_and_names_cannot_write_markdown(rows: list[dict[str, Any]]) -> None:
+    about = {"item": "1", "system": "a", "content": ["1", "1"]}
+    nasty = "![x](http://evil) | <b>`\n# head"
+    results = build_results(collect([*rows, {"kind": "remarks", **about, "notes": [nasty]}], TASK), TASK)
+    results["wording"]["on_remarks"] = [f"{nasty}: 1 toy"]
+    table = markdown_report(results)
+    assert "- `![x](http://evil) \\| <b>' # head` (toys: 1)" in table
+    assert "- !\\[x](http://evil) \\| \\<b>\\` # head: 1 toy" in table
+
+
+def test_one_is_not_many(rows: list[dict[str, Any]]) -> None:
+    assert "a: 1 toy, 1 group\n" in text_report(build_results(collect(records({("a", "1"): 1.0}), TASK), TASK)) + "\n"
+
+
+def test_why_nothing_is_defined(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["kind"] == "score" and row["system"] == "a":
+            row |= {"value": None, "reason": "no wheels" if row["item"] != "3" else "no box"}
+        if row["kind"] == "score" and row["system"] == "b" and row["metric"] == "loss":
+            row |= {"value": None, "reason": "it floats"}
+    results = build_results(collect(rows, TASK), TASK)
+    assert undefined_systems(results) == ["a"]
+    told = cautions(results)
+    assert told[0].startswith("a has no Part 0, ")
+    assert told[0].endswith("(nothing at all is defined): no wheels (11 toys); no box (1 toy)")
+    assert told[1] == "b has no Loss: it floats (12 toys)"
+
+
+def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
+    task = dataclasses.replace(TASK, shown=lambda found: [name for name in found.names if name != "loss"])
+    results = build_results(collect(rows, task), task)
+    assert "loss" not in results["scales"]
+    assert "loss" not in results["metrics"]
+    assert {test["metric"] for test in results["comparisons"]} == {*SCALES} - {"loss"}
+
+
+def test_nothing_to_caution_against() -> None:
+    results = build_results(collect(records({("a", f"{n}"): 1.0 for n in range(12)}), TASK), TASK)
+    assert cautions(results) == []

@@ -1,0 +1,233 @@
+"""The folder `datasets_scripts/jsb_chorales` as its users meet it."""
+
+import hashlib
+import itertools
+import json
+import runpy
+import sys
+
+import numpy as np
+import pytest
+import yaml
+
+from music_evals.annotations import HOLD
+from music_evals.datasets import bach_corpus
+from music_evals.datasets.bach_corpus import VOICES
+from music_evals.datasets.jsb_chorales.build import CONFIGS, features, musib_songs
+from music_evals.datasets.manifest import rows_sha256
+from music_evals.symbolic.noteseq import check_contexts, decode
+
+COUNTS = {
+    "musib": {"train": 2_504, "validation": 232, "test": 308},
+    "musib_official": {"validation": 17, "test": 18},
+    "strict_4_4": {"train": 1_916, "validation": 128, "test": 148},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(root):
+    return root / "datasets_scripts" / "jsb_chorales"
+
+
+@pytest.fixture(scope="module")
+def loaded(folder, tmp_path_factory):
+    from datasets import load_dataset
+
+    cache = tmp_path_factory.mktemp("datasets")
+    return {config: load_dataset(str(folder), config, cache_dir=str(cache)) for config in CONFIGS}
+
+
+@pytest.fixture(scope="module")
+def card(folder):
+    _, header, text = (folder / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(header), text
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_every_config_loads_with_its_counts_and_columns(loaded, config):
+    assert {split: len(rows) for split, rows in loaded[config].items()} == COUNTS[config]
+    for rows in loaded[config].values():
+        assert rows.features == features()
+
+
+def test_the_default_config_is_musib(folder, tmp_path, loaded):
+    from datasets import load_dataset
+
+    test = load_dataset(str(folder), split="test", cache_dir=str(tmp_path))
+    assert test["item_id"][:] == loaded["musib"]["test"]["item_id"][:]
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_item_ids_are_unique_and_songs_keep_to_one_split(loaded, config):
+    songs = {split: set(rows["song"]) for split, rows in loaded[config].items()}
+    ids = [item for rows in loaded[config].values() for item in rows["item_id"]]
+    assert len(set(ids)) == len(ids)
+    assert sum(map(len, songs.values())) == len(set().union(*songs.values()))
+    for split, names in songs.items():
+        assert all(musib_songs()[name].split == split for name in names if name in musib_songs())
+        assert split == "train" or names <= musib_songs().keys()
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_tokens_are_contexts_and_decode_to_the_notes(loaded, config):
+    for rows in loaded[config].values():
+        tokens = check_contexts(np.array(rows["tokens"][:]))
+        for window, notes in zip(tokens, rows["notes"][:], strict=True):
+            decoded = decode(window)
+            assert decoded["onset_tick"].tolist() == [note["onset_step"] for note in notes]
+            assert decoded["duration_tick"].tolist() == [note["duration_step"] for note in notes]
+            assert decoded["pitch"].tolist() == [note["pitch"] for note in notes]
+
+
+def test_windows_of_one_voice_overlap_by_fifteen_measures(loaded):
+    test = loaded["musib"]["test"].to_list()
+    pairs = [(a, b) for a, b in itertools.pairwise(test) if b["start"] == a["start"] + 1]
+    assert len(pairs) == 308 - 18 * 4
+    for first, second in pairs:
+        assert first["tokens"][24:] == second["tokens"][:-24]
+
+
+def test_facts_of_rows_agree(loaded):
+    for splits in loaded.values():
+        for row in (row for rows in splits.values() for row in rows.to_list()):
+            assert row["item_id"] == f"{row['song']}/{row['voice']}/{row['start']:03d}"
+            assert VOICES[row["voice_index"]] == row["voice"]
+            assert 0 <= row["start"] < row["n_measures"] - 15
+            assert row["mode"] in {"major", "minor"}
+            assert row["pickup_quarters"] in {0.0, 1.0, 2.0}
+            assert any(token < HOLD for token in row["tokens"][144:240])  # no middle is empty
+
+
+def test_official_rows_are_the_first_soprano_windows_of_musib(loaded):
+    for split, rows in loaded["musib_official"].items():
+        songs = {name for name, fact in musib_songs().items() if fact.split == split}
+        assert set(rows["song"]) == songs
+        wanted = [row for row in loaded["musib"][split].to_list() if row["voice_index"] == 0 and row["start"] == 0]
+        assert rows.to_list() == wanted
+
+
+def transposed(tokens):
+    first = next(token for token in tokens if token < HOLD)
+    return tuple((token - first, "onset") if token < HOLD else (token, "held or silent") for token in tokens)
+
+
+@pytest.mark.parametrize("config", ["musib", "strict_4_4"])
+def test_seen_in_train_by_plain_search(loaded, config):
+    # Written from the definition, in another form than the builder's.
+    train = {
+        transposed(row["tokens"][24 * bar : 24 * bar + 96])
+        for row in loaded[config]["train"].to_list()
+        for bar in range(13)
+        if min(row["tokens"][24 * bar : 24 * bar + 96]) < HOLD
+    }
+    assert all(loaded[config]["train"]["seen_in_train"])
+    for split in ("validation", "test"):
+        for row in loaded[config][split].to_list():
+            assert row["seen_in_train"] == (transposed(row["tokens"][144:240]) in train)
+
+
+def test_the_manifest_vouches_for_every_file(folder):
+    import pyarrow.parquet as pq
+
+    manifest = json.loads((folder / "manifest.json").read_text())
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*.parquet")}
+    assert files == manifest["files"].keys()
+    for name, facts in manifest["files"].items():
+        rows = pq.read_table(folder / name).to_pylist()
+        assert facts["rows"] == len(rows)
+        assert facts["sha256"] == hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        assert facts["rows_sha256"] == rows_sha256(rows)
+
+
+def test_the_files_are_small(folder):
+    assert sum(path.stat().st_size for path in folder.rglob("*.parquet")) < 2**20
+
+
+def test_no_script_has_the_name_of_the_folder(folder):
+    assert not (folder / "jsb_chorales.py").exists()
+
+
+def test_the_card_declares_each_config_and_split(card, folder):
+    header, _ = card
+    declared = {
+        config["config_name"]: {entry["split"]: entry["path"] for entry in config["data_files"]}
+        for config in header["configs"]
+    }
+    assert {name: set(splits) for name, splits in declared.items()} == {
+        name: set(splits) for name, splits in COUNTS.items()
+    }
+    assert [config["config_name"] for config in header["configs"] if config.get("default")] == ["musib"]
+    assert all(len(list(folder.glob(path))) == 1 for splits in declared.values() for path in splits.values())
+
+
+def test_the_licence_of_the_data_is_its_own(card):
+    header, text = card
+    assert header["license"] == "other"
+    assert header["license_name"]
+    assert header["license_link"]
+    assert "Apache-2.0" in text
+
+
+def test_the_numbers_on_the_card_are_those_of_the_manifest(card, folder, loaded):
+    text = card[1]
+    counts = json.loads((folder / "manifest.json").read_text())["counts"]
+    numbers = [
+        *counts["musib"].values(),
+        counts["musib_songs_by_last_note_end"]["windows"],
+        counts["musib_songs_by_full_bars"]["windows"],
+        counts["musib_pickup_quarters"]["1.0"],
+        counts["musib_single_4_4"],
+        counts["musib_notes"],
+        counts["musib_notes_off_grid"],
+        counts["musib_files_with_credit"],
+        *counts["strict_4_4"].values(),
+    ]
+    missing = [number for number in numbers if f"{number:,}" not in text]
+    assert missing == []
+    for name in (*counts["strict_4_4_new_songs"], *counts["strict_4_4_misaligned"]):
+        assert name in text
+    for config, splits in loaded.items():
+        unseen = {split: len(rows) - sum(rows["seen_in_train"]) for split, rows in splits.items() if split != "train"}
+        assert f"| `{config}` | {unseen['validation']} of {len(splits['validation'])} | {unseen['test']} of " in text
+
+
+def test_how_often_a_middle_stands_in_its_own_context(card, loaded):
+    """The card warns of it; counted here on plain lists."""
+    found = {}
+    for config in ("musib", "musib_official"):
+        for split in ("validation", "test"):
+            windows = loaded[config][split]["tokens"][:]
+            passages = [[w[24 * bar : 24 * bar + 96] for bar in (0, 1, 2, 10, 11, 12)] for w in windows]
+            found[config, split] = sum(w[144:240] in near for w, near in zip(windows, passages, strict=True))
+    assert list(found.values()) == [32, 25, 4, 4]
+    assert "32 of 232 (validation) and 25 of 308 (test)" in card[1]
+    assert "4 of 17 and 4 of 18" in card[1]
+
+
+def test_eval_yaml_names_one_task_a_number(folder):
+    declared = yaml.safe_load((folder / "eval.yaml").read_text())
+    assert {"name", "description", "evaluation_framework", "tasks"} == declared.keys()
+    ids = [task["id"] for task in declared["tasks"]]
+    assert len(set(ids)) == len(ids)
+    for task in declared["tasks"]:
+        assert task["split"] in COUNTS[task["config"]]
+        assert task["id"].startswith(f"{task['config']}_{task['split']}_")
+
+
+def test_build_writes_files_and_manifest_where_it_is_told(folder, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
+    songs = {name: path for name, path in bach_corpus.chorale_paths().items() if name in {"bwv10.7", "bwv111.6"}}
+    monkeypatch.setattr(bach_corpus, "chorale_paths", lambda: songs)
+    monkeypatch.setattr(sys, "argv", ["build.py", "--out", str(tmp_path)])
+    runpy.run_path(str(folder / "build.py"), run_name="__main__")
+    # bwv10.7 is in train with 18 measures, bwv111.6 in test with 20: 4 (18 - 15) and 4 (20 - 15) windows.
+    rows = {
+        name: facts["rows"] for name, facts in json.loads((tmp_path / "manifest.json").read_text())["files"].items()
+    }
+    assert rows["data/musib/train-00000-of-00001.parquet"] == 12
+    assert rows["data/musib/test-00000-of-00001.parquet"] == 20
+    assert rows["data/musib/validation-00000-of-00001.parquet"] == 0
+    assert rows.keys() == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
+    streams = capsys.readouterr()
+    assert "data/musib/train" in streams.out
+    assert "reading chorales" in streams.err

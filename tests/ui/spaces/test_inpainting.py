@@ -1,0 +1,393 @@
+"""The inpainting Space: its callbacks as plain functions, its layout in a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Score
+from music_evals.benchmark.inpainting.predictions import load_pairs
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    NoDataError,
+    PolyphonyError,
+    UnknownNameError,
+    UnreadableFileError,
+)
+from music_evals.models import baselines
+from music_evals.pipelines.inpainting import evaluate_inpainting
+from music_evals.symbolic.contexts import cut_context
+from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.notes import make_notes
+from music_evals.ui.spaces import inpainting as inpainting_space
+from music_evals.ui.spaces import melody_sources
+from music_evals.ui.spaces.gap_filling import (
+    MODEL,
+    SCORES,
+    Filling,
+    Places,
+    Request,
+    fill,
+    find_places,
+    python_code,
+    shell_code,
+)
+from music_evals.ui.widgets.roll_editor import Melody, read_melody, write_melody
+
+ROOT = Path(__file__).resolve().parents[3]
+SPACE = ROOT / "spaces" / "inpainting"
+NOWHERE = Places(None, None)
+ODE = melody_sources.example("Ode to Joy")
+
+
+def filled(request: Request, melody: Melody = ODE, places: Places = NOWHERE) -> Filling:
+    *_, last = fill(places, melody, request)
+    return last
+
+
+def midi_file(path: Path, n_measures: int, *, pitches: tuple[int, ...] = (60,)) -> str:
+    """One note a measure and voice; in measure m the pitch is higher by m modulo 12."""
+    rows = [(1920 * m, 960, pitch + m % 12, voice) for m in range(n_measures) for voice, pitch in enumerate(pitches)]
+    onsets, durations, keys, voices = (list(column) for column in zip(*rows, strict=True))
+    notes = make_notes(onsets, durations, keys, voice=voices)
+    path.write_bytes(write_midi(Score(notes, 480, voices=tuple(f"voice <{i}>" for i in range(len(pitches))))))
+    return str(path)
+
+
+@pytest.mark.parametrize("name", list(melody_sources.EXAMPLES))
+def test_examples_are_sixteen_full_measures(name: str) -> None:
+    melody = read_melody(inpainting_space.example_melody(name))
+    tokens = melody.tokens
+    assert tokens.shape == (384,)
+    for measure in tokens.reshape(16, 24):
+        assert measure[0] != HOLD  # every bar line begins something
+    assert melody.notes[-1][0] + melody.notes[-1][1] == 384
+    with pytest.raises(UnknownNameError):
+        inpainting_space.example_melody("no such")
+
+
+def test_the_first_phrase_of_the_ode_is_as_beethoven_wrote_it() -> None:
+    pitches = [pitch for onset, _, pitch in ODE.notes if onset < 4 * 24]
+    assert pitches == [64, 64, 65, 67, 67, 65, 64, 62, 60, 60, 62, 64, 64, 62, 62]
+
+
+def test_a_baseline_fills_from_what_stands_around_the_gap() -> None:
+    [candidate] = filled(Request("copy_past")).candidates
+    expected = baselines.copy_past(ODE.tokens[None])[0]
+    assert np.array_equal(candidate.middle, expected)
+
+
+def test_scores_are_those_of_the_pipeline() -> None:
+    filling = filled(Request("interpolation_copy"))
+    [candidate] = filling.candidates
+    judged = evaluate_inpainting(ODE.tokens[None], candidate.middle[None], n_resamples=0, metrics=SCORES)
+    assert candidate.scores == {name: judged[name] for name in SCORES}
+    assert candidate.diff is not None
+    kept, all_notes = candidate.diff.count("kept"), candidate.diff.count("missed") + candidate.diff.count("extra")
+    assert candidate.scores["note_f1"] == pytest.approx(2 * kept / (2 * kept + all_notes))
+
+
+def test_the_middle_is_not_seen() -> None:
+    other = ODE.tokens.copy()
+    other[MUSIB_LAYOUT.middle] = REST
+    for name in ("copy_past", "repeat_last_measure", "last_pitch_beats"):
+        ours, others = (filled(Request(name), Melody(tokens)).candidates[0].middle for tokens in (ODE.tokens, other))
+        assert np.array_equal(ours, others)
+
+
+def test_silence_leaves_the_accuracies_undefined_and_says_so() -> None:
+    filling = filled(Request("silence"))
+    scores = filling.candidates[0].scores
+    assert scores["note_f1"] == scores["position_score"] == 0
+    assert math.isnan(scores["pitch_accuracy"])
+    shown = inpainting_space.show_filling(filling)
+    assert shown.count("<td>undefined</td>") == 2
+    assert "no note of the candidate starts where a true note starts" in shown
+    assert "0 kept, 16 missed, 0 extra." in shown
+
+
+def test_without_a_true_middle_nothing_is_judged() -> None:
+    filling = filled(Request("copy_past", judge=False))
+    shown = inpainting_space.show_filling(filling)
+    assert filling.candidates[0].scores == {}
+    assert "note_f1" not in shown
+    assert "The true middle" not in shown
+    assert 'class="note filled"' in shown
+    assert "nothing to judge" in shell_code(filling)
+    assert "item_scores" not in python_code(NOWHERE, filling)
+    assert zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).namelist() == ["candidate_1.mid"]
+
+
+def test_an_empty_gap_is_taken_for_silence_and_said() -> None:
+    tokens = ODE.tokens.copy()
+    tokens[MUSIB_LAYOUT.middle] = REST
+    shown = inpainting_space.show_filling(filled(Request("silence"), Melody(tokens)))
+    assert "silence is taken for the true middle" in shown
+    assert "Neither the true middle nor the candidate has a note." in shown
+
+
+def test_a_deterministic_system_gives_one_candidate_and_says_why() -> None:
+    filling = filled(Request("copy_past", n_candidates=5))
+    assert len(filling.candidates) == filling.n_candidates == 1
+    assert "whatever the seed" in " ".join(filling.notes)
+
+
+def test_what_is_shown_says_range_and_direction() -> None:
+    shown = inpainting_space.show_filling(filled(Request("copy_past")))
+    assert shown.count("0 to 1, higher is better") == len(SCORES)
+    for kind in ("kept", "missed", "extra"):
+        assert f'class="note {kind}"' in shown
+    assert "<li>measure 7, beat 1: " in shown
+
+
+def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> None:
+    filling = filled(Request("interpolation_copy"))
+    zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).extractall(tmp_path)
+    items, system = load_pairs(tmp_path)
+    assert system.stored is not None
+    judged = evaluate_inpainting(items.contexts, system.stored[0], n_resamples=0, metrics=SCORES)
+    assert {name: judged[name] for name in SCORES} == filling.candidates[0].scores
+    assert "music-evals inpainting --pairs pairs" in shell_code(filling)
+
+
+@pytest.mark.parametrize("request_", [Request("copy_past"), Request("last_pitch_beats", judge=False)])
+def test_the_code_that_is_shown_gives_the_same(request_: Request, capsys: pytest.CaptureFixture[str]) -> None:
+    filling = filled(request_)
+    exec(python_code(NOWHERE, filling), {})  # noqa: S102
+    printed = capsys.readouterr().out.replace("'", '"')
+    if request_.judge:
+        expected: object = {name: [filling.candidates[0].scores[name]] for name in SCORES}
+    else:
+        expected = [filling.candidates[0].middle.tolist()]
+    assert json.loads(printed) == expected
+
+
+def test_bad_requests_are_named() -> None:
+    for wrong in ({"temperature": -1.0}, {"temperature": math.nan}, {"seed": -1}, {"n_candidates": 9}):
+        with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+            Request("copy_past", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError):
+        filled(Request("reference"))  # the control sees the answer
+    with pytest.raises(NoDataError, match="draw some"):
+        filled(Request("copy_past"), melody_sources.empty_melody())
+
+
+def test_progress_is_told_stage_by_stage() -> None:
+    told: list[tuple[float, str]] = []
+    steps = inpainting_space.fill_gap(
+        NOWHERE,
+        write_melody(ODE),
+        "copy_past",
+        0.25,
+        0,
+        3,
+        True,
+        progress=lambda share, what: told.append((share, what)),
+    )
+    assert [len(step.candidates) for step in steps] == [0, 1]
+    assert [what for _, what in told] == ["Reading the melody", "Loading copy_past", "Candidate 1 of 1", "Drawing"]
+    assert [share for share, _ in told] == sorted(share for share, _ in told)
+
+
+def test_a_file_is_opened_voice_by_voice(tmp_path: Path) -> None:
+    path = midi_file(tmp_path / "a.mid", 20, pitches=(60, 48))
+    piece, voices, voice, last, text, note = inpainting_space.open_file(path)
+    assert voices == ["1: voice <0> (20 notes)", "2: voice <1> (20 notes)"]
+    assert (voice, last) == (voices[0], 5)
+    assert read_melody(text).notes[0] == [0, 12, 60]
+    assert "20 measures, 2 voices" in note
+    moved = read_melody(inpainting_space.change_window(piece, voices[1], 3, text))
+    assert moved.first_measure == 3
+    assert moved.notes[0] == [0, 12, 50]
+    assert inpainting_space.change_voice(None, "", 1, text) == text
+    with pytest.raises(UnknownNameError):
+        inpainting_space.change_voice(piece, "3", 1, text)
+
+
+def test_a_short_file_ends_in_silence(tmp_path: Path) -> None:
+    _, _, _, last, text, note = inpainting_space.open_file(midi_file(tmp_path / "<b>.mid", 3))
+    assert last == 1
+    assert "the rest is silence" in note
+    assert "<b>" not in note
+    assert (read_melody(text).tokens[3 * 24 :] == REST).all()
+
+
+def test_a_voice_of_chords_is_refused_by_name(tmp_path: Path) -> None:
+    notes = make_notes([0, 0, 1920], [480, 480, 480], [60, 64, 67])
+    (tmp_path / "chords.mid").write_bytes(write_midi(Score(notes, 480)))
+    with pytest.raises(PolyphonyError, match="while another note sounds"):
+        inpainting_space.open_file(str(tmp_path / "chords.mid"))
+
+
+def test_chords_elsewhere_do_no_harm_and_a_voice_of_one_note_at_a_time_is_found(tmp_path: Path) -> None:
+    starts = [1920 * m for m in range(20)]
+    rows = [(start, 960, 60, voice) for start in starts for voice in (0, 1)]
+    rows += [(start, 960, 64, 0) for start in starts[:2]]  # chords of voice 0, in the first two measures
+    onsets, durations, keys, voices = (list(column) for column in zip(*sorted(rows), strict=True))
+    score = Score(make_notes(onsets, durations, keys, voice=voices), 480, voices=("piano", "flute"))
+    (tmp_path / "a.mid").write_bytes(write_midi(score))
+    piece, _, voice, *_ = inpainting_space.open_file(str(tmp_path / "a.mid"))
+    assert voice == "2: flute (20 notes)"
+    assert len(piece.cut("1: piano (22 notes)", 3).notes) == 16
+    with pytest.raises(PolyphonyError):
+        piece.cut("1: piano (22 notes)", 2)
+
+
+def test_a_note_that_is_held_over_the_start_is_kept_as_holds(tmp_path: Path) -> None:
+    score = Score(make_notes([0, 480 * 4 * 17], [480 * 6, 480], [60, 62]), 480)
+    (tmp_path / "a.mid").write_bytes(write_midi(score))
+    piece, _, voice, *_ = inpainting_space.open_file(str(tmp_path / "a.mid"))
+    melody = read_melody(inpainting_space.change_window(piece, voice, 2, ""))
+    assert melody.tokens[:13].tolist() == [HOLD] * 12 + [REST]
+    assert np.array_equal(melody.tokens, cut_context(score, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.abc", b"X:1\nT:scale\nM:4/4\nL:1/4\nK:C\nCDEF|GABc|\n"), ("a.ABC", b"X:1\nM:4/4\nL:1/4\nK:C\nCDEF|GABc|\n")],
+)
+def test_abc_is_read(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    text = inpainting_space.open_file(str(tmp_path / name))[4]
+    assert [note[2] for note in read_melody(text).notes] == [60, 62, 64, 65, 67, 69, 71, 72]
+
+
+def test_a_file_of_very_many_voices_is_refused(tmp_path: Path) -> None:
+    notes = make_notes([0] * 65, [480] * 65, [60] * 65, voice=list(range(65)))
+    (tmp_path / "a.mid").write_bytes(write_midi(Score(notes, 480, voices=("",) * 65)))
+    with pytest.raises(FileTooLargeError, match="65 voices"):
+        inpainting_space.open_file(str(tmp_path / "a.mid"))
+
+
+def test_only_a_run_that_is_going_is_cancelled() -> None:
+    assert inpainting_space._cancelled("1 of 8 candidates ...") == "1 of 8 candidates. Cancelled."
+    assert inpainting_space._cancelled("3 of 3 candidates by silence.") == "3 of 3 candidates by silence."
+
+
+def test_bad_uploads_are_named(tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match="upload"):
+        inpainting_space.open_file(None)
+    (tmp_path / "a.mid").write_bytes(b"no MIDI")
+    with pytest.raises(UnreadableFileError):
+        inpainting_space.open_file(str(tmp_path / "a.mid"))
+    (tmp_path / "a.wav").write_bytes(b"RIFF")
+    with pytest.raises(UnknownNameError):
+        inpainting_space.open_file(str(tmp_path / "a.wav"))
+    (tmp_path / "b.mid").write_bytes(bytes(2**20 + 1))
+    with pytest.raises(FileTooLargeError):
+        inpainting_space.open_file(str(tmp_path / "b.mid"))
+    (tmp_path / "c.mid").write_bytes(write_midi(Score(make_notes([], [], []), 480)))
+    with pytest.raises(NoDataError):
+        inpainting_space.open_file(str(tmp_path / "c.mid"))
+
+
+def test_places_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("MUSIC_EVALS_ORG", "SPACE_AUTHOR_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    assert find_places(tmp_path) == NOWHERE
+    assert MODEL not in NOWHERE.systems
+    assert "markov" not in NOWHERE.systems
+    here = find_places(ROOT)
+    assert here == Places(str(ROOT / "models" / MODEL), str(ROOT / "datasets_scripts" / "jsb_chorales"))
+    assert here.systems[0] == MODEL
+    assert {"markov", "corpus_prior"} <= set(here.systems)
+    monkeypatch.setenv("SPACE_AUTHOR_NAME", "owner")
+    assert find_places(tmp_path) == Places("owner/anticipation_rnn", "owner/jsb_chorales")
+    assert find_places(ROOT) == here
+    monkeypatch.setenv("MUSIC_EVALS_ORG", "org")
+    assert find_places(ROOT) == Places("org/anticipation_rnn", "org/jsb_chorales")
+
+
+RUN_MODEL = """
+import json, sys
+import numpy as np
+from music_evals.ui.spaces import gap_filling\nfrom music_evals.ui.spaces import melody_sources
+places = gap_filling.find_places(sys.argv[1])
+melody = melody_sources.example("Ode to Joy")
+def middles(n, **options):
+    *_, last = gap_filling.fill(places, melody, gap_filling.Request(gap_filling.MODEL, n_candidates=n, **options))
+    return last, [candidate.middle.tolist() for candidate in last.candidates]
+filling, two = middles(2, temperature=1.0, seed=4)
+_, three = middles(3, temperature=1.0, seed=4)
+_, other = middles(1, temperature=1.0, seed=5)
+_, likely = middles(3, temperature=0.0)
+*_, fitted = gap_filling.fill(places, melody, gap_filling.Request("markov", n_candidates=2))
+scope = {}
+exec(gap_filling.python_code(places, filling), scope)
+exec(gap_filling.python_code(places, fitted), {})
+print(json.dumps({"two": two, "three": three, "other": other, "likely": likely, "receipt": filling.receipt,
+  "code": [middle.tolist() for middle in scope["middles"]], "markov": len(fitted.candidates)}))
+"""
+
+
+@pytest.mark.slow
+def test_the_model_fills_and_its_receipt_and_code_say_how() -> None:
+    """In a process of its own: PyTorch and the data set library stay out of the fast tests."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_MODEL, str(ROOT)], capture_output=True, text=True, cwd=ROOT, check=False,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["three"][:2] == found["two"]  # more candidates do not change the first ones
+    assert found["two"][0] != found["two"][1]
+    assert found["other"][0] != found["two"][0]
+    assert len(found["likely"]) == 1
+    assert found["markov"] == 2
+    assert found["code"] == found["two"]
+    receipt = found["receipt"]
+    assert receipt["source"] == MODEL  # no path of this machine
+    assert receipt["temperature"] == 1.0
+    assert receipt["seed"] == 4
+    assert len(receipt["hash of weights, configuration and training data"]) == 16
+    assert {"music_evals", "torch", "numpy"} <= set(receipt["versions"])
+
+
+BUILD = """
+import json, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import app
+page = app.build_demo()
+events = [
+    {"name": f.api_name, "visibility": f.api_visibility, "cancels": bool(f.cancels)} for f in page.fns.values()
+]
+blocks = [block for block in page.blocks.values()]
+print(json.dumps({
+    "events": events, "max": page.max_upload_bytes,
+    "ids": sorted(block.elem_id for block in blocks if getattr(block, "elem_id", None)),
+    "heavy": sorted({"torch", "music21", "datasets"} & set(sys.modules)),
+}))
+"""
+
+
+@pytest.mark.gradio
+def test_the_page_is_built_without_network_or_heavy_packages(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning:gradio", "-c", BUILD, str(SPACE)],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env=os.environ | {"GRADIO_ANALYTICS_ENABLED": "False", "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    public = {event["name"] for event in found["events"] if event["visibility"] == "public"}
+    assert public == {"example", "open_file", "fill"}
+    assert any(event["cancels"] for event in found["events"])
+    assert {"editor", "candidates", "receipt", "code_python", "code_shell", "download_json"} <= set(found["ids"])
+    assert found["max"] == 2**20
+    assert found["heavy"] == []
+
+
+def test_the_app_is_thin() -> None:
+    lines = (SPACE / "app.py").read_text(encoding="utf-8").splitlines()
+    assert len([line for line in lines if line.strip() and not line.strip().startswith("#")]) <= 40

@@ -1,0 +1,284 @@
+"""The preservation page without a browser: stages, what is shown, errors, and what would be dangerous to show."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_evals.annotations import NOTE_DTYPE, Score, Tempo
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    UnknownNameError,
+    UnreadableFileError,
+)
+from music_evals.pipelines.preservation import PRESERVATION_METRICS, Value, evaluate_preservation
+from music_evals.symbolic.midi import save_midi
+from music_evals.ui.spaces.preservation import (
+    Compared,
+    _track,
+    code_of,
+    compare_uploads,
+    compared,
+    findings_html,
+    results_of,
+    show,
+)
+from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_examples
+from music_evals.ui.uploads import load_recording
+from music_evals.ui.widgets.ab_player import levels_told
+from music_evals.ui.widgets.loudness import integrated_loudness
+from music_evals.ui.widgets.score_bars import entries, score_bars
+
+soundfile = pytest.importorskip("soundfile")
+pytest.importorskip("librosa")
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    return write_examples(tmp_path_factory.mktemp("examples"))
+
+
+@pytest.fixture(scope="module")
+def scores(examples):
+    return compared(examples[-1].original, examples[-1].edit)
+
+
+@pytest.fixture(scope="module")
+def recordings(examples):
+    return compared(examples[0].original, examples[0].edit)
+
+
+def entry(pair: Compared, name: str) -> dict:
+    return next(dict(found) for found in pair.entries if found["score"] == name)
+
+
+def test_recordings_are_compared_a_stage_at_a_time(examples):
+    stages = list(compare_uploads(examples[3].original, examples[3].edit))
+    assert stages[0] == (0.0, "Reading the original")
+    assert [stage.done for stage in stages] == sorted({stage.done for stage in stages})
+    assert stages[-1].text == "Comparing"
+    assert sum(stage.text.startswith("Listening to the edit") for stage in stages) == 7
+
+
+def test_what_is_known_of_the_example_is_found(recordings):
+    # the edit was written a fifth higher and at 116 BPM instead of 120
+    texts = [finding.text for finding in recordings.findings]
+    assert "key moved up a fifth (C major to G major)" in texts
+    assert "tempo 4 BPM slower (120 to 116 BPM)" in texts
+    assert "melody moved up a fifth, at the edit's tempo: 47 of 47 notes found again there" in texts
+
+
+def test_the_page_gives_the_numbers_of_the_pipeline(recordings, examples):
+    expected = evaluate_preservation(
+        [examples[0].original], [examples[0].edit], n_resamples=0, per_item=True, failures="record"
+    )["per_item"][0]
+    assert {name: entry(recordings, name)["value"] for name in PRESERVATION_METRICS} == {
+        name: expected[name] for name in PRESERVATION_METRICS
+    }
+
+
+def test_levels_are_told_against_the_files(tmp_path):
+    # what is analysed has its peak at 1, so that both sides would look equally loud
+    samples = 0.8 * np.sin(2 * np.pi * 440 * np.arange(3 * 44100) / 44100)
+    tracks = []
+    for name, level in (("a.wav", 1.0), ("b.wav", 0.25)):
+        soundfile.write(tmp_path / name, level * samples, 44100, subtype="FLOAT")
+        tracks.append(_track("Original", load_recording(tmp_path / name)))
+        assert np.abs(tracks[-1].samples).max() == pytest.approx(0.8 * level, abs=1e-3)
+    loudness = [integrated_loudness(track.samples, track.sample_rate) for track in tracks]
+    assert "the original plays 12.0 dB softer than its file, to match the edit" in levels_told(*loudness)
+
+
+def test_every_score_carries_its_markers(recordings):
+    found = entry(recordings, "circle_of_fifths_distance")
+    assert (found["low"], found["high"], found["direction"]) == (0.0, 1.0, "lower")
+    assert (found["identical"], found["unrelated"], found["state"]) == (0.0, 0.44, "defined")
+    shown = score_bars(recordings.entries)
+    assert shown.count('class="score"') == 11
+    assert shown.count('class="identical"') == shown.count('class="unrelated"') == shown.count('class="value"') == 11
+    assert "0 and up, drawn to 40; lower is better; identical pair 0; unrelated pair about 18.8" in shown
+    assert [shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")] == sorted(
+        shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")
+    )
+
+
+def test_markers_of_unrelated_pairs_are_left_out_where_they_were_not_measured(scores, examples):
+    assert all(found["unrelated"] is None for found in scores.entries)
+    assert "measured on recordings" in findings_html(scores)
+    paper = compared(examples[-1].original, examples[-1].edit, variant="paper")
+    assert all(found["unrelated"] is None for found in paper.entries)
+
+
+@pytest.mark.gradio
+def test_undefined_is_shown_as_undefined_with_its_reason(examples):
+    pair = compared(examples[3].original, examples[3].edit)
+    assert {found["state"] for found in pair.entries} == {"undefined"}
+    shown = score_bars(pair.entries)
+    assert shown.count(">undefined</b>") == 11
+    assert "silent: the peak lies below -60 dBFS" in shown
+    assert 'class="value"' not in shown
+    assert "both play as they are" in show(pair)[3]["html"].lower()
+
+
+def test_failed_is_shown_with_its_named_error_and_not_as_undefined():
+    error = MissingBackendError("essentia_bgate", "", "essentia", install="pip install <essentia>")
+    values = {"beat_f_measure": Value(0.5), "segment_ari": Value(float("nan"), "only <one> section")}
+    rows = entries(["circle_of_fifths_distance", *values], values, {"circle_of_fifths_distance": error}, chance=True)
+    assert [row["state"] for row in rows] == ["failed", "defined", "undefined"]
+    shown = score_bars(rows)
+    assert "MissingBackendError: " in shown
+    assert ">not computed</b>" in shown
+    assert "&lt;essentia&gt;" in shown
+    assert "only &lt;one&gt; section" in shown
+
+
+def test_a_value_beyond_its_bar_stands_at_its_end():
+    values = {"delta_bpm": Value(100.0), "segment_ari": Value(-0.5)}
+    shown = score_bars(entries(values, values, {}, chance=False))
+    assert '<span class="value" style="left:100.0%">' in shown
+    assert '<span class="value" style="left:25.0%">' in shown  # of -1..1
+
+
+def test_companions_without_bounds_have_no_bar(examples):
+    pair = compared(examples[-1].original, examples[-1].edit, companions=True)
+    shown = score_bars(pair.entries)
+    assert 'data-score="tempo_octave"' in shown
+    assert "any number; nearer to 0 is better" in shown
+    assert len(pair.entries) > 20
+
+
+@pytest.mark.gradio
+def test_everything_that_is_shown_is_there(scores, examples):
+    results, bars, told, heard, python, shell, receipt, json_path, csv_path = show(scores)
+    assert json.loads(Path(json_path).read_text(encoding="utf-8"))["findings"] == results["findings"]
+    with Path(csv_path).open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["score"] for row in rows] == list(PRESERVATION_METRICS)
+    assert float(rows[0]["value"]) == results["scores"]["circle_of_fifths_distance"]["value"]
+    assert results["entrance"] == "symbolic"
+    assert "51 of 62 melody notes found again" in told
+    assert 'class="timeline"' in heard["html"]
+    assert len(heard["tracks"]) == 2
+    assert "corrected" in receipt
+    assert "beat_f_measure" in bars
+    assert "evaluate_preservation" in python
+    assert "--reference ./original.mid" in shell
+
+
+def test_the_receipt_tells_extractors_of_recordings_and_content_of_files(recordings):
+    receipt = results_of(recordings)["receipt"]
+    assert {"beats", "chords", "key"} <= set(receipt["extractors"]["features"])
+    assert receipt["original"]["content"] != receipt["edit"]["content"]
+    assert receipt["versions"]["music_evals"]
+
+
+def test_the_python_that_is_offered_gives_the_same_scores(scores, examples):
+    python, _ = code_of(scores)
+    folder = Path(examples[-1].original).parent
+    program = python.replace("print(", "import json; print(json.dumps(").replace("[0])", "[0], default=str))")
+    run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
+    got = json.loads(run.stdout)
+    for found in scores.entries:
+        assert got[found["score"]] == pytest.approx(found["value"])
+
+
+def test_the_command_that_is_offered_gives_the_same_scores(scores, examples, tmp_path):
+    _, shell = code_of(scores)
+    words = shlex.split(shell)
+    words[words.index("--out") + 1] = str(tmp_path / "out")
+    folder = Path(examples[-1].original).parent
+    command = [sys.executable, "-m", "music_evals.cli", *words[1:], "--no-report"]
+    subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
+    [system] = [system for system, about in results["systems"].items() if about["role"] == "system"]
+    for found in scores.entries:
+        assert results["scores"][system][found["score"]]["value"] == pytest.approx(found["value"])
+
+
+@pytest.mark.gradio
+def test_names_of_files_are_escaped_everywhere(scores):
+    import dataclasses
+
+    names = ("=1+1;<b>'x'.mid", '$(touch hacked)"; `ls`.mid')
+    pair = dataclasses.replace(scores, names=names)
+    shown = show(pair)
+    assert "<b>" not in shown[6]
+    python, shell = shown[4], shown[5]
+    compile(python, "offered", "exec")
+    assert shlex.split(shell)[shlex.split(shell).index("--estimate") + 1] == f"edit=./{names[1]}"
+    assert repr(names[0]) in python
+
+
+@pytest.mark.parametrize(
+    ("original", "edit", "error", "message"),
+    [
+        (None, None, NoDataError, "original and edit missing"),
+        ("a.wav", None, NoDataError, "edit missing"),
+        ("a.wav", "b.mid", InvalidInputError, "the original is a recording and the edit is a score"),
+        ("a.exe", "b.wav", UnknownNameError, "exe"),
+    ],
+)
+def test_bad_pairs_are_refused_in_words(tmp_path, original, edit, error, message):
+    paths = []
+    for name in (original, edit):
+        if name is not None:
+            (tmp_path / name).write_bytes(b"x")
+        paths.append(None if name is None else str(tmp_path / name))
+    with pytest.raises(error, match=message):
+        compared(*paths)
+
+
+def test_an_unknown_variant_and_a_broken_file_are_named(examples, tmp_path):
+    with pytest.raises(UnknownNameError, match="variant"):
+        compared(examples[-1].original, examples[-1].edit, variant="best")
+    broken = tmp_path / "broken.flac"
+    broken.write_bytes(b"fLaC and nothing else")
+    with pytest.raises(UnreadableFileError, match=r"broken\.flac"):
+        compared(str(broken), examples[0].edit)
+
+
+def test_a_score_that_plays_for_an_hour_is_refused_before_it_is_rendered(tmp_path):
+    notes = np.array([(0, 4, 60, 90, 0), (4 * 60 * 60, 4, 60, 90, 0)], dtype=NOTE_DTYPE)
+    path = save_midi(Score(notes, 4, tempos=(Tempo(0, 60.0),)), tmp_path / "hour.mid")
+    with pytest.raises(FileTooLargeError, match=r"hour\.mid: it plays 3601 s, more than 360"):
+        compared(str(path), str(path))
+
+
+def test_an_identical_pair_scores_the_marker_of_identical_pairs(examples):
+    pair = compared(examples[-1].original, examples[-1].original)
+    assert all(math.isclose(found["value"], found["identical"], abs_tol=1e-9) for found in pair.entries)
+    assert {finding.kind for finding in pair.findings} == {"same"}
+
+
+def test_the_examples_are_what_their_titles_say():
+    plain, moved = score_of(Piece()), score_of(Piece(bpm=116.0, transpose=7))
+    assert (
+        moved.notes["pitch"][moved.notes["voice"] != 3] - plain.notes["pitch"][plain.notes["voice"] != 3] == 7
+    ).all()
+    assert plain.end_tick == 16 * 16  # sixteen measures of sixteen ticks
+    altered = score_of(Piece(altered=True))
+    differs = altered.voice(0)["pitch"] != plain.voice(0)["pitch"]
+    assert set(altered.voice(0)["onset_tick"][differs] // 64) == {2}
+
+
+@pytest.mark.gradio
+def test_the_page_builds_with_public_names_in_a_process_of_its_own():
+    program = (
+        "from music_evals.ui.spaces.preservation import build_demo\n"
+        "demo = build_demo(warm_up=False)\n"
+        "info = demo.get_api_info()\n"
+        "print(sorted(info['named_endpoints']), demo.max_upload_bytes)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['/compare'] 67108864"
