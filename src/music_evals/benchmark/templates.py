@@ -1,0 +1,34 @@
+"""HTML by jinja2 templates: everything is escaped, and a name that a template misses is an error."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["render"]
+
+
+@functools.cache
+def _environment(package: str) -> Environment:
+    """Templates of one package: those in its folder ``templates``."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+
+
+def render(package: str, template: str, **values: Any) -> str:
+    """Fill in a template of a package, e.g. ``render("music_evals.ui", "bars.html", rows=rows)``.
+
+    What is HTML already is handed over as `markupsafe.Markup`; all else is escaped.
+    """
+    return _environment(package).get_template(template).render(**values)
