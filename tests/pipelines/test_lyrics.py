@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from music_evals.errors import (
     UnknownNameError,
     UnsupportedTypeError,
 )
+from music_evals.pipelines import lyrics
 from music_evals.pipelines.lyrics import SCORES, LyricStructure, evaluate_lyrics, lyric_structure, scores_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +186,19 @@ def test_both_empty_is_the_authors_own_value() -> None:
 def test_other_types(generated: Any, reference: Any) -> None:
     with pytest.raises(UnsupportedTypeError, match="must be a text"):
         lyric_structure(reference, generated)
+
+
+def test_every_function_takes_the_reference_first() -> None:
+    for function in (made for made in vars(lyrics).values() if inspect.isfunction(made)):
+        names = list(inspect.signature(function).parameters)
+        sides = [name.removesuffix("s") for name in names if name in {"reference", "references", "generated"}]
+        assert sides in ([], ["reference"], ["generated"], ["reference", "generated"]), function.__name__
+    with pytest.raises(UnsupportedTypeError, match="a reference pattern must be a text"):
+        lyric_structure(None, None)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedTypeError, match="references must be a list"):
+        evaluate_lyrics(PATTERN, LYRICS)
+    with pytest.raises(PairCountError, match="1 references and 2 lyrics"):
+        evaluate_lyrics([PATTERN], [LYRICS, LYRICS])
 
 
 @pytest.mark.parametrize(

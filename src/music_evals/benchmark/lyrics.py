@@ -50,8 +50,8 @@ __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 ENTRANCE = "lyrics"
 PACKAGES = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
 
-_TRIAL = "```\n(verse)\n春眠不觉晓\n```", "(verse)\nccccc"
-"""A text and its pattern: what is missing for scoring is said before anything runs."""
+_TRIAL = "(verse)\nccccc", "```\n(verse)\n春眠不觉晓\n```"
+"""A pattern and its text: what is missing for scoring is said before anything runs."""
 
 
 _NOTHING_TO_SCORE = {
@@ -233,7 +233,7 @@ def run_lyrics(
 
     """
     judge: Judge = functools.partial(judge_lyrics, **settings.options)
-    judge(_TRIAL[1], _TRIAL[0], explain=False)
+    judge(*_TRIAL, explain=False)
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: give --predictions, or songs with words and no --no-controls")

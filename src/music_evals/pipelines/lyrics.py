@@ -152,7 +152,7 @@ def lyric_structure(
     (109.92, 10.0, 1.0)
 
     """
-    _check_texts(generated, reference)
+    _check_texts(reference, generated)
     notes: tuple[str, ...] = ()
     if normalise:
         from music_evals.lyrics.normalise import normalise_lyrics
@@ -161,7 +161,7 @@ def lyric_structure(
         generated, notes = read.text, read.changes
     marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
     wanted = check_pattern(reference) if strict else split_sections(reference)
-    notes = (*notes, *_check_contents(generated, marked, wanted, strict=strict))
+    notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict))
     score = structure_score(
         _reference_pattern(reference, wanted),
         marked,
@@ -230,7 +230,7 @@ def evaluate_lyrics(
 
     """
     resampling.check_options(confidence, n_resamples, seed, least=0)
-    pairs = _pair_up(generated, references)
+    pairs = _pair_up(references, generated)
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
     scores = [scores_of(row) for row in rows]
@@ -244,7 +244,7 @@ def evaluate_lyrics(
     return result
 
 
-def _score_at(index: int, generated: str, reference: str, options: Mapping[str, Any]) -> LyricStructure:
+def _score_at(index: int, reference: str, generated: str, options: Mapping[str, Any]) -> LyricStructure:
     try:
         return lyric_structure(reference, generated, **options)
     except InvalidLyricsError as error:
@@ -255,14 +255,14 @@ def _score_at(index: int, generated: str, reference: str, options: Mapping[str, 
         raise located(error, f"pair {index}") from error
 
 
-def _check_texts(generated: object, reference: object) -> None:
-    for name, text in (("generated lyrics", generated), ("a reference pattern", reference)):
+def _check_texts(reference: object, generated: object) -> None:
+    for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
         if not isinstance(text, str):
             msg = f"{name} must be a text with headers such as (verse), got {type(text).__name__}"
             raise UnsupportedTypeError(msg)
 
 
-def _check_contents(generated: str, marked: Pattern, wanted: SplitText, *, strict: bool) -> tuple[str, ...]:
+def _check_contents(wanted: SplitText, generated: str, marked: Pattern, *, strict: bool) -> tuple[str, ...]:
     """Return notes on what there is not to score, or raise the first."""
     notes = []
     if not generated.strip():
@@ -284,15 +284,15 @@ def _reference_pattern(text: str, split: SplitText) -> Pattern:
     return Pattern(text, labels, tuple(tuple(section.body.splitlines()) for section in split.sections))
 
 
-def _pair_up(generated: Iterable[str], references: Iterable[str]) -> list[tuple[str, str]]:
-    for name, side in {"generated": generated, "references": references}.items():
+def _pair_up(references: Iterable[str], generated: Iterable[str]) -> list[tuple[str, str]]:
+    for name, side in {"references": references, "generated": generated}.items():
         if isinstance(side, str | bytes | Mapping):
             msg = f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
             raise UnsupportedTypeError(msg)
-    first, second = list(generated), list(references)
-    if len(first) != len(second):
-        msg = f"{len(first)} lyrics and {len(second)} references do not pair up; give one of each a song"
+    wanted, written = list(references), list(generated)
+    if len(wanted) != len(written):
+        msg = f"{len(wanted)} references and {len(written)} lyrics do not pair up; give one of each a song"
         raise PairCountError(msg)
-    if not first:
+    if not wanted:
         raise NoDataError("no lyrics to score; give at least one with its reference")
-    return list(zip(first, second, strict=True))
+    return list(zip(wanted, written, strict=True))
