@@ -183,8 +183,9 @@ def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, 
     subprocess.run(["bash", "-c", files], check=True)
     assert main(command.replace("\\\n", " ").split()) == 0
     records = (tmp_path / "results" / "lyrics" / "records.jsonl").read_text(encoding="utf-8")
-    [score] = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
-    assert score["value"] == pytest.approx(judged.score.total)
+    scores = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
+    assert [row["system"] for row in scores] == ["lyrics", "echo", "one character"]
+    assert scores[0]["value"] == pytest.approx(judged.score.total)
 
 
 def test_a_text_cannot_leave_its_quotes(tmp_path):

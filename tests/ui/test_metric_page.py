@@ -246,6 +246,12 @@ def test_the_example_lyrics() -> None:
         metric_inputs.judge_lyrics(metric, *LYRICS, "official", "char", False)
 
 
+def test_a_pattern_that_is_handed_back_is_announced() -> None:
+    metric = page_metric("lyric_structure")
+    judged = metric_inputs.judge_lyrics(metric, LYRICS[1], LYRICS[1], "official", "char", True)
+    assert "1 of 1 lyrics have no Chinese character" in metric_results.show(metric, judged).bars
+
+
 def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
     lyrics = "(verse)\n</code><b>床前明月光\n疑是地上霜"
     metric = page_metric("lyric_structure")
