@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import load as tasks
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
@@ -194,7 +194,7 @@ def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]
 def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Path) -> None:
     settings = Settings(tmp_path, dataset="somebody/tiny", config="musib", revision="v1", limit=2, report=False,
                         baselines="markov", n_resamples=5, n_seeds=1)  # fmt: skip
-    assert run_benchmark(settings).results["dataset"]["revision"] == SHA
+    assert run_inpainting(settings).results["dataset"]["revision"] == SHA
     assert {revision for name, revision in hub if not name.startswith("info")} == {SHA}
     assert [name for name, _ in hub].count("load_dataset") == 3  # test, train, validation
 
@@ -225,5 +225,5 @@ def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k
 
 def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
     assert tasks.load_items(str(tiny_dataset), "musib", "test").revision is None
-    with pytest.raises(InvalidInputError, match="--revision goes with a Hub id"):
+    with pytest.raises(InvalidInputError, match="`revision` goes with a Hub id"):
         tasks.load_items(str(tiny_dataset), "musib", "test", revision="v1")

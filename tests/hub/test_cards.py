@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from huggingface_hub import ModelCard
+from tests.judging import judge_items
 
 from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.results import build_results
-from music_evals.benchmark.inpainting.runner import run
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.load import load_items
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
@@ -39,8 +39,8 @@ def results(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     items, validation = (load_items(str(tiny_dataset), "musib", split) for split in ("test", "validation"))
     systems = [baseline_system(name, None) for name in ("copy_past", "silence", "reference")]
     mine = stored_system("mine", {0: items.contexts[:, 240:336]})
-    scores = collect(run(items, [mine, *systems], folder / "test.jsonl"))
-    chosen = collect(run(validation, systems, folder / "validation.jsonl"))
+    scores = collect(judge_items(items, [mine, *systems], folder / "test.jsonl"))
+    chosen = collect(judge_items(validation, systems, folder / "validation.jsonl"))
     return build_results(scores, chosen, n_resamples=50)
 
 

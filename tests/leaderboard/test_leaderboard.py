@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from music_evals.benchmark.inpainting.task import Settings as InpaintingSettings
-from music_evals.benchmark.inpainting.task import run_benchmark
+from music_evals.benchmark.inpainting.task import run_inpainting
 from music_evals.benchmark.songs.lyrics import Settings as LyricSettings
 from music_evals.benchmark.songs.lyrics import run_lyrics
 from music_evals.benchmark.songs.songs import load_songs
@@ -504,7 +504,7 @@ def cut(text: str, share: float) -> str:
 
 @pytest.fixture
 def inpainting_run(settings: dict[str, Any]) -> Path:
-    run_benchmark(InpaintingSettings(**settings, baselines="silence,copy_past,markov", report=False))
+    run_inpainting(InpaintingSettings(**settings, baselines="silence,copy_past,markov", report=False))
     return Path(settings["out"])
 
 
@@ -629,7 +629,7 @@ def test_wrong_results(lyrics_run: Path, tmp_path: Path) -> None:
 
 
 def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from music_evals.benchmark.preservation.pairs import hash_file
+    from music_evals.benchmark.manifests import hash_file
     from music_evals.leaderboard import details as leaderboard_details
 
     folder = tmp_path / "music"

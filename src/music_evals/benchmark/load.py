@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +24,16 @@ from music_evals.errors import (
 )
 from music_evals.symbolic import noteseq
 
-__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "load_split", "resolve_revision", "split_names"]
+__all__ = [
+    "ItemSet",
+    "find_dataset",
+    "find_window",
+    "load_items",
+    "load_split",
+    "model_type_of",
+    "resolve_revision",
+    "split_names",
+]
 
 DATASETS = "datasets_scripts"
 _COMMIT = re.compile("[0-9a-f]{40}")
@@ -170,7 +180,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     path, local = find_window(dataset, DATASETS, "dataset")
     if local:
         if revision is not None:
-            msg = f"{path} is a folder, which has no revisions: --revision goes with a Hub id; leave it out"
+            msg = f"{path} is a folder, which has no revisions: `revision` goes with a Hub id; leave it out"
             raise InvalidInputError(msg)
         return None
     if revision is not None and _COMMIT.fullmatch(revision):
@@ -318,3 +328,28 @@ def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:
     cause = error.__cause__ or error
     reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
     return UnreadableFileError(f"dataset {dataset} cannot be read: {reason}")
+
+
+def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
+    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        No config.json, or one that is damaged or names no type.
+
+    """
+    config = folder / "config.json"
+    if not config.is_file():
+        msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"
+        raise NoDataError(msg)
+    try:
+        values = json.loads(config.read_text(encoding="utf-8"))
+    except ValueError as error:
+        msg = f"{config} is not JSON ({error}); restore it or train the model again"
+        raise UnreadableFileError(msg) from error
+    model_type = values.get("model_type") if isinstance(values, dict) else None
+    if not isinstance(model_type, str):
+        msg = f"{config} names no model_type; expected one of {', '.join(sorted(known))}"
+        raise UnreadableFileError(msg)
+    return model_type

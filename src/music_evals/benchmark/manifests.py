@@ -1,19 +1,36 @@
-"""Lists of files that strangers write: CSV with a head line, or JSON lines. Read whole and checked before use."""
+"""What users hand over: manifests (CSV or JSON lines), folders of files, and names of systems; checked before use."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 
-__all__ = ["json_lines", "manifest_rows", "read_text", "shown_types", "some"]
+__all__ = [
+    "HASH_DIGITS",
+    "check_systems",
+    "files_of",
+    "hash_file",
+    "json_lines",
+    "manifest_rows",
+    "named_path",
+    "read_text",
+    "shown_types",
+    "some",
+]
 
 SHOWN = 5
+
+HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
+
+_BLOCK = 1 << 20
 
 
 def read_text(path: Path) -> str:
@@ -85,3 +102,121 @@ def some(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def named_path(text: str, setting: str) -> tuple[str, Path]:
+    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign.
+
+    Parameters
+    ----------
+    text
+        What was given.
+    setting
+        Where, for the message.
+
+    Raises
+    ------
+    InvalidInputError
+        A name or a path that is empty.
+
+    """
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        whole = Path(text).resolve()
+        name, path = whole.stem if whole.is_file() else whole.name, text
+    if not name.strip() or not path:
+        msg = f"`{setting}` takes PATH or NAME=PATH, got {text!r}"
+        raise InvalidInputError(msg)
+    return name, Path(path)
+
+
+def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tuple[Path, str]]:
+    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart.
+
+    Parameters
+    ----------
+    path
+        A file, taken whatever its suffix, or a folder that is searched with its sub-folders.
+    suffixes
+        In lower case.
+    lack
+        What a folder without such files holds, for the message.
+
+    Raises
+    ------
+    NoDataError
+        No such path, or no such file in it.
+    PairCountError
+        Two files that differ in their suffix alone.
+
+    """
+    if path.is_file():
+        return {path.stem: (path, path.name)}
+    if not path.is_dir():
+        msg = f"{path}: no such file or folder; check the path"
+        raise NoDataError(msg)
+    found: dict[str, tuple[Path, str]] = {}
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path)
+        if not file.is_file() or file.suffix.lower() not in suffixes or name.name[0] == ".":
+            continue
+        item = str(name.with_suffix(""))
+        if item in found:
+            msg = f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
+            raise PairCountError(msg)
+        found[item] = file, str(name)
+    if not found:
+        msg = f"{path} holds {lack}"
+        raise NoDataError(msg)
+    return found
+
+
+def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -> None:
+    """Check the names of systems.
+
+    Parameters
+    ----------
+    names
+        One a system.
+    controls
+        Names that are taken.
+    setting
+        Where systems are named, for the message.
+
+    Raises
+    ------
+    InvalidInputError
+        Two of one name, an empty one, or that of a control.
+
+    """
+    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
+    if wrong:
+        taken = f", none of them {' or '.join(controls)}" if controls else ""
+        msg = (
+            f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in `{setting}` "
+            "NAME=PATH"
+        )
+        raise InvalidInputError(msg)
+
+
+def hash_file(path: Path) -> str:
+    """Return the hash of the bytes of a file.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError
+        There is no such file, or it cannot be read.
+
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg) from None
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror or error}); check its permissions"
+        raise UnreadableFileError(msg) from error
+    return digest.hexdigest()[:HASH_DIGITS]

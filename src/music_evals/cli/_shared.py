@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ __all__ = [
     "chosen",
     "drop_stdout",
     "finish_scores",
+    "in_options",
     "list_failures",
     "print_results",
     "quieten",
@@ -38,8 +40,30 @@ SHOWN_FAILURES = 20
 
 def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int], **texts: str) -> Any:
     verb = verbs.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-    verb.set_defaults(command=command)
+    verb.set_defaults(command=command, verb=verb)
     return verb
+
+
+def in_options(text: str, verb: argparse.ArgumentParser) -> str:
+    """Return a message of the library with the options of a verb in place of the settings that it names.
+
+    The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
+    """
+    actions = {action.dest: action for action in verb._actions if action.option_strings}
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        if name not in actions:
+            return found[0]
+        action = actions[name]
+        flag = action.option_strings[-1]
+        if value in {"True", "False"}:
+            return flag if str(action.const) == value else f"no {flag}"
+        if action.const is False:  # the option says the opposite of the setting
+            return name
+        return flag if value is None else f"{flag} {value.strip(chr(39))}"
+
+    return re.sub(r"`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
 
 def add_dataset_options(group: Any, *, required: bool = False) -> None:

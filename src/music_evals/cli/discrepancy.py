@@ -81,5 +81,5 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     outcome = run_discrepancy(settings)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])
-    print_results(f"{text_study(outcome.study)}\n{notes}", outcome.files, as_json=options.json)
+    print_results(f"{text_study(outcome.found)}\n{notes}", outcome.files, as_json=options.json)
     return 0

@@ -94,13 +94,13 @@ def _run(options: argparse.Namespace) -> int:
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.inpainting.results import text_report
-    from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+    from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 
     _check_card(options)
     settings = Settings(**chosen(options, Settings))
     quieten()
     with Bar() as bar:
-        outcome = run_benchmark(settings, progress=bar)
+        outcome = run_inpainting(settings, progress=bar)
     failures = outcome.results["failures"]
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}

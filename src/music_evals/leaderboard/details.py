@@ -25,7 +25,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES, hash_file
+from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.songs.tag_predictions import TAGS
 from music_evals.errors import FileTooLargeError, NoDataError

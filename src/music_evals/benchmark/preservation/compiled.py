@@ -18,14 +18,9 @@ from pathlib import Path
 from music_evals.benchmark.versions import package_versions
 from music_evals.files import cache_folder
 
-__all__ = ["THREADS", "cache_home", "keep_cache", "worker_environment"]
+__all__ = ["cache_home", "keep_cache", "use_cache"]
 
 LOGGER = logging.getLogger(__name__)
-
-THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
-"""One thread for each process: they share the cores, and sums are taken in one order whatever the machine."""
 
 
 def cache_home() -> Path:
@@ -35,11 +30,11 @@ def cache_home() -> Path:
     return cache_folder(f"compiled-{key}")
 
 
-def worker_environment(folder: Path) -> dict[str, str]:
-    """Return the variables of a process that compiles into `folder`, which is filled with what is kept."""
+def use_cache(folder: Path) -> None:
+    """Let this process compile into `folder`, which is filled with what is kept; called before numba is imported."""
     with contextlib.suppress(OSError):  # what cannot be copied is compiled again
         shutil.copytree(cache_home(), folder, dirs_exist_ok=True)
-    return {**THREADS, "NUMBA_CACHE_DIR": str(folder)}
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 
 def keep_cache(folder: Path) -> None:

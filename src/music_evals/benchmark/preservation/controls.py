@@ -11,8 +11,7 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 
-from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED, Pair
-from music_evals.benchmark.preservation.worker import REENCODED
+from music_evals.benchmark.preservation.pairs import CEILING, REENCODED, UNRELATED, Pair
 
 __all__ = ["MOST_PAIRS", "make_controls"]
 

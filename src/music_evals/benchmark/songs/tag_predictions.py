@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.benchmark.inpainting.systems import model_type_of
-from music_evals.benchmark.load import find_window
-from music_evals.benchmark.manifests import some
-from music_evals.benchmark.preservation.pairs import HASH_DIGITS, check_systems, hash_file, split_estimate
+from music_evals.benchmark.load import find_window, model_type_of
+from music_evals.benchmark.manifests import HASH_DIGITS, check_systems, hash_file, named_path, some
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
-from music_evals.benchmark.rows import Progress
+from music_evals.benchmark.run import Progress
 from music_evals.benchmark.songs.songs import SongSet
 from music_evals.benchmark.songs.text_predictions import Prediction
 from music_evals.errors import MusicEvalsError, NoDataError
@@ -96,7 +94,7 @@ def tag_songs(
         msg = f"{audio}: no such folder of recordings; check the path"
         raise NoDataError(msg)
     loaded = [_load(text, options) for text in models]
-    check_systems([model.system for model in loaded], (), "--model")
+    check_systems([model.system for model in loaded], (), "models")
     heard = [(model, item, path) for model in loaded for item, path in _files(model, Path(audio), songs).items()]
     found: list[Prediction] = []
     with RecordFile(path, {"task": "tagging"}, overwrite=overwrite) as records:
@@ -147,7 +145,7 @@ def _predicted(
 
 
 def _load(text: str, options: Mapping[str, Any]) -> _Model:
-    name, place = split_estimate(text, "--model")
+    name, place = named_path(text, "models")
     window, local = find_window(str(place), MODELS, "model", TAGGERS)
     if not local:
         raise unavailable(str(place), "a tagger is loaded from a folder, and there is none")

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import some
-from music_evals.benchmark.preservation.pairs import HASH_DIGITS, Failure
+from music_evals.benchmark.manifests import HASH_DIGITS, some
+from music_evals.benchmark.rows import Failure
 from music_evals.errors import PairCountError
 
 __all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name"]

@@ -49,7 +49,9 @@ class Prices(NamedTuple):
 
         """
         if (self.read is None) != (self.written is None):
-            raise InvalidInputError("--price-in and --price-out go together; a free direction has a price of 0")
+            raise InvalidInputError(
+                "a price of what is read and one of what is written go together; a free direction has a price of 0"
+            )
         for value in self:
             if value is not None and not 0 <= value < math.inf:
                 msg = f"a price must be at least 0 and finite, got {value}"
