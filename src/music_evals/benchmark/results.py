@@ -25,7 +25,7 @@ import numpy.typing as npt
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.records import reading_rows
 from music_evals.errors import UnknownNameError
-from music_evals.metrics.catalogue import Scale
+from music_evals.metrics.catalogue import Metric
 from music_evals.stats import bootstrap_means, holm, paired_mean_test
 
 __all__ = ["Found", "ScoreTask", "build_results", "collect"]
@@ -90,7 +90,7 @@ class ScoreTask:
 
     name: str
     title: str
-    scales: Mapping[str, Scale]
+    scales: Mapping[str, Metric]
     controls: tuple[str, ...]
     controls_explained: str
     how: Callable[[Mapping[str, Any]], str]
@@ -102,7 +102,7 @@ class ScoreTask:
     on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     shown: Callable[[Found], Sequence[str]] = _all_scores
 
-    def scale(self, name: str) -> Scale:
+    def scale(self, name: str) -> Metric:
         """Return the scale of a metric or companion.
 
         Raises
@@ -279,9 +279,9 @@ def build_results(
     return content
 
 
-def _scale(scale: Scale, *, companion: bool) -> dict[str, Any]:
-    kept = ("facet", "low", "high", "direction", "best", "title")
-    return {key: getattr(scale, key) for key in kept} | {"companion": companion}
+def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
+    kept = ("facet", "low", "high", "direction", "best")
+    return {key: getattr(scale, key) for key in kept} | {"title": scale.heading, "companion": companion}
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def _failed(found: Found, pair: Row, metric: str) -> bool:
     return "error" in pair or "value" not in score
 
 
-def _best(found: Found, scales: Mapping[str, Scale], judged: Sequence[str]) -> dict[str, list[str]]:
+def _best(found: Found, scales: Mapping[str, Metric], judged: Sequence[str]) -> dict[str, list[str]]:
     """Return metric -> the best of those who define it for the most items: nobody wins by failing on what is hard."""
     items = _shared_by_all(found, judged)
     best: dict[str, list[str]] = {}

@@ -30,8 +30,8 @@ from music_evals.benchmark.outputs import RECORDS, RESULTS
 from music_evals.benchmark.preservation import results as preservation_results
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
-from music_evals.metrics.catalogue import features_of
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
+from music_evals.metrics.catalogue import features_of, metric_of
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "ResultRecord", "Run", "id_of", "read_run", "records_of_run"]
@@ -370,7 +370,6 @@ def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
     control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
     for system, cells in table.items():
         for metric, cell in cells.items():
-            info = NLL_INFO if metric == NLL else INPAINTING_METRICS[metric]
             column = FEATURES.get(metric, metric)
             reference = scores.values[control].get(column, np.empty((0, 0))) if metric in FEATURES else np.empty((0, 0))
             yield _record(
@@ -380,7 +379,7 @@ def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
                 metric,
                 cell,
                 title=HEADINGS.get(metric, metric),
-                direction=info.direction,
+                direction=metric_of(metric).direction,
                 kind=DIVERGENCE if metric in FEATURES else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=scores.item_ids,

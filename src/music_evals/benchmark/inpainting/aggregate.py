@@ -36,8 +36,9 @@ from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.records import reading_rows
 from music_evals.errors import CorruptRecordsError
+from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.stats import (
     PairedTest,
     bootstrap_divergence,

@@ -18,7 +18,7 @@ from music_evals.benchmark.cells import (
 from music_evals.benchmark.inpainting.aggregate import RANKING, Scores, best_baselines, summarize
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.published import published_section
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
+from music_evals.metrics.catalogue import INPAINTING_METRICS, metric_of
 
 __all__ = [
     "FLOOR",
@@ -37,16 +37,7 @@ __all__ = [
 
 OFFICIAL = "official"
 
-HEADINGS = {
-    "note_f1": "note F1",
-    "position_score": "position",
-    "pitch_accuracy": "pitch acc.",
-    "rhythm_accuracy": "rhythm acc.",
-    "silence_divergence": "silence div.",
-    "pitch_class_divergence": "pitch-class div.",
-    "groove_divergence": "groove div.",
-    NLL: "NLL",
-}
+HEADINGS = {name: metric_of(name).heading for name in (RANKING, *INPAINTING_METRICS, NLL)}
 """Metric -> short heading, in the order of the tables: what ranks stands first."""
 
 SUBSETS = {
@@ -104,7 +95,7 @@ def build_results(
         "systems": scores.header["systems"],
         "metrics": {
             name: {"direction": info.direction, "low": info.low, "high": info.high, "kind": info.kind}
-            for name, info in (*INPAINTING_METRICS.items(), (NLL, NLL_INFO))
+            for name, info in (*INPAINTING_METRICS.items(), (NLL, metric_of(NLL)))
         },
         "ranked_by": RANKING,
         "best_baseline": best,
