@@ -23,6 +23,7 @@ Its message says what was expected, what came, and what to do::
     │   └── ParserCrashError                 the native parser died on the file, in a process of its own
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
+    │   └── ChangedResultsError              results that are not what their records give
     ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
     ├── HubError (OSError)                   the Hub refused, or cannot be reached
@@ -47,6 +48,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "BackendError",
+    "ChangedResultsError",
     "ContextLengthError",
     "ContextMismatchWarning",
     "CorruptCacheError",
@@ -181,6 +183,10 @@ class NoDataError(MusicEvalsError, ValueError):
 
 class CorruptRecordsError(MusicEvalsError, ValueError):
     """A record file that was damaged, or that belongs to another run."""
+
+
+class ChangedResultsError(CorruptRecordsError):
+    """Results that are not what their records give; the message names the value."""
 
 
 class CorruptCacheError(MusicEvalsError, ValueError):

@@ -18,7 +18,7 @@ from music_evals.benchmark.inpainting.results import build_results
 from music_evals.benchmark.inpainting.runner import run
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_benchmark
-from music_evals.benchmark.load import ItemSet, load_items
+from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 

@@ -162,7 +162,7 @@ def chorale(dataset: str) -> Melody:
         As `benchmark.tasks.load_items`.
 
     """
-    from music_evals.benchmark.load import load_items
+    from music_evals.benchmark.sources import load_items
 
     items = load_items(dataset, "musib", "test")
     row = next((row for row, item in enumerate(items.item_ids) if "soprano" in item), 0)
