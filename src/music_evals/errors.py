@@ -38,7 +38,8 @@ Its message says what was expected, what came, and what to do::
     └── MissingBackendError (ImportError)    an optional package is needed; says how to install it
 
 Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
-with a context that differs from the reference's; the reference's is used).
+with a context that differs from the reference's; the reference's is used), `NoChineseWarning` (lyrics without a Chinese
+character were scored).
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ __all__ = [
     "MissingBackendError",
     "ModelUnavailableError",
     "MusicEvalsError",
+    "NoChineseWarning",
     "NoDataError",
     "NotComparableError",
     "OutputError",
@@ -267,3 +269,7 @@ class UndefinedMetricWarning(UserWarning):
 
 class ContextMismatchWarning(UserWarning):
     """A prediction came with a context that differs from its reference's; the reference's was used."""
+
+
+class NoChineseWarning(UserWarning):
+    """Lyrics without a Chinese character were scored, and may be the pattern itself."""

@@ -41,7 +41,15 @@ def test_the_controls_alone_end_with_the_tables(
     small.remove("--no-report")
     assert cli.main(small) == 0
     out, err = capsys.readouterr()
-    for words in ("(true lyrics)", "(another song)", "(shuffled structure)", "Lyrics, published", "50.06"):
+    for words in (
+        "(true lyrics)",
+        "(another song)",
+        "(shuffled structure)",
+        "(echo)",
+        "(one character)",
+        "Lyrics, published",
+        "50.06",
+    ):
         assert words in out, words
     assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
     assert "text" in err  # the progress bar

@@ -79,7 +79,15 @@ def test_without_a_model_the_reference_rows_are_told(
 ) -> None:
     assert cli.main(reference) == 0
     out, _ = capsys.readouterr()
-    for word in ("(true lyrics)", "(another song)", "(shuffled structure)", "GPT-4", "67.080"):
+    for word in (
+        "(true lyrics)",
+        "(another song)",
+        "(shuffled structure)",
+        "(echo)",
+        "(one character)",
+        "GPT-4",
+        "67.080",
+    ):
         assert word in out
     assert f"table: {tmp_path / 'out' / 'table.md'}" in out
     assert "What it took" not in out

@@ -195,7 +195,8 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
             scores.setdefault(who, {})[row["metric"]] = dict(row)
         else:
             told[row["kind"]][who] = dict(row)
-    controls = tuple(name for name in task.controls if name in pairs)
+    # records of before a control had its name may hold a system that was called so
+    controls = tuple(name for name in task.controls if name in pairs and name not in selection["systems"])
     found = Found(
         header=header,
         systems=(*selection["systems"], *controls),

@@ -27,10 +27,10 @@ __all__ = ["add"]
 _HELP = """\
 Let language models write lyrics for the themes and structures of songs, and score them.
 
-Without a model the reference rows are scored alone: the true lyrics, another song's, and a shuffled structure. Writes
-into --out: writing.jsonl (every answer as it came), texts.jsonl, writing_log.csv (seconds, tokens, cost), and what the
-verb lyrics writes. A run that was killed goes on where it stood when the same command is given again: what was answered
-is not asked again.
+Without a model the reference rows are scored alone: the true lyrics, another song's, a shuffled structure, the
+structure itself (echo), and one character in all places. Writes into --out: writing.jsonl (every answer as it came),
+texts.jsonl, writing_log.csv (seconds, tokens, cost), and what the verb lyrics writes. A run that was killed goes on
+where it stood when the same command is given again: what was answered is not asked again.
 """
 
 _EXAMPLES = """\
