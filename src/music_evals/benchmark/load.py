@@ -161,13 +161,16 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _intervals(stored: Mapping[str, Any], path: Path) -> _Intervals:
     told = stored["intervals"]
-    intervals = _Intervals(*(told.get(name) if isinstance(told, dict) else None for name in _Intervals._fields))
-    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in intervals[1:])
-    sound = isinstance(intervals.confidence, float) and 0 < intervals.confidence < 1
-    if not (whole and sound and 1 <= intervals.n_resamples <= MOST_RESAMPLES and intervals.seed >= 0):
+    values: list[Any] = [told.get(name) if isinstance(told, dict) else None for name in _Intervals._fields]
+    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in values[1:])
+    if (
+        not (whole and isinstance(values[0], float) and 0 < values[0] < 1)
+        or not 1 <= values[1] <= MOST_RESAMPLES
+        or values[2] < 0
+    ):
         msg = f"{path} does not say how its intervals were made, got {told!r}; run again in this folder"
         raise UnreadableFileError(msg)
-    return intervals
+    return _Intervals(*values)
 
 
 def _differences(stored: Mapping[str, Any], built: Mapping[str, Any]) -> Iterator[str]:
