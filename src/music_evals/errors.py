@@ -23,7 +23,6 @@ Its message says what was expected, what came, and what to do::
     │   └── ParserCrashError                 the native parser died on the file, in a process of its own
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
-    ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
     ├── HubError (OSError)                   the Hub refused, or cannot be reached
     │   ├── HubTokenError                    no token, or one that the Hub refuses
@@ -50,7 +49,6 @@ __all__ = [
     "BackendError",
     "ContextLengthError",
     "ContextMismatchWarning",
-    "CorruptCacheError",
     "CorruptRecordsError",
     "FileTooLargeError",
     "HubConflictError",
@@ -183,10 +181,6 @@ class NoDataError(MusicEvalsError, ValueError):
 
 class CorruptRecordsError(MusicEvalsError, ValueError):
     """A record file that was damaged, or that belongs to another run."""
-
-
-class CorruptCacheError(MusicEvalsError, ValueError):
-    """A stored feature or embedding that is cut or damaged; the message says what to delete."""
 
 
 class ModelUnavailableError(MusicEvalsError, OSError):
