@@ -24,7 +24,6 @@ Its message says what was expected, what came, and what to do::
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
     │   └── ChangedResultsError              results that are not what their records give
-    ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
     ├── HubError (OSError)                   the Hub refused, or cannot be reached
     │   ├── HubTokenError                    no token, or one that the Hub refuses
@@ -52,7 +51,6 @@ __all__ = [
     "ChangedResultsError",
     "ContextLengthError",
     "ContextMismatchWarning",
-    "CorruptCacheError",
     "CorruptRecordsError",
     "FileTooLargeError",
     "HubConflictError",
@@ -189,10 +187,6 @@ class CorruptRecordsError(MusicEvalsError, ValueError):
 
 class ChangedResultsError(CorruptRecordsError):
     """Results that are not what their records give; the message names the value."""
-
-
-class CorruptCacheError(MusicEvalsError, ValueError):
-    """A stored feature or embedding that is cut or damaged; the message says what to delete."""
 
 
 class ModelUnavailableError(MusicEvalsError, OSError):
