@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.ui import description_space
-from music_evals.ui.frame import launch
+from music_evals.ui.frame import serve
 
 
 def build_demo() -> Any:
@@ -13,4 +13,4 @@ def build_demo() -> Any:
 
 
 if __name__ == "__main__":
-    launch(build_demo())
+    serve(build_demo, __file__)

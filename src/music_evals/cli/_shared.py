@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from music_evals.errors import OutputError
+from music_evals.errors import MissingBackendError, OutputError
 
 __all__ = [
     "EXIT_FAILURES",
     "Bar",
     "add_dataset_options",
+    "add_drawing_options",
     "add_encoder_options",
     "add_interval_options",
     "add_output_options",
@@ -29,6 +30,7 @@ __all__ = [
     "quieten",
     "say",
     "to_stdout",
+    "wants_drawing",
 ]
 
 EXIT_FAILURES = 1
@@ -81,14 +83,38 @@ def add_interval_options(group: Any) -> None:
     )
 
 
-def add_output_options(verb: Any) -> Any:
-    """Add the group that says where results go, and return it."""
+def add_output_options(verb: Any, *, drawn: bool = False) -> Any:
+    """Add the group that says where results go, and return it; `drawn` says that report.html needs matplotlib."""
     where = verb.add_argument_group("where it goes")
     where.add_argument("--out", required=True, metavar="DIR", help="folder for records and results")
     where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
     where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-    where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
+    if drawn:
+        add_drawing_options(where, "report", "report.html")
+    else:
+        where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
     return where
+
+
+def add_drawing_options(where: Any, name: str, file: str) -> None:
+    """Add the options that ask for a file that matplotlib draws, or leave it out; see `wants_drawing`."""
+    insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
+    where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
+    where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
+
+
+def wants_drawing(wanted: bool | None, file: str) -> bool:  # noqa: FBT001  # the value of an option
+    """Return whether a file that matplotlib draws is made: without matplotlib only on request, which then fails."""
+    from music_evals.benchmark.canvas import check_backend
+
+    if wanted is not None:
+        return wanted
+    try:
+        check_backend()
+    except MissingBackendError as error:
+        say(f"note: {file} is left out: {error}")
+        return False
+    return True
 
 
 def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:

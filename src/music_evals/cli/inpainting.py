@@ -18,6 +18,7 @@ from music_evals.cli._shared import (
     print_results,
     quieten,
     say,
+    wants_drawing,
 )
 from music_evals.errors import InvalidInputError, OutputError
 
@@ -85,7 +86,7 @@ def add(verbs: Any) -> None:
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
     how.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    where = add_output_options(verb)
+    where = add_output_options(verb, drawn=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 
@@ -97,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.results import text_report
 
     _check_card(options)
-    settings = Settings(**chosen(options, Settings))
+    settings = Settings(**{**chosen(options, Settings), "report": wants_drawing(options.report, "report.html")})
     quieten()
     with Bar() as bar:
         outcome = run_benchmark(settings, progress=bar)

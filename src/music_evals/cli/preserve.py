@@ -14,6 +14,7 @@ from music_evals.cli._shared import (
     chosen,
     finish_scores,
     quieten,
+    wants_drawing,
 )
 from music_evals.errors import InvalidInputError
 
@@ -49,7 +50,8 @@ def add(verbs: Any) -> None:
     )
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
-    add_output_options(verb).add_argument(
+    where = add_output_options(verb, drawn=True)
+    where.add_argument(
         "--timelines",
         type=int,
         default=10,
@@ -120,6 +122,7 @@ def _run(options: argparse.Namespace) -> int:
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
+    values["report"] = wants_drawing(options.report, "report.html")
     settings = Settings(**values)
     quieten()
     with Bar("pair") as bar:
