@@ -30,7 +30,7 @@ __all__ = [
     "quieten",
     "say",
     "to_stdout",
-    "wants_drawing",
+    "why_not_drawn",
 ]
 
 EXIT_FAILURES = 1
@@ -97,24 +97,23 @@ def add_output_options(verb: Any, *, drawn: bool = False) -> Any:
 
 
 def add_drawing_options(where: Any, name: str, file: str) -> None:
-    """Add the options that ask for a file that matplotlib draws, or leave it out; see `wants_drawing`."""
+    """Add the options that ask for a file that matplotlib draws, or leave it out; see `why_not_drawn`."""
     insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
     where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
     where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
 
 
-def wants_drawing(wanted: bool | None, file: str) -> bool:  # noqa: FBT001  # the value of an option
-    """Return whether a file that matplotlib draws is made: without matplotlib only on request, which then fails."""
+def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
+    """Return a remark where matplotlib is missing for a file that nobody asked for by name; else an empty text."""
     from music_evals.benchmark.canvas import check_backend
 
     if wanted is not None:
-        return wanted
+        return ""
     try:
         check_backend()
     except MissingBackendError as error:
-        say(f"note: {file} is left out: {error}")
-        return False
-    return True
+        return f"note: {file} was left out: {error}"
+    return ""
 
 
 def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from music_evals.cli._shared import (
     chosen,
     print_results,
     quieten,
-    wants_drawing,
+    say,
+    why_not_drawn,
 )
 
 __all__ = ["add"]
@@ -77,9 +78,12 @@ def _add_options(how: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.discrepancy import Settings, run_discrepancy, text_study
 
-    settings = Settings(**{**chosen(options, Settings), "plot": wants_drawing(options.plot, "discrepancy.svg")})
+    undrawn = why_not_drawn(options.plot, "discrepancy.svg")
+    settings = Settings(**{**chosen(options, Settings), "plot": options.plot is not False and not undrawn})
     quieten()
     outcome = run_discrepancy(settings)
+    if undrawn:
+        say(undrawn)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])
     print_results(f"{text_study(outcome.study)}\n{notes}", outcome.files, as_json=options.json)
     return 0

@@ -18,7 +18,7 @@ from music_evals.cli._shared import (
     print_results,
     quieten,
     say,
-    wants_drawing,
+    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError, OutputError
 
@@ -98,7 +98,8 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.results import text_report
 
     _check_card(options)
-    settings = Settings(**{**chosen(options, Settings), "report": wants_drawing(options.report, "report.html")})
+    undrawn = why_not_drawn(options.report, "report.html")
+    settings = Settings(**{**chosen(options, Settings), "report": options.report is not False and not undrawn})
     quieten()
     with Bar() as bar:
         outcome = run_benchmark(settings, progress=bar)
@@ -107,6 +108,8 @@ def _run(options: argparse.Namespace) -> int:
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
     for note in outcome.notes:
         say(f"note: {note}")
+    if undrawn:
+        say(undrawn)
     print_results(text_report(outcome.results), files, as_json=options.json)
     code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
     if failures and options.update_card:

@@ -14,7 +14,8 @@ from music_evals.cli._shared import (
     chosen,
     finish_scores,
     quieten,
-    wants_drawing,
+    say,
+    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError
 
@@ -122,11 +123,14 @@ def _run(options: argparse.Namespace) -> int:
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
-    values["report"] = wants_drawing(options.report, "report.html")
+    undrawn = why_not_drawn(options.report, "report.html")
+    values["report"] = options.report is not False and not undrawn
     settings = Settings(**values)
     quieten()
     with Bar("pair") as bar:
         outcome = run_preservation(settings, progress=bar)
+    if undrawn:
+        say(undrawn)
     return finish_scores(outcome, as_json=options.json)
 
 
