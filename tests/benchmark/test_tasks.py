@@ -79,6 +79,47 @@ def test_a_typing_error_in_a_path_is_not_asked_of_the_hub(tmp_path: Path, monkey
             tasks.find_window(name, "models", "model")
 
 
+def test_names_are_found_from_any_folder_of_a_clones_user(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A path first, then the windows here, then those of the clone in use; a Hub id last."""
+    monkeypatch.chdir(tmp_path)
+    here = str(root / "datasets_scripts" / "jsb_chorales"), True
+    assert tasks.find_window("jsb_chorales", "datasets_scripts", "dataset") == here
+    assert tasks.find_window("datasets_scripts/jsb_chorales", "datasets_scripts", "dataset") == here
+    assert tasks.find_window("somebody/jsb_chorales", "datasets_scripts", "dataset") == ("somebody/jsb_chorales", False)
+    assert tasks.load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
+    with pytest.raises(UnknownNameError, match="did you mean anticipation_rnn"):
+        tasks.find_window("models/anticipation_rn", "models", "model")
+    (tmp_path / "datasets_scripts" / "jsb_chorales").mkdir(parents=True)
+    assert tasks.find_window("jsb_chorales", "datasets_scripts", "dataset")[0] == "datasets_scripts/jsb_chorales"
+    (tmp_path / "jsb_chorales").mkdir()
+    assert tasks.find_window("jsb_chorales", "datasets_scripts", "dataset")[0] == "jsb_chorales"
+
+
+def test_only_windows_of_a_clone_are_found(root: Path) -> None:
+    assert tasks.in_clone("models/anticipation_rnn") == root / "models" / "anticipation_rnn"
+    for path in ("src/music_evals", "models", "models/../src", "models/none", "/models/anticipation_rnn", "somebody/x"):
+        assert tasks.in_clone(path) is None
+
+
+@pytest.mark.parametrize("project", [None, "[project]\nname = 'other'\n", "[project\n", "[tool.x]\n"])
+def test_a_package_that_is_not_in_a_clone_has_none(
+    project: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder above an installation is somebody else's, and its windows are not ours."""
+    (tmp_path / "models" / "anticipation_rnn").mkdir(parents=True)
+    if project is not None:
+        (tmp_path / "pyproject.toml").write_text(project)
+    monkeypatch.setattr(tasks, "__file__", str(tmp_path / "lib" / "music_evals" / "benchmark" / "tasks.py"))
+    tasks._clone.cache_clear()
+    try:
+        assert tasks._clone() is None
+        assert tasks.in_clone("models/anticipation_rnn") is None
+    finally:
+        tasks._clone.cache_clear()
+
+
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match="is empty"):
         tasks.load_items(str(tmp_path), None, "test")

@@ -152,8 +152,10 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
 
 
 def _folder_of(source: str) -> Path:
-    in_window = Path("models") / source
-    return in_window if in_window.is_dir() else Path(source)
+    from music_evals.benchmark.systems import MODELS
+    from music_evals.benchmark.tasks import find_window
+
+    return Path(find_window(source, MODELS, "model")[0])
 
 
 def _file_name(name: str) -> str:

@@ -13,7 +13,14 @@ import numpy as np
 
 from music_evals.annotations import Score
 from music_evals.audio.io import Audio
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError, UnsupportedTypeError
+from music_evals.errors import (
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    PairCountError,
+    UnknownNameError,
+    UnsupportedTypeError,
+)
 from music_evals.symbolic.items import describe
 
 __all__ = ["GROUPS", "INTERVALS", "Module", "PairModule", "check_filled", "list_batch"]
@@ -205,7 +212,14 @@ def list_batch(name: str, items: Any) -> Sequence[Any]:
     ):
         msg = f"{name} must be a list of items, got {describe(items)}; put a single item into a list"
         raise UnsupportedTypeError(msg)
-    return list(items)
+    try:
+        return list(items)
+    except ImportError as error:  # a column of datasets decodes its recordings one by one
+        if "torchcodec" not in str(error):
+            raise
+        what = f"{name}: decoding a column of recordings"
+        advice = "pip install torchcodec, or hand them over as stored: dataset.cast_column(name, Audio(decode=False))"
+        raise MissingBackendError("torchcodec", "", what, install=advice) from error
 
 
 def check_filled(name: str, items: Sequence[Any]) -> None:
