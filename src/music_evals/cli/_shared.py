@@ -21,6 +21,7 @@ __all__ = [
     "add_encoder_options",
     "add_interval_options",
     "add_output_options",
+    "add_published_option",
     "add_verb",
     "chosen",
     "drop_stdout",
@@ -134,11 +135,18 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
             print("\n".join([text, "", *where]))
 
 
-def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str, Any]], str] | None = None) -> int:
+def add_published_option(where: Any) -> None:
+    """Add what `finish_scores` prints beside the user's own results."""
+    where.add_argument(
+        "--published", action="store_true", help="print the published results of others too; table.md always has them"
+    )
+
+
+def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
     """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code.
 
-    What failed is listed first, so that it does not hide behind the published tables. `report` makes the tables; None
-    takes those of all scores. A system without a single defined score is a failure too.
+    What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes those
+    of all scores. A system without a single defined score is a failure too.
     """
     from music_evals.benchmark.score_tables import text_report, undefined_systems
 
@@ -151,9 +159,10 @@ def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str,
     undefined = undefined_systems(results)
     if undefined:
         say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
-    for note in outcome.notes if as_json else ():  # the tables have them
+    for note in outcome.notes if options.json else ():  # the tables have them
         say(f"note: {note}")
-    print_results((report or text_report)(results), outcome.files, as_json=as_json)
+    text = (report or text_report)(results, published=options.published)
+    print_results(text, outcome.files, as_json=options.json)
     return EXIT_FAILURES if undefined else code
 
 

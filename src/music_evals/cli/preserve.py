@@ -10,6 +10,7 @@ from music_evals.cli._shared import (
     Bar,
     add_interval_options,
     add_output_options,
+    add_published_option,
     add_verb,
     chosen,
     finish_scores,
@@ -52,6 +53,7 @@ def add(verbs: Any) -> None:
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
     where = add_output_options(verb, drawn=True)
+    add_published_option(where)
     where.add_argument(
         "--timelines",
         type=int,
@@ -131,7 +133,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_preservation(settings, progress=bar)
     if undrawn:
         say(undrawn)
-    return finish_scores(outcome, as_json=options.json)
+    return finish_scores(outcome, options)
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:
