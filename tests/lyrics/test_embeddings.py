@@ -292,7 +292,7 @@ def test_devices_that_are_not_there(tiny_model: Path) -> None:
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingBackendError, match=r"music_evals\[text\]"):
+    with pytest.raises(MissingBackendError, match=r"\.\[text\]"):
         load_encoder("BAAI/bge-large-zh-v1.5")
 
 
