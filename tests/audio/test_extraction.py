@@ -13,6 +13,7 @@ import soundfile
 
 from music_evals.annotations import FEATURES, F0Track, Key, Melody, Segments, StructureFrames
 from music_evals.audio import backends as registry
+from music_evals.audio import extraction
 from music_evals.audio.backends import Backend, UndefinedFeature
 from music_evals.audio.extraction import extract, receipt
 from music_evals.audio.io import AudioPolicy, load_audio
@@ -234,6 +235,12 @@ class TestStore:
         extract(load_audio(sine(13), rate=RATE), ["melody"], store=store)
         assert [name for name, _ in calls].count("melody") == len(choices) + 1
         assert [name for name, _ in calls].count("f0") == len(choices)  # the f0 under `higher` is the first one's
+
+    def test_what_other_kernels_worked_out_is_not_taken(self, tmp_path, calls, monkeypatch):
+        extract(load_audio(sine(12), rate=RATE), ["f0"], store=FeatureStore(tmp_path))
+        monkeypatch.setattr(extraction, "kernels", lambda: "another processor")
+        extract(load_audio(sine(12), rate=RATE), ["f0"], store=FeatureStore(tmp_path))
+        assert [name for name, _ in calls] == ["f0", "f0"]
 
     def test_a_difference_above_our_rate_is_seen_by_whoever_hears_it(self, tmp_path, calls):
         """Two recordings that are one at 22,050 Hz and two at 44,100 Hz."""

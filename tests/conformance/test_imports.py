@@ -16,21 +16,22 @@ SOURCE = ROOT / "src" / "music_evals"
 MODULES = sorted(SOURCE.rglob("*.py"))
 WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
-GROUND = {"errors", "annotations", "protocols"}
+GROUND = {"errors", "annotations", "protocols", "numerics"}
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold.
-_SHARED = {"annotations", "protocols", "errors"}
+_SHARED = {"annotations", "protocols", "errors", "numerics"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "numerics": set(),
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},
     "symbolic": _SHARED,
     "audio": _SHARED,
     "lyrics": _SHARED,
-    "metrics": {"annotations", "errors"},
-    "stats": {"annotations", "errors"},
+    "metrics": {"annotations", "errors", "numerics"},
+    "stats": {"annotations", "errors", "numerics"},
     "pipelines": _SHARED | _LAYER,
     "models": _SHARED | {"symbolic", "audio.io", "lyrics"},
     "editing": _SHARED | {"symbolic", "audio.io", "lyrics"},

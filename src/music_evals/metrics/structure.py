@@ -51,6 +51,7 @@ from music_evals.annotations import Segments, StructureFrames
 from music_evals.metrics._spans import crop_to
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
+from music_evals.numerics import one_thread
 
 __all__ = ["boundary_f_measure", "segment_ari", "ssm_correlation"]
 
@@ -247,6 +248,7 @@ def ssm_correlation(
     return _similarity_correlation(_smooth_units(first, width), _smooth_units(second, width), lag, name)
 
 
+@one_thread()
 def _similarity_correlation(first: FloatArray, second: FloatArray, lag: int, name: str) -> float:
     means = [sum(float(row.sum()) for row in _products(side, lag)) for side in (first, second)]
     n = first.shape[1] - lag
