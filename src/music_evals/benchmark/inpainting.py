@@ -23,6 +23,7 @@ from music_evals.benchmark.results import OFFICIAL, build_results, markdown_tabl
 from music_evals.benchmark.runner import Progress, run
 from music_evals.benchmark.systems import System, baseline_names, baseline_system, load_model
 from music_evals.benchmark.tasks import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.versions import on_kernels
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
@@ -287,6 +288,7 @@ def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) 
     tables = "\n\n".join(
         f"{results['dataset']['id']}, {subset}:\n\n{markdown_table(results, subset)}" for subset in results["tables"]
     )
+    tables = "\n\n".join([tables, *(f"Note: {note}." for note in on_kernels(results["kernels"]))])
     contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
     if report:
         contents["report"] = (REPORT, render_report(results, scores))

@@ -24,6 +24,7 @@ from music_evals.benchmark.compiled import cache_home, keep_cache, worker_enviro
 from music_evals.benchmark.pairs import CONTROLS, Pair, PairSet
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.score_records import Answer, Progress, Row, new_selection, score_rows, unfinished
+from music_evals.benchmark.versions import kernel_rows
 from music_evals.errors import MusicEvalsError
 from music_evals.symbolic.isolation import ReaderProcess
 
@@ -133,9 +134,9 @@ def run_pairs(
         with reading_rows():
             todo = unfinished(chosen, judging.scores, records.rows)
             outlined = {row["content"] for row in records.rows if row["kind"] == "outline"}
-            selection = new_selection(pairs, controls, records.rows)
-        if selection:
-            records.append(selection)
+            begin = new_selection(pairs, controls, records.rows) + (kernel_rows(records.rows) if todo else [])
+        if begin:
+            records.append(begin)
         done = len(chosen) - len(todo)
         with contextlib.closing(_answers(todo, judging, min(workers, len(todo)), progress)) as answers:
             for pair, answer in answers:
