@@ -10,6 +10,7 @@ import types
 import numpy as np
 import pytest
 import soundfile
+import threadpoolctl
 
 from music_evals.annotations import FEATURES, F0Track, Key, Melody, Segments, StructureFrames
 from music_evals.audio import backends as registry
@@ -395,7 +396,6 @@ class TestOurOwn:
         assert len(found) == 2
 
     def test_the_threads_of_the_linear_algebra_do_not_change_a_number(self, song, rng):
-        threadpoolctl = pytest.importorskip("threadpoolctl", reason="comes with librosa")
         noisy = np.tile(song, 2)[: 30 * RATE] + 0.05 * rng.standard_normal(30 * RATE)  # every sum is rounded
         found = []
         for n_threads in (1, 2, 4):

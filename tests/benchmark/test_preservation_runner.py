@@ -148,7 +148,8 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
         f"path = Path({str(tmp_path / 'records.jsonl')!r})\n"
         "run_pairs(pairs, (), path, judging, receipt={'variant': 'corrected'})\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records.jsonl")}
+    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120, env=environment)
     assert killed.returncode == -signal.SIGKILL
     (estimate / "07.wav").write_text("1")
     finished = len(scores_of(read_records(tmp_path / "records.jsonl"))) // 2
