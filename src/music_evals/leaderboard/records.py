@@ -95,7 +95,7 @@ class ResultRecord:
     settings, extractors
         What must be equal in all that is ranked together; see the module.
     receipt
-        What else the run says of itself: versions, options, intervals, the system.
+        What else the run says of itself: versions, kernels, options, intervals, the system.
     run
         Which records were added together: details of items are found by it.
     source
@@ -265,7 +265,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _receipt(run: Run, system: str) -> dict[str, Any]:
     results = run.results
-    kept = ("protocol", "options", "encoder", "versions", "intervals", "seeds", "numbered")
+    kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
     about = {key: results[key] for key in kept if results.get(key) is not None}
     return about | {
         "dataset": _without_folders(results["dataset"]),

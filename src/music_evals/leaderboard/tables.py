@@ -33,6 +33,7 @@ from music_evals.benchmark.published import (
     read_published,
 )
 from music_evals.benchmark.tables import FEW_GROUPS
+from music_evals.benchmark.versions import on_kernels
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.metrics.catalogue import PRESERVATION_METRICS, metric_of
@@ -435,6 +436,7 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
     versions = sorted({str(record.receipt.get("versions", {}).get("music_evals")) for record in counted})
     if len(versions) > 1:
         yield f"made with several versions of music_evals: {', '.join(versions)}"
+    yield from on_kernels(sorted({name for record in counted for name in record.receipt.get("kernels", ())}))
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"

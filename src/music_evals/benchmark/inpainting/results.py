@@ -18,6 +18,7 @@ from music_evals.benchmark.cells import (
 from music_evals.benchmark.inpainting.aggregate import RANKING, Scores, best_baselines, summarize
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.published import published_section
+from music_evals.benchmark.versions import on_kernels
 from music_evals.metrics.catalogue import INPAINTING_METRICS, metric_of
 
 __all__ = [
@@ -81,7 +82,8 @@ def build_results(
     -------
     dict
         ``dataset``, ``systems``, ``metrics``, ``best_baseline``, ``tables`` (see `aggregate.summarize`), ``failures``,
-        ``versions`` and what else the header of the records says; with the official protocol also ``published``.
+        ``versions``, ``kernels`` that made the scores and what else the header of the records says; with the official
+        protocol also ``published``.
         Undefined numbers are None, infinite ones ``"inf"``. Equal records give equal results, byte for byte.
 
     """
@@ -89,8 +91,10 @@ def build_results(
     best = {} if validation is None else best_baselines(validation)
     chosen_on = None if validation is None else validation.header["dataset"]
     tables = summarize(scores, best, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    made_by = (*scores.kernels, *(validation.kernels if validation else ()))
     results = {
         **header,
+        "kernels": list(dict.fromkeys(made_by)),
         "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "song"},
         "systems": scores.header["systems"],
         "metrics": {
@@ -163,6 +167,7 @@ def text_report(results: Mapping[str, Any]) -> str:
     )
     if results["best_baseline"]:
         parts.append(LEGEND)
+    parts.extend(f"Note: {note}." for note in on_kernels(results.get("kernels", ())))
     if results["published"]:
         parts.append(_published_text(results["published"]))
     return "\n".join(parts)
