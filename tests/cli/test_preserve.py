@@ -12,7 +12,9 @@ import pytest
 from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.benchmark.preservation import task as preservation
-from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.benchmark.preservation.task import COMPILING
+from music_evals.cli._shared import Bar
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -44,7 +46,7 @@ def quick(
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
     """Arguments of a run over files of numbers, which a stub compares."""
-    run = functools.partial(preservation.run_preservation, judge=stub_judge(tuple(PRESERVATION_METRICS)))
+    run = functools.partial(preservation.run_preservation, judge=stub_judge((*PRESERVATION_METRICS, *COMPANIONS)))
     monkeypatch.setattr(preservation, "run_preservation", run)
     reference = write_files("r", {f"{name}.mid": "0" for name in "abc"})
     estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})
@@ -61,11 +63,26 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
     (tmp_path / "r" / "b.mid").write_text("9")  # another original, for the row of unrelated music
     assert cli.main(quick) == 0
     out, err = capsys.readouterr()
-    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)", "published"):
+    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)"):
         assert word in out
     assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
     assert "pair" in err  # the progress bar
     assert "pair/s" not in out
+
+
+def test_the_own_table_comes_first_and_fits_one_screen(quick: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """All eleven scores of the system and of the controls, on lines of at most 100 characters."""
+    assert cli.main(quick) == 0
+    own = capsys.readouterr().out
+    tables = own.partition("How to read this")[0].rstrip().splitlines()
+    assert len(tables) <= 25
+    assert max(map(len, tables)) <= 100
+    assert sum(" ↑" in line or " ↓" in line for line in tables) == 4
+    assert "MusicGen" not in own
+    assert cli.main([*quick, "--published"]) == 0
+    whole = capsys.readouterr().out
+    assert whole.startswith("\n".join(tables))
+    assert "MusicGen" in whole
 
 
 def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,3 +173,10 @@ def test_another_run_in_the_same_folder_is_refused(quick: list[str], capsys: pyt
     assert cli.main(quick) == 0
     assert cli.main([*quick, "--variant", "paper"]) == 1
     assert "variant was 'corrected' and is now 'paper'" in capsys.readouterr().err
+
+
+def test_what_takes_long_is_told_before_anything_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    """Half a minute of compiling goes before the first pair; standard error is no terminal here."""
+    with Bar("pair") as bar:
+        bar(0, 4, COMPILING)
+        assert COMPILING in capsys.readouterr().err

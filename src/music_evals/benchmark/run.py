@@ -10,37 +10,49 @@ from __future__ import annotations
 import abc
 import contextlib
 import dataclasses
+import importlib
 import os
+import pkgutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from music_evals import benchmark
 from music_evals.benchmark.engines import ENGINES, Unit, Work
 from music_evals.benchmark.records import RecordFile, reading_rows
+from music_evals.benchmark.versions import kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
 
-__all__ = ["TASKS", "Job", "Progress", "Row", "Settings", "record", "run"]
+__all__ = ["Job", "Progress", "Row", "Settings", "find", "record", "run"]
 
 Row = dict[str, Any]
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
-TASKS = {
-    "preservation": "music_evals.benchmark.preservation.task:run_preservation",
-    "inpainting": "music_evals.benchmark.inpainting.task:run_inpainting",
-    "lyrics": "music_evals.benchmark.songs.lyrics:run_lyrics",
-    "descriptions": "music_evals.benchmark.songs.descriptions:run_descriptions",
-    "discrepancy": "music_evals.benchmark.songs.discrepancy:run_discrepancy",
-    "lyric_writing": "music_evals.benchmark.songs.lyric_writing:run_writing",
-}
-"""Task -> ``module:function``; the module also holds its ``Settings``, which the function takes."""
+
+def find(what: str, name: str, kind: str) -> Any:
+    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``.
+
+    Raises
+    ------
+    UnknownNameError
+        No folder has the name.
+
+    """
+    places: dict[str, str] = {}
+    for folder in pkgutil.iter_modules(benchmark.__path__):
+        if folder.ispkg:
+            package = f"{benchmark.__name__}.{folder.name}"
+            named: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
+            places |= {task: f"{package}.{place}" for task, place in named.items()}
+    return load_plugin(places, name, kind)
 
 
 def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
@@ -51,7 +63,8 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     Parameters
     ----------
     task
-        One of `TASKS`.
+        ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
+        ``"lyric_writing"``.
     out
         Folder for records and results; made where it is missing.
     progress
@@ -73,7 +86,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
         What the task raises for its input; see its function.
 
     """
-    function = load_plugin(TASKS, task, "task")
+    function = find("RUNS", task, "task")
     kind: type[Settings] = sys.modules[function.__module__].Settings
     known = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
@@ -238,9 +251,9 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
     with RecordFile(path, job.header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():
             units = job.left(records.rows)
-            selection = job.selection(records.rows)
-        if selection:
-            records.append(selection)
+            begin = job.selection(records.rows) + (kernel_rows(records.rows) if units else [])
+        if begin:
+            records.append(begin)
         if not units:
             return records.rows
         job.prepare(units, progress)

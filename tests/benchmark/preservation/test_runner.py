@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
+from music_evals.benchmark.preservation import worker
 from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, use_cache
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pairs import CONTROLS, Pair, PairSet, pairs_in_folders
 from music_evals.benchmark.preservation.task import COMPILING, compile_extractors
+from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings, record
 from music_evals.errors import BackendError, CorruptRecordsError
+from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.pipelines.preservation import Settings as Measures
 
 Write = Callable[[str, dict[str, str]], Path]
@@ -160,7 +163,8 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
         f"job = PairJob(header, pairs, (), {METRICS!r}, 'corrected', StubJudge({METRICS!r}), engine='local')\n"
         f"record(job, Path({str(tmp_path / 'records.jsonl')!r}), Settings({str(tmp_path)!r}))\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records.jsonl")}
+    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120, env=environment)
     assert killed.returncode == -signal.SIGKILL
     (estimate / "07.wav").write_text("1")
     finished = len(scores_of(read_records(tmp_path / "records.jsonl"))) // 2
@@ -234,17 +238,16 @@ def test_a_cache_that_cannot_be_written_costs_speed_alone(tmp_path: Path, monkey
 
 @pytest.fixture
 def compiling(stub_judge: Any) -> Any:
-    """What compiles in place of the extractors."""
-    return sys.modules[stub_judge.__module__].StubCompiling(Measures.of(metrics=METRICS))  # type: ignore[attr-defined]
+    """What compiles in place of the extractors, for a variant."""
+    return lambda variant="corrected": sys.modules[stub_judge.__module__].StubCompiling(variant, {})  # type: ignore[attr-defined]
 
 
 def test_code_is_compiled_once_before_it_is_needed(pairs: PairSet, compiling: Any) -> None:
     calls: list[tuple[int, int, str]] = []
-    compile_extractors(compiling, pairs.pairs, lambda *call: calls.append(call))
-    assert calls == [(0, 6, COMPILING)]
-    assert [path.name for path in cache_home().iterdir()] == ["code.nbi"]
-    compile_extractors(compiling, pairs.pairs, lambda *call: calls.append(call))
-    assert len(calls) == 1
+    for variant in ("corrected", "official", "official"):
+        compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
+    assert calls == [(0, 6, COMPILING)] * 2  # other extractors are compiled too
+    assert [path.name for path in cache_home(compiling().extractors).iterdir()] == ["code.nbi"]
 
 
 def test_what_could_not_be_compiled_is_not_kept(
@@ -253,15 +256,49 @@ def test_what_could_not_be_compiled_is_not_kept(
     monkeypatch.setenv("STUB", "cold")  # it dies
     calls: list[tuple[int, int, str]] = []
     for n in (1, 2):
-        compile_extractors(compiling, pairs.pairs, lambda *call: calls.append(call))
-        assert not cache_home().exists()
+        compile_extractors(compiling(), pairs.pairs, lambda *call: calls.append(call))
+        assert not cache_home(compiling().extractors).exists()
         assert len(calls) == n  # it is tried again
 
 
 def test_scores_need_no_compiled_code(write_files: Write, compiling: Any) -> None:
     pairs = pairs_in_folders(write_files("r", {"a.mid": "1"}), [f"s={write_files('e', {'a.mid': '1'})}"])
-    compile_extractors(compiling, pairs.pairs, None)
-    assert not cache_home().exists()
+    compile_extractors(compiling(), pairs.pairs, None)
+    assert not cache_home(compiling().extractors).exists()
+
+
+def test_judges_take_the_code_that_was_compiled_for_them() -> None:
+    measures = Measures.of(metrics=METRICS, variant="paper", backends={"f0": "pyin"})
+    assert PairJudge(measures).extractors == CompileExtractors("paper", {"f0": "pyin"}).extractors
+
+
+def test_the_warm_up_leaves_nothing_to_be_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Measures] = []
+    monkeypatch.setattr(worker, "judge", lambda _, __, settings: asked.append(settings))
+    monkeypatch.setattr(worker.SourceLoader, "load", lambda *_: None)
+    CompileExtractors("paper", {"f0": "pyin"}).use_all_code()
+    (settings,) = asked
+    assert set(settings.metrics) == set(PRESERVATION_METRICS)
+    assert settings.companions
+    assert settings.store is None  # it would answer in place of the code
+    assert (settings.variant, settings.backends) == ("paper", {"f0": "pyin"})
+
+
+def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by place and time of its source, and by the processor: a new environment finds none of another's."""
+    homes = [cache_home()]
+    source = tmp_path / "site" / "librosa" / "__init__.py"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.delitem(sys.modules, "librosa", raising=False)
+    homes.append(cache_home())
+    os.utime(source, ns=(0, 10**18))
+    homes.append(cache_home())
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "another")
+    homes.append(cache_home())
+    assert len(set(homes)) == 4
+    assert cache_home() == homes[-1]
 
 
 def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judge: Any) -> None:

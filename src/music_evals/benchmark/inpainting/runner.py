@@ -19,12 +19,13 @@ import numpy.typing as npt
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.systems import System
-from music_evals.benchmark.load import ItemSet
 from music_evals.benchmark.run import Job, Row
+from music_evals.benchmark.sources import ItemSet
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
+from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, item_features, item_scores
+from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 

@@ -21,10 +21,11 @@ from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
 from music_evals.benchmark.inpainting.runner import InpaintingJob
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
-from music_evals.benchmark.load import TRAIN_CONFIGS, ItemSet, load_items, split_names
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.versions import on_kernels
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
@@ -181,7 +182,7 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
         out,
         results,
         scores,
-        table="\n\n".join(tables),
+        table="\n\n".join([*tables, *(f"Note: {note}." for note in on_kernels(results["kernels"]))]),
         page=functools.partial(render_report, results, scores) if settings.report else None,
         notes=notes,
     )

@@ -164,7 +164,8 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
     NoDataError, PairCountError, UnreadableFileError, InvalidInputError
         Nothing to compare, or pairs that are not clear; see `pairs` and `pair_datasets`.
     MissingBackendError
-        A named backend is not installed, or the report is asked for and matplotlib is not.
+        A named backend is not installed, or an extractor that comes with the extra ``audio`` and that recordings need;
+        or the report is asked for and matplotlib is not installed.
     CorruptRecordsError
         The records in `out` are damaged or belong to another run.
     OutputError
@@ -176,6 +177,8 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
     out, measures = Path(settings.out), settings.measures
     # raises for a named backend that is not there, before anything takes time
     receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
+    if settings.dataset is not None:
+        describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
     with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
         pairs = _pairs(settings, Path(scratch) / "music", progress)
         if settings.overwrite:
@@ -192,7 +195,9 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             judge=judge or PairJudge(stored),
             engine="local",  # an extractor may die of a recording
             workers=_n_workers(),
-            before=None if judge else functools.partial(compile_extractors, CompileExtractors(measures)),
+            before=None
+            if judge
+            else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = record(job, out / RECORDS, settings, progress=progress)
     found = collect(rows)
@@ -247,7 +252,8 @@ def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
 def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
     """Return decoder, policy and extractors with their versions, for a receipt.
 
-    One of the variant's that is not installed is told: the metrics that need it fail, and the others are computed.
+    An optional one of the variant's that is not installed is named: the metrics that need it fail, and the others are
+    computed. One that comes with the extra ``audio`` is raised as missing: nearly everything needs it.
     """
     features: dict[str, Any] = {}
     told: dict[str, Any] = {}
@@ -255,6 +261,8 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
         try:
             found = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
         except MissingBackendError as error:
+            if error.extra:
+                raise
             features[feature] = {"missing": str(error)}
             continue
         features |= found["features"]
@@ -269,7 +277,7 @@ def _n_workers() -> int:
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
     """Compile the extractors in one process before several need them, unless that was done on this machine before."""
-    if any(pair.entrance == "audio" for pair in left) and not cache_home().is_dir():
+    if any(pair.entrance == "audio" for pair in left) and not cache_home(compiling.extractors).is_dir():
         if progress is not None:
             progress(0, len(left), COMPILING)
         # where it fails, every process compiles for itself, as it can

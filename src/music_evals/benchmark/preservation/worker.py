@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +41,14 @@ class PairJudge:
     def __post_init__(self) -> None:
         self._kept: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
 
+    @property
+    def extractors(self) -> str:
+        """What decides which compiled code it needs; see `CompileExtractors`."""
+        return _extractors(self.settings.variant, self.settings.backends)
+
     def begin(self, folder: Path) -> None:
         """Take the compiled code that there is; see `engines.Work`."""
-        use_cache(folder)
+        use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files.
@@ -97,25 +104,39 @@ def _score(value: Value) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class CompileExtractors:
-    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes."""
+    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes.
 
-    settings: Settings
+    Every score, since later runs may want others; without a store, which would answer in place of the code.
+    """
+
+    variant: str
+    backends: Mapping[str, str]
+
+    @property
+    def extractors(self) -> str:
+        """What decides which code is compiled, as text."""
+        return _extractors(self.variant, self.backends)
 
     def begin(self, folder: Path) -> None:
         """Compile into this folder; see `engines.Work`."""
         self._folder = folder
-        use_cache(folder)
+        use_cache(folder, self.extractors)
 
     def __call__(self, _: None) -> None:
         """Compile, and keep what was compiled."""
         self.use_all_code()
-        keep_cache(self._folder)
+        keep_cache(self._folder, self.extractors)
 
     def use_all_code(self) -> None:
         """Extract and compare what has every feature."""
-        with SourceLoader(self.settings) as loader:
+        settings = Settings.of(companions=True, variant=self.variant, backends=self.backends)
+        with SourceLoader(settings) as loader:
             source = loader.load(_made_up_audio())
-        judge(source, source, self.settings)
+        judge(source, source, settings)
+
+
+def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:
+    return json.dumps([variant, dict(backends or {})], sort_keys=True)
 
 
 def _made_up_audio() -> Audio:

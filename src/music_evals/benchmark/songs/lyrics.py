@@ -131,6 +131,7 @@ LYRICS: Final = ScoreTask(
     remarks="what was taken off before they were scored",
     on_controls=_on_controls,
     on_remarks=_on_remarks,
+    beside=("writing",),
 )
 """What this benchmark hands to the shared results, tables and pages."""
 

@@ -17,7 +17,8 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inpainting.systems import baseline_names, baseline_system, load_model
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, item_scores
+from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.pipelines.inpainting import item_scores
 from music_evals.symbolic import noteseq
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.widgets.note_diff import NoteDiff, diff_notes
@@ -263,7 +264,7 @@ def _load(places: Places, name: str, temperature: float | None) -> System:
 
 @functools.lru_cache(maxsize=1)
 def _train(dataset: str) -> Tokens:
-    from music_evals.benchmark.load import load_items
+    from music_evals.benchmark.sources import load_items
 
     return load_items(dataset, DATASET_CONFIG, "train").contexts
 
@@ -354,7 +355,7 @@ def python_code(places: Places, filling: Filling) -> str:
     elif request.system in FITTED:
         imported = "baseline_system"
         system = (
-            "from music_evals.benchmark.load import load_items\n\n"
+            "from music_evals.benchmark.sources import load_items\n\n"
             f'train = load_items("{_place(places.dataset, DATASET, filling)}", "{DATASET_CONFIG}", "train").contexts\n'
             f'system = baseline_system("{request.system}", train)'
         )
