@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.files import write_atomically
 
-__all__ = ["RECORDS", "REPORT", "RESULTS", "TABLE", "Outcome", "remove_results", "write_outcome"]
+if TYPE_CHECKING:
+    from music_evals.benchmark.run import Settings
+
+__all__ = [
+    "NOTHING_BESIDE",
+    "RECORDS",
+    "REPORT",
+    "RESULTS",
+    "TABLE",
+    "Beside",
+    "Outcome",
+    "remove_results",
+    "write_outcome",
+    "write_scores",
+]
 
 RECORDS, RESULTS, TABLE, REPORT = "records.jsonl", "results.json", "table.md", "report.html"
 
@@ -49,6 +67,55 @@ def remove_results(out: Path, *others: str) -> None:
     """
     for name in (RESULTS, TABLE, REPORT, *others):
         remove_file(out / name)
+
+
+class Beside(NamedTuple):
+    """What a task shows beside the scores."""
+
+    results: Mapping[str, Any] = MappingProxyType({})
+    """Further keys of results.json."""
+    markdown: str = ""
+    """A section at the end of table.md."""
+    notes: Sequence[str] = ()
+    files: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """Kind -> file name and content."""
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+def write_scores(
+    task: ScoreTask,
+    rows: Sequence[Mapping[str, Any]],
+    settings: Settings,
+    page: Callable[[dict[str, Any], Found], str],
+    *,
+    beside: Beside = NOTHING_BESIDE,
+) -> Outcome:
+    """Make the results of a task of pairs from its records, and write its files; `page` makes report.html.
+
+    Raises
+    ------
+    CorruptRecordsError
+        The records hold rows that this version does not write.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    found = collect(rows, task)
+    results = build_results(
+        found, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
+    )
+    results |= beside.results
+    return write_outcome(
+        Path(settings.out),
+        results,
+        found,
+        table="\n\n".join(filter(None, [markdown_report(results), beside.markdown])),
+        page=functools.partial(page, results, found) if settings.report else None,
+        others=beside.files,
+        notes=[*cautions(results), *beside.notes],
+    )
 
 
 def write_outcome(

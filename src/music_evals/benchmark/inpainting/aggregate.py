@@ -129,7 +129,9 @@ def collect(rows: Sequence[Row]) -> Scores:
 
     """
     if not rows or rows[0].get("kind") != "run":
-        raise CorruptRecordsError("the records do not start with their header; restore the file or use --overwrite")
+        raise CorruptRecordsError(
+            "the records do not start with their header; restore the file, or start afresh (`overwrite=True`)"
+        )
     header = dict(rows[0])
     items = [row for row in rows if row["kind"] == "item"]
     known = [row for row in items if "error" not in row]

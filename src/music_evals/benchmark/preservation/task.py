@@ -21,18 +21,17 @@ from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import Columns, Pair, PairSet, pairs_in_folders, pairs_in_manifest
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
-from music_evals.benchmark.preservation.results import build_results, collect
+from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
 from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.pipelines import preservation as pipeline
@@ -200,17 +199,8 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = record(job, out / RECORDS, settings, progress=progress)
-    found = collect(rows)
-    results = build_results(found, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed)
-    page = functools.partial(render_report, results, found, timelines=settings.timelines)
-    return write_outcome(
-        out,
-        results,
-        found,
-        table=markdown_report(results),
-        page=page if settings.report else None,
-        notes=cautions(results),
-    )
+    page = functools.partial(render_report, timelines=settings.timelines)
+    return write_scores(PRESERVATION, rows, settings, page)
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:

@@ -11,7 +11,6 @@ the two groups in any song has no score of this group, nor over both; a score th
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import receipt_section, score_page
-from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.results import Found, ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
@@ -33,7 +32,6 @@ from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_so
 from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
 from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
-from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
@@ -242,19 +240,7 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
     judge = SongJudge(encoder, settings.options)
     scores = tuple(DESCRIPTION_SCORES)
     job = PairJob(header, judged, controls, scores, settings.aggregation, judge, at_once=AT_ONCE, before=judge.learn)
-    found = collect(record(job, out / RECORDS, settings, progress=progress), DESCRIPTIONS)
-    results = build_results(
-        found, DESCRIPTIONS, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
-    )
-    page = functools.partial(_render, results, found)
-    return write_outcome(
-        out,
-        results,
-        found,
-        table=markdown_report(results),
-        page=page if settings.report else None,
-        notes=cautions(results),
-    )
+    return write_scores(DESCRIPTIONS, record(job, out / RECORDS, settings, progress=progress), settings, _render)
 
 
 def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:

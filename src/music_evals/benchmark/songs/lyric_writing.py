@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from music_evals.annotations import GROUPS
 from music_evals.benchmark.cells import counted
 from music_evals.benchmark.manifests import check_systems, read_text
-from music_evals.benchmark.outputs import Outcome, remove_results
+from music_evals.benchmark.outputs import NOTHING_BESIDE, Beside, Outcome, remove_results
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
@@ -195,23 +195,21 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
         remove_results(out, TEXTS, LOG)
     written = _write(settings, songs, hired, example, progress) if hired else _Written()
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
-    outcome = lyrics.run_lyrics(scoring, made=written.made, beside=_beside(written), progress=progress)
+    about = written.about
+    outcome = lyrics.run_lyrics(
+        scoring,
+        made=written.made,
+        beside=_beside(written) if about else NOTHING_BESIDE,
+        sections=[writing_log.html_section(about["totals"])] if about else (),
+        progress=progress,
+    )
     records = {"generations": out / GENERATIONS} if hired else {}
     return dataclasses.replace(outcome, files={**outcome.files, **records})
 
 
-def _beside(written: _Written) -> lyrics.Beside:
-    """Return what is shown of the writing beside the scores; nothing where nobody wrote."""
+def _beside(written: _Written) -> Beside:
     about = written.about
-    if not about:
-        return lyrics.NOTHING_BESIDE
-    return lyrics.Beside(
-        results={"writing": about},
-        markdown=writing_log.markdown_section(about["totals"]),
-        html=(writing_log.html_section(about["totals"]),),
-        notes=tuple(about["notes"]),
-        files=written.files,
-    )
+    return Beside({"writing": about}, writing_log.markdown_section(about["totals"]), about["notes"], written.files)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -17,13 +17,12 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_lyrics
-from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_told, render_report
@@ -43,14 +42,13 @@ from music_evals.benchmark.songs.text_controls import (
 from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
-from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, NO_HEADER, lyric_structure, scores_of
 
-__all__ = ["LYRICS", "NOTHING_BESIDE", "Beside", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
+__all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
 ENTRANCE = "lyrics"
 AT_ONCE = 16
@@ -136,20 +134,6 @@ LYRICS: Final = ScoreTask(
 """What this benchmark hands to the shared results, tables and pages."""
 
 
-class Beside(NamedTuple):
-    """What is shown beside the scores: keys of results.json, a section of each report, notes and further files."""
-
-    results: Mapping[str, Any] = MappingProxyType({})
-    markdown: str = ""
-    html: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    files: Mapping[str, tuple[str, str]] = MappingProxyType({})
-    """Kind -> file name and content."""
-
-
-NOTHING_BESIDE: Final = Beside()
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Settings(SongSettings):
     """What to score, and how.
@@ -218,6 +202,7 @@ def run_lyrics(
     *,
     made: Sequence[Prediction] | None = None,
     beside: Beside = NOTHING_BESIDE,
+    sections: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html.
@@ -230,8 +215,8 @@ def run_lyrics(
         See `Settings`.
     made
         Texts in memory, in place of the files of predictions.
-    beside
-        What is shown beside the scores.
+    beside, sections
+        What is shown beside the scores: see `outputs.Beside`, and sections of report.html.
     progress
         Called after some texts.
 
@@ -273,21 +258,9 @@ def run_lyrics(
     }
     judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
     job = PairJob(header, judged, controls, tuple(LYRIC_SCORES), settings.variant, judge, at_once=AT_ONCE)
-    found = collect(record(job, out / RECORDS, settings, progress=progress), LYRICS)
-    results = build_results(
-        found, LYRICS, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
-    )
-    results |= beside.results
-    page = functools.partial(render_report, results, found, explained=settings.explained, sections=beside.html)
-    return write_outcome(
-        out,
-        results,
-        found,
-        table="\n\n".join(filter(None, [markdown_report(results), beside.markdown])),
-        page=page if settings.report else None,
-        others=beside.files,
-        notes=[*cautions(results), *beside.notes],
-    )
+    rows = record(job, out / RECORDS, settings, progress=progress)
+    page = functools.partial(render_report, explained=settings.explained, sections=sections)
+    return write_scores(LYRICS, rows, settings, page, beside=beside)
 
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
