@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import sources
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.errors import (
     ContextLengthError,
@@ -33,7 +34,7 @@ def rest(n_steps: int) -> list[int]:
 
 
 def test_a_split_is_loaded(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "test")
+    items = load_items(str(tiny_dataset), "musib", "test")
     assert len(items) == 70
     assert items.contexts.shape == (70, 384)
     assert items.contexts.dtype == np.uint8
@@ -52,16 +53,16 @@ def test_a_name_stands_for_a_folder_of_the_window(
     (tmp_path / "datasets_scripts").mkdir()
     (tmp_path / "datasets_scripts" / "tiny").symlink_to(tiny_dataset)
     monkeypatch.chdir(tmp_path)
-    assert len(sources.load_items("tiny", "musib", "validation")) == 12
+    assert len(load_items("tiny", "musib", "validation")) == 12
     with pytest.raises(UnknownNameError, match="did you mean tiny"):
-        sources.load_items("tinny", "musib", "validation")
+        load_items("tinny", "musib", "validation")
 
 
 def test_unknown_config_and_split_name_the_nearest(tiny_dataset: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown config .* 'musb'; did you mean musib"):
-        sources.load_items(str(tiny_dataset), "musb", "test")
+        load_items(str(tiny_dataset), "musb", "test")
     with pytest.raises(UnknownNameError, match=r"unknown split .* 'tests'; did you mean test"):
-        sources.load_items(str(tiny_dataset), "musib", "tests")
+        load_items(str(tiny_dataset), "musib", "tests")
     with pytest.raises(UnknownNameError, match="did you mean musib"):
         sources.split_names(str(tiny_dataset), "musb")
     assert set(sources.split_names(str(tiny_dataset), "musib")) == {"train", "validation", "test"}
@@ -89,7 +90,7 @@ def test_names_are_found_from_any_folder_of_a_clones_user(
     assert sources.find_window("datasets_scripts/jsb_chorales", "datasets_scripts", "dataset") == here
     there = ("somebody/jsb_chorales", False)
     assert sources.find_window("somebody/jsb_chorales", "datasets_scripts", "dataset") == there
-    assert sources.load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
+    assert load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
     with pytest.raises(UnknownNameError, match="did you mean anticipation_rnn"):
         sources.find_window("models/anticipation_rn", "models", "model")
     (tmp_path / "datasets_scripts" / "jsb_chorales").mkdir(parents=True)
@@ -123,7 +124,7 @@ def test_a_package_that_is_not_in_a_clone_has_none(
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match="is empty"):
-        sources.load_items(str(tmp_path), None, "test")
+        load_items(str(tmp_path), None, "test")
 
 
 def test_an_empty_split(tmp_path: Path) -> None:
@@ -132,48 +133,48 @@ def test_an_empty_split(tmp_path: Path) -> None:
         item_id=pa.array([], pa.string()), song=pa.array([], pa.string()), tokens=pa.array([], pa.list_(pa.uint8())),
     )  # fmt: skip
     with pytest.raises((NoDataError, UnreadableFileError)):  # datasets itself fails on a table without rows
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
     with pytest.raises(NoDataError, match="no items"):
-        sources.ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
+        ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
 
 
 def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "test.parquet").write_bytes(b"no parquet at all")
     with pytest.raises(UnreadableFileError, match="cannot be read"):
-        sources.load_items(str(tmp_path), None, "test")
+        load_items(str(tmp_path), None, "test")
 
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "columns", item_id=["a"], notes=["x"])
     with pytest.raises(InvalidInputError, match=r"no column song, tokens; expected .* got item_id, notes"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_rows_of_the_wrong_length_are_named(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "short", item_id=["a", "b"], song=["s", "s"], tokens=[rest(384), rest(383)])
     with pytest.raises(ContextLengthError, match="item 'b' has 383 tokens; expected 384"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_tokens_outside_the_vocabulary(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "wrong", item_id=["a"], song=["s"], tokens=[[130, *rest(383)]])
     with pytest.raises(InvalidTokensError, match="130"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_ids_are_unique(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "twice", item_id=["a", "a"], song=["s", "s"], tokens=[rest(384)] * 2)
     with pytest.raises(InvalidInputError, match="item id 'a' occurs twice"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_without_a_seen_column_nothing_is_known(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "plain", item_id=["a"], song=["s"], tokens=[rest(384)])
-    assert sources.load_items(str(folder), None, "test").seen_in_train is None
+    assert load_items(str(folder), None, "test").seen_in_train is None
 
 
 def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "validation")
+    items = load_items(str(tiny_dataset), "musib", "validation")
     assert items.fingerprint == dataclasses.replace(items, dataset="elsewhere").fingerprint
     other = items.contexts.copy()
     other[0, 0] ^= 1
@@ -183,7 +184,7 @@ def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
 
 
 def test_head(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "validation")
+    items = load_items(str(tiny_dataset), "musib", "validation")
     assert items.head(5).item_ids == items.item_ids[:5]
     assert items.head(5).contexts.shape == (5, 384)
     assert items.head(None) is items
@@ -222,14 +223,14 @@ def hub(tiny_dataset: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
 
 
 def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]) -> None:
-    items = sources.load_items("somebody/tiny", "musib", "test", revision="v1")
+    items = load_items("somebody/tiny", "musib", "test", revision="v1")
     assert items.revision == SHA
     assert hub == [("info somebody/tiny", "v1"), ("load_dataset", SHA)]
     hub.clear()
     assert "train" in sources.split_names("somebody/tiny", "musib", revision=SHA)
     assert {revision for _, revision in hub} == {SHA}
     hub.clear()
-    sources.load_items("somebody/tiny", "musib", "train", revision=SHA)
+    load_items("somebody/tiny", "musib", "train", revision=SHA)
     assert hub == [("load_dataset", SHA)]  # a commit is not asked for again
 
 
@@ -244,7 +245,7 @@ def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Pat
 def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnreadableFileError, match="somebody/tiny cannot be read"):
-        sources.load_items("somebody/tiny", None, "test")
+        load_items("somebody/tiny", None, "test")
 
 
 @pytest.mark.parametrize("kind", ["missing", "broken"])
@@ -266,6 +267,6 @@ def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k
 
 
 def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
-    assert sources.load_items(str(tiny_dataset), "musib", "test").revision is None
+    assert load_items(str(tiny_dataset), "musib", "test").revision is None
     with pytest.raises(InvalidInputError, match="`revision` goes with a Hub id"):
-        sources.load_items(str(tiny_dataset), "musib", "test", revision="v1")
+        load_items(str(tiny_dataset), "musib", "test", revision="v1")

@@ -14,11 +14,11 @@ from tests.judging import judge_items
 
 from music_evals.benchmark.inpainting import plots
 from music_evals.benchmark.inpainting.aggregate import collect
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import build_results
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 

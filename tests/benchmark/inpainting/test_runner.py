@@ -15,8 +15,8 @@ from tests.judging import judge_items
 from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting import runner
 from music_evals.benchmark.inpainting.aggregate import collect
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.systems import System, baseline_system, load_model, stored_system
-from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting

@@ -165,10 +165,10 @@ def test_a_text_without_a_header_scores_nothing_and_strictly_fails(
     assert [(row["item"], row["metric"]) for row in strict["failures"]] == [("s2", None), ("s3", None)]
     assert strict["failures"][0]["error"].startswith(f"{InvalidLyricsError.__name__}: ")
     assert strict["scores"]["mine"]["lyric_structure"]["n_failed"] == 2
-    assert strict["failures"][0]["error"].endswith("give lyrics with headers, or score them without --strict")
+    assert strict["failures"][0]["error"].endswith("give lyrics with headers, or score them with `strict=False`")
     settings |= {"out": tmp_path / "raw", "normalise": False}
     [raw, _] = run_lyrics(Settings(**settings, strict=True)).results["failures"]
-    assert raw["error"].endswith("read them without --no-normalise, or score them without --strict")
+    assert raw["error"].endswith("read them with `normalise=True`, or score them with `strict=False`")
 
 
 def test_lines_that_are_removed_are_counted(settings: dict[str, Any], words: dict[str, str], tmp_path: Path) -> None:

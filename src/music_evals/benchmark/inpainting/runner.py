@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System
 from music_evals.benchmark.run import Job, Row
-from music_evals.benchmark.sources import ItemSet
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
 from music_evals.metrics.catalogue import INPAINTING_METRICS

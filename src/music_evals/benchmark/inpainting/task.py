@@ -16,6 +16,7 @@ from typing import ClassVar
 from music_evals.annotations import Tokens
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.inpainting.aggregate import Scores, collect
+from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
@@ -24,7 +25,7 @@ from music_evals.benchmark.inpainting.systems import System, baseline_names, bas
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
-from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.versions import on_kernels
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
