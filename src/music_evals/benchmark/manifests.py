@@ -34,16 +34,7 @@ _BLOCK = 1 << 20
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file.
-
-    Raises
-    ------
-    NoDataError
-        No such file.
-    UnreadableFileError
-        It cannot be read, or is no UTF-8 text.
-
-    """
+    """Return the text of a UTF-8 file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -55,14 +46,7 @@ def read_text(path: Path) -> str:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not empty.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        As `read_text`; also a line that is no JSON object.
-
-    """
+    """Yield (line number, object) of each line that is not empty."""
     # a text may hold other characters that str.splitlines takes for ends of lines
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -80,14 +64,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def manifest_rows(path: Path) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        As `json_lines`.
-
-    """
+    """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise."""
     if path.suffix.lower() == ".csv":
         return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
     return [row for _, row in json_lines(path)]
@@ -105,21 +82,7 @@ def some(names: Sequence[str]) -> str:
 
 
 def named_path(text: str, setting: str) -> tuple[str, Path]:
-    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign.
-
-    Parameters
-    ----------
-    text
-        What was given.
-    setting
-        Where, for the message.
-
-    Raises
-    ------
-    InvalidInputError
-        A name or a path that is empty.
-
-    """
+    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign."""
     name, equals, path = text.partition("=")
     if not equals or Path(text).exists():
         whole = Path(text).resolve()
@@ -131,25 +94,7 @@ def named_path(text: str, setting: str) -> tuple[str, Path]:
 
 
 def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tuple[Path, str]]:
-    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart.
-
-    Parameters
-    ----------
-    path
-        A file, taken whatever its suffix, or a folder that is searched with its sub-folders.
-    suffixes
-        In lower case.
-    lack
-        What a folder without such files holds, for the message.
-
-    Raises
-    ------
-    NoDataError
-        No such path, or no such file in it.
-    PairCountError
-        Two files that differ in their suffix alone.
-
-    """
+    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart."""
     if path.is_file():
         return {path.stem: (path, path.name)}
     if not path.is_dir():
@@ -172,23 +117,7 @@ def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tupl
 
 
 def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -> None:
-    """Check the names of systems.
-
-    Parameters
-    ----------
-    names
-        One a system.
-    controls
-        Names that are taken.
-    setting
-        Where systems are named, for the message.
-
-    Raises
-    ------
-    InvalidInputError
-        Two of one name, an empty one, or that of a control.
-
-    """
+    """Check the names of systems."""
     wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
     if wrong:
         taken = f", none of them {' or '.join(controls)}" if controls else ""
@@ -200,14 +129,7 @@ def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -
 
 
 def hash_file(path: Path) -> str:
-    """Return the hash of the bytes of a file.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        There is no such file, or it cannot be read.
-
-    """
+    """Return the hash of the bytes of a file."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

@@ -57,14 +57,7 @@ class Outcome:
 
 
 def remove_results(out: Path, *others: str) -> None:
-    """Remove what is made from records, should this run end before its own are written: it tells of another run.
-
-    Raises
-    ------
-    OutputError
-        It cannot be removed.
-
-    """
+    """Remove what is made from records, should this run end before its own are written: it tells of another run."""
     for name in (RESULTS, TABLE, REPORT, *others):
         remove_file(out / name)
 

@@ -181,14 +181,7 @@ class RecordFile:
         return self._file.read()
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Write one block and synchronise it to the disk.
-
-        Raises
-        ------
-        OutputError
-            The disk is full, or the file cannot be written.
-
-        """
+        """Write one block and synchronise it to the disk."""
         lines = [dump_json(row).encode() + b"\n" for row in rows]
         body = b"".join(lines)
         closing = dump_json({"kind": "block", "rows": len(rows), "crc32": zlib.crc32(body)}).encode() + b"\n"
@@ -218,14 +211,7 @@ def dump_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def remove_file(path: str | os.PathLike[str]) -> None:
-    """Remove a file; one that is not there is no error.
-
-    Raises
-    ------
-    OutputError
-        It cannot be removed.
-
-    """
+    """Remove a file; one that is not there is no error."""
     with _output_errors(Path(path), "remove"):
         Path(path).unlink(missing_ok=True)
 

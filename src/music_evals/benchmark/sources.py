@@ -115,18 +115,7 @@ def find_dataset(name: str) -> str:
 
 
 def resolve_revision(dataset: str, revision: str | None) -> str | None:
-    """Return the commit of a Hub id that a tag, a branch or None (the newest) stands for; None for a folder.
-
-    Raises
-    ------
-    InvalidInputError
-        A revision of a folder, which has none.
-    UnknownNameError
-        The Hub holds no such dataset or revision.
-    UnreadableFileError
-        The Hub cannot be reached.
-
-    """
+    """Return the commit of a Hub id that a tag, a branch or None (the newest) stands for; None for a folder."""
     path, local = find_window(dataset, DATASETS, "dataset")
     if local:
         if revision is not None:
@@ -217,14 +206,7 @@ def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:
 
 
 def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
-    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No config.json, or one that is damaged or names no type.
-
-    """
+    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message."""
     config = folder / "config.json"
     if not config.is_file():
         msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"

@@ -288,27 +288,7 @@ def candidate_of(
     item: str,
     system: str,
 ) -> Candidate:
-    """Return the pair that a row tells of.
-
-    Parameters
-    ----------
-    row
-        Of a manifest or a dataset.
-    files
-        Path and name of original and edit, or None for one that is missing.
-    columns
-        Names of the columns.
-    where
-        Place of the row, for a message.
-    item, system
-        What they are where no column says so.
-
-    Raises
-    ------
-    InvalidInputError
-        The column that `columns` groups by is not there, or holds nothing.
-
-    """
+    """Return the pair that a row tells of."""
     named = row.get("id", row.get("item_id"))
     return Candidate(
         item=item if _empty(named) else str(named),
@@ -335,16 +315,7 @@ def _empty(value: object) -> bool:
 
 
 def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> PairSet:
-    """Read the files of candidates and return pairs and failures.
-
-    Raises
-    ------
-    PairCountError
-        Two candidates of one item and system.
-    InvalidInputError
-        A system that is called like a control, or like nothing.
-
-    """
+    """Read the files of candidates and return pairs and failures."""
     counts = Counter((candidate.item, candidate.system) for candidate in candidates)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:

@@ -51,14 +51,7 @@ class PairJudge:
         use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
-        """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files.
-
-        Raises
-        ------
-        MusicEvalsError
-            One of the two cannot be loaded; the message starts with which.
-
-        """
+        """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
         reference = self._load("reference", pair.reference)
         estimate = self._load("estimate", pair.estimate, pair.treatment)
         judged = judge(reference, estimate, self.settings)

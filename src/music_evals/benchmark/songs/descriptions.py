@@ -218,8 +218,8 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
             settings.audio,
             songs,
             out / TAGS,
+            settings,
             options=settings.model_options,
-            overwrite=settings.overwrite,
             progress=progress,
         )
     predictions = _with_all_groups(predictions)

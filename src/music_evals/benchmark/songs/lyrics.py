@@ -314,30 +314,7 @@ def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[st
 
 
 def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
-    """Score one text against its pattern.
-
-    Parameters
-    ----------
-    reference, estimate
-        Pattern and text.
-    explain
-        Also list where points were lost.
-    **options
-        Of `pipelines.lyrics.lyric_structure`.
-
-    Returns
-    -------
-    dict
-        As `rows.Judge` returns it.
-
-    Raises
-    ------
-    InvalidPatternError
-        A reference that is not in the grammar, whether strict or not: it is ours to give.
-    InvalidLyricsError
-        A text that cannot be scored, with ``strict``.
-
-    """
+    """Score one text against its pattern."""
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
     answer: dict[str, Any] = {

@@ -233,14 +233,7 @@ def read_songs(
 
 
 def check_ids(found: Iterable[str], songs: SongSet, where: str) -> None:
-    """Raise where ids name songs that are not in the data; those that a limit left out are no error.
-
-    Raises
-    ------
-    PairCountError
-        It names the first few, and what ids the data have.
-
-    """
+    """Raise where ids name songs that are not in the data; those that a limit left out are no error."""
     known = {song.id for song in songs.songs} | songs.other_ids
     unknown = [item for item in dict.fromkeys(found) if item not in known]
     if unknown:

@@ -80,14 +80,7 @@ class TextPairSet:
 
 
 def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
-    """Raise where a system has two texts for one item.
-
-    Raises
-    ------
-    PairCountError
-        The first few are named.
-
-    """
+    """Raise where a system has two texts for one item."""
     counts = Counter((pair.item, pair.system) for pair in pairs)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:

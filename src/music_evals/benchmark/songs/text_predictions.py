@@ -105,29 +105,7 @@ def pairs_of_predictions(
     entrance: str,
     controls: Sequence[str],
 ) -> TextPairSet:
-    """Pair predictions with their songs.
-
-    Parameters
-    ----------
-    predictions
-        Of all systems.
-    songs
-        Every one needs a prediction of every system with every seed of that system; what is missing is a failure.
-    reference
-        Song -> what it is held against.
-    entrance
-        What is compared, as ``"lyrics"``.
-    controls
-        Names that no system may have.
-
-    Raises
-    ------
-    PairCountError
-        Ids of songs that are not there, or two predictions for one song with one seed.
-    InvalidInputError
-        A system that is called like a control, or like nothing.
-
-    """
+    """Pair predictions with their songs; every song needs one of each system and seed, and what is missing is a failure."""
     found: dict[str, dict[int, dict[str, Prediction]]] = {}
     for prediction in predictions:
         by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})

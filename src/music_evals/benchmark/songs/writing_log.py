@@ -40,14 +40,7 @@ class Prices(NamedTuple):
         return (self.read * prompt_tokens + self.written * completion_tokens) / 1e6
 
     def check(self) -> None:
-        """Raise for a price that is none.
-
-        Raises
-        ------
-        InvalidInputError
-            One price without the other, a negative one, or one that is not finite.
-
-        """
+        """Raise for a price that is none."""
         if (self.read is None) != (self.written is None):
             raise InvalidInputError(
                 "a price of what is read and one of what is written go together; a free direction has a price of 0"
@@ -59,16 +52,7 @@ class Prices(NamedTuple):
 
 
 def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[dict[str, Any]]:
-    """Return one row a generation, with the names of `COLUMNS`.
-
-    Parameters
-    ----------
-    generations
-        From the records.
-    prices
-        System -> its prices.
-
-    """
+    """Return one row a generation, with the names of `COLUMNS`."""
     return [
         {
             "system": row["system"],
@@ -95,23 +79,7 @@ def log_csv(rows: Iterable[Row]) -> str:
 
 
 def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, Any]]:
-    """Return what each system took.
-
-    Parameters
-    ----------
-    rows
-        From `log_rows`: the last generation of each text.
-    attempts
-        All generations, those that failed and were asked for again among them.
-
-    Returns
-    -------
-    dict
-        System -> ``n_texts``, ``n_failed``, ``n_cut_off``; ``seconds``, of all attempts; ``prompt_tokens``,
-        ``completion_tokens`` and ``cost``: sums over the texts where they are known, None where they are known for
-        none; ``n_with_tokens`` and ``n_with_cost``: how many these are.
-
-    """
+    """Return system -> what it took: seconds of all attempts; tokens and cost summed over the texts where they are known."""
     seconds: dict[str, float] = {}
     for row in attempts:
         seconds[row["system"]] = seconds.get(row["system"], 0.0) + row["seconds"]
