@@ -92,7 +92,7 @@ def test_overwrite_starts_afresh(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text("anything")
     with RecordFile(path, HEADER, ITEMS, overwrite=True) as records:
-        assert records.rows == []
+        assert not records.resumed
     assert read_records(path) == [{"kind": "run", **HEADER}, *ITEMS]
 
 
@@ -159,5 +159,5 @@ def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path: Path, overwri
         records.append(BLOCKS[1])
     assert [row["kind"] for row in read_records(path)] == ["run", "item", "item", "score", "score", "score"]
     with RecordFile(path, {"other": 1}, overwrite=True) as records:  # it is free again
-        assert records.rows == []
+        assert not records.resumed
     assert read_records(path) == [{"kind": "run", "other": 1}]

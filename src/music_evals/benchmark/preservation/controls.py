@@ -20,7 +20,7 @@ MOST_PAIRS = 50
 
 
 def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
-    """Return each original against itself, re-encoded; then originals against those of another group, where there are any.
+    """Return each original against itself, re-encoded; then originals against those of another group.
 
     Where there are more than `MOST_PAIRS` originals, the seed draws them, and who meets whom.
     """

@@ -105,7 +105,7 @@ def pairs_of_predictions(
     entrance: str,
     controls: Sequence[str],
 ) -> TextPairSet:
-    """Pair predictions with their songs; every song needs one of each system and seed, and what is missing is a failure."""
+    """Pair predictions with their songs; where a song has none of a system and seed, that is a failure."""
     found: dict[str, dict[int, dict[str, Prediction]]] = {}
     for prediction in predictions:
         by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})

@@ -79,7 +79,7 @@ def log_csv(rows: Iterable[Row]) -> str:
 
 
 def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, Any]]:
-    """Return system -> what it took: seconds of all attempts; tokens and cost summed over the texts where they are known."""
+    """Return system -> what it took: seconds of all attempts; tokens and cost of texts where they are known."""
     seconds: dict[str, float] = {}
     for row in attempts:
         seconds[row["system"]] = seconds.get(row["system"], 0.0) + row["seconds"]
