@@ -12,7 +12,8 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import ChangedResultsError, InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.hub.pushing import push_results
 from music_evals.hub.scores import TASKS, read_results, system_scores
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -145,14 +146,14 @@ def test_which_system(preservation: Path) -> None:
         system_scores(results, "uq")
 
 
-def test_files_that_hold_no_results(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="give the folder of a run"):
-        read_results(tmp_path)
-    path = tmp_path / "results.json"
-    for text in ("{", "[]", '{"a": 1}'):
-        path.write_text(text)
-        with pytest.raises(UnreadableFileError):
-            read_results(path)
+def test_changed_results_are_not_pushed(inpainting: Path, tmp_path: Path) -> None:
+    for name in ("records.jsonl", "validation_records.jsonl"):
+        (tmp_path / name).write_bytes((inpainting / name).read_bytes())
+    results = json.loads((inpainting / "results.json").read_text())
+    results["tables"]["all"]["scores"]["mine"]["note_f1"]["value"] = 0.99
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    with pytest.raises(ChangedResultsError, match=r"tables.all.scores.mine.note_f1.value is 0.99 in results.json"):
+        push_results(tmp_path, "owner/mine")
 
 
 def test_results_of_an_unknown_form(preservation: Path) -> None:

@@ -15,12 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.benchmark.load import load_results
+from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "read_results", "system_scores"]
 
-FILE = "results.json"
 DECIMALS = 4
 """Digits of a value in a card; those of an interval too."""
 
@@ -120,29 +120,15 @@ class SystemScores:
 
 
 def read_results(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read results.json, given the file or its folder.
+    """Read the results of a run, given its folder or results.json; they are checked against the records.
 
     Raises
     ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        It is no file of results.
+    NoDataError, UnreadableFileError, CorruptRecordsError, ChangedResultsError, UnknownNameError
+        As `benchmark.load.load_results`.
 
     """
-    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
-    if not file.is_file():
-        msg = f"{file} is not there; give the folder of a run (its --out) or its {FILE}"
-        raise NoDataError(msg)
-    try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:
-        msg = f"{file} is no JSON: {error}; give the {FILE} of a run"
-        raise UnreadableFileError(msg) from error
-    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
-        msg = f"{file} holds no results of `music-evals`; give the {FILE} of a run"
-        raise UnreadableFileError(msg)
-    return content
+    return load_results(path).results
 
 
 def system_scores(results: Results, system: str | None = None, *, model: str = "") -> SystemScores:

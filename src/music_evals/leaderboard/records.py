@@ -23,20 +23,19 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.benchmark import results as score_results
 from music_evals.benchmark.inpainting import aggregate
 from music_evals.benchmark.inpainting.runner import NLL
-from music_evals.benchmark.outputs import RECORDS, RESULTS
-from music_evals.benchmark.preservation import results as preservation_results
+from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES, hash_file
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
+from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
-from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "Run", "details_of_run", "id_of", "read_run", "records_of_run"]
+__all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
 
 TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions")
 """Tasks whose results a board takes."""
@@ -143,20 +142,6 @@ CONTENT = tuple(field.name for field in dataclasses.fields(ResultRecord) if fiel
 """Fields that the id is a hash of."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Run:
-    """The files of a run: their folder, the content of results.json, and the rows of records.jsonl."""
-
-    folder: Path
-    results: dict[str, Any]
-    rows: list[dict[str, Any]]
-
-    @property
-    def task(self) -> str:
-        """One of `TASKS`."""
-        return str(self.results["task"])
-
-
 def id_of(record: ResultRecord) -> str:
     """Return the hash of what a record holds."""
     content = {name: getattr(record, name) for name in CONTENT}
@@ -164,32 +149,16 @@ def id_of(record: ResultRecord) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
-def read_run(folder: str | os.PathLike[str]) -> Run:
-    """Read results.json and records.jsonl of a run."""
-    path = Path(folder)
-    for name in (RESULTS, RECORDS):
-        if not (path / name).is_file():
-            msg = f"{path / name} is not there; expected the folder of a run, with {RESULTS} and {RECORDS}"
-            raise NoDataError(msg)
-    try:
-        results = json.loads((path / RESULTS).read_bytes())
-    except (ValueError, RecursionError) as error:
-        msg = f"{path / RESULTS} is no JSON: {error}; make it again with the verb that wrote it"
-        raise UnreadableFileError(msg) from error
-    rows = read_records(path / RECORDS)
-    header = rows[0]
-    if not isinstance(results, dict) or any(results.get(key) != header.get(key) for key in ("dataset", "variant")):
-        msg = f"{path / RESULTS} does not belong to {RECORDS} beside it; run the verb again, which makes it from them"
-        raise UnreadableFileError(msg)
-    run = Run(path, {"task": "preservation", **results}, rows)
+def read_run(folder: str | os.PathLike[str]) -> LoadedResults:
+    """Read the results of a run, which are checked against its records, and are of a task that a board takes."""
+    run = load_results(folder)
     if run.task not in TASKS:
-        kind = "task of a board"
-        raise UnknownNameError(kind, run.task, TASKS)
+        raise UnknownNameError("task of a board", run.task, TASKS)
     return run
 
 
 def records_of_run(
-    run: Run,
+    run: LoadedResults,
     *,
     source: str = "",
     date: str | None = None,
@@ -215,7 +184,7 @@ def _checked_date(text: str) -> str:
         raise InvalidInputError(msg) from error
 
 
-def _chosen(run: Run, systems: Sequence[str] | None) -> set[str]:
+def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     known: Mapping[str, Any] = run.results["systems"]
     for name in systems or ():
         if name not in known:
@@ -229,7 +198,7 @@ def _chosen(run: Run, systems: Sequence[str] | None) -> set[str]:
     return chosen
 
 
-def _place(run: Run) -> dict[str, Any]:
+def _place(run: LoadedResults) -> dict[str, Any]:
     dataset = run.results["dataset"]
     facts = {key: dataset.get(key) for key in ("config", "split", "revision", "fingerprint")}
     return {"task": run.task, "dataset": _last_part(str(dataset["id"])), "variant": run.results["variant"], **facts}
@@ -240,7 +209,7 @@ def _last_part(name: str) -> str:
     return PurePath(name.replace("\\", "/")).name or name
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(run: LoadedResults) -> dict[str, Any]:
     """Return what must be equal in all runs that are ranked together."""
     results, place = run.results, _place(run)
     dataset = {key: value for key, value in results["dataset"].items() if key not in {"id", "n_items"} | place.keys()}
@@ -258,7 +227,7 @@ def _settings(run: Run) -> dict[str, Any]:
     return common
 
 
-def _receipt(run: Run, system: str) -> dict[str, Any]:
+def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
     results = run.results
     kept = ("protocol", "options", "encoder", "versions", "intervals", "seeds", "numbered")
     about = {key: results[key] for key in kept if results.get(key) is not None}
@@ -277,7 +246,7 @@ def _without_folders(about: Row) -> dict[str, Any]:
     return {key: _last_part(value) if is_place(value) else value for key, value in about.items()}
 
 
-def _unranked(run: Run, system: str, metric: str) -> str:
+def _unranked(run: LoadedResults, system: str, metric: str) -> str:
     """Return why a score is in no ranking; empty where it is in one."""
     results = run.results
     role = results["systems"][system]["role"]
@@ -303,10 +272,10 @@ def _number(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
+def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
     from music_evals.benchmark.inpainting.results import HEADINGS
 
-    scores = aggregate.collect(run.rows)
+    scores: aggregate.Scores = run.found
     control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
@@ -340,8 +309,8 @@ def _by_item(scores: aggregate.Scores, system: str, metric: str, column: str) ->
     return tuple(tuple(map(_number, row)) for row in kept.T.tolist())
 
 
-def _of_scores(run: Run) -> Iterator[ResultRecord]:
-    found = _collect(run)
+def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
+    found: Found = run.found
     scales = run.results["scales"]
     for system in found.systems:
         readable = (pair for pair in found.pairs.get(system, []) if "error" not in pair)
@@ -367,19 +336,7 @@ def _of_scores(run: Run) -> Iterator[ResultRecord]:
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
 
 
-def _collect(run: Run) -> score_results.Found:
-    if run.task == "preservation":
-        return preservation_results.collect(run.rows)
-    if run.task == "lyrics":
-        from music_evals.benchmark.songs.lyrics import LYRICS
-
-        return score_results.collect(run.rows, LYRICS)
-    from music_evals.benchmark.songs.descriptions import DESCRIPTIONS
-
-    return score_results.collect(run.rows, DESCRIPTIONS)
-
-
-def _extractors(run: Run, metric: str) -> dict[str, Any]:
+def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
     """Return what a metric hears the music with: of each feature that it needs, what decides its values."""
     used = run.results.get("extractors") or {}
     features = used.get("features") or {}
@@ -401,7 +358,7 @@ def _deciding(extractor: Row) -> dict[str, Any]:
     return {key: extractor[key] for key in kept if extractor.get(key)} | ({"packages": packages} if packages else {})
 
 
-def _record(run: Run, system: str, metric: str, cell: Row, **fields: Any) -> ResultRecord:
+def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: Any) -> ResultRecord:
     """Return a record without its id; what is not given is empty."""
     facts = run.results["systems"][system]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
@@ -447,7 +404,7 @@ class Detail(NamedTuple):
 
 
 def details_of_run(
-    run: Run, records: Sequence[ResultRecord], media: Sequence[str | os.PathLike[str]] = ()
+    run: LoadedResults, records: Sequence[ResultRecord], media: Sequence[str | os.PathLike[str]] = ()
 ) -> list[Detail]:
     """Return what can be shown of the items of some records, with the recordings of them that lie in some folders."""
     if not records:
@@ -489,7 +446,7 @@ Shown = tuple[str, str, str, Row]
 """Item, system, kind and content of a detail."""
 
 
-def _music(run: Run, systems: Collection[str]) -> Iterator[Shown]:
+def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
     seeds = {name: held["seeds"][0] for name, held in run.results["systems"].items() if name in systems}
     middles: dict[tuple[str, str], Any] = {}
     for row in run.rows:
@@ -501,7 +458,7 @@ def _music(run: Run, systems: Collection[str]) -> Iterator[Shown]:
         yield item, system, "middle", {"tokens": tokens}
 
 
-def _judged(run: Run, systems: Collection[str]) -> Iterator[Shown]:
+def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
     """Yield pairs, explanations, outlines and tags; of two rows for one of them the later one counts."""
     remarks = {(row["item"], row["system"]): row["notes"] for row in run.rows if row["kind"] == "remarks"}
     latest: dict[tuple[str, str, str], Row] = {}
