@@ -820,6 +820,19 @@ def test_tests_beside_the_data_are_used_while_they_are_of_it(tmp_path: Path) -> 
     assert load_leaderboard(tmp_path, records) == made
 
 
+def test_tables_kept_by_an_earlier_version_still_give_their_tests(tmp_path: Path) -> None:
+    add_part(tmp_path, [A, B])
+    keep_marked(tmp_path)
+    wanted = load_leaderboard(tmp_path, read_board(tmp_path))
+    content = json.loads((tmp_path / "leaderboard.json").read_text())
+    for table in content["tables"]:
+        table["rows"].reverse()
+        for row in table["rows"]:
+            del row["remark"]
+    (tmp_path / "leaderboard.json").write_text(json.dumps(content))
+    assert load_leaderboard(tmp_path, read_board(tmp_path)) == wanted
+
+
 FORGED: list[tuple[tuple[Any, ...], Any]] = [
     (("format",), 2),
     (("records",), "0" * 32),

@@ -334,9 +334,16 @@ def _table_part(held: dict[str, Board]) -> dict[str, Any]:
     choices = held["board"].choices if held else []
     with gr.Row():
         table = gr.Dropdown(
-            choices, value=choices[0][1] if choices else None, label="Table", elem_id="table_choice", scale=3
+            choices,
+            value=choices[0][1] if choices else None,
+            label="Table",
+            elem_id="table_choice",
+            scale=3,
+            min_width=280,
         )
-        search = gr.Textbox(label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1)
+        search = gr.Textbox(
+            label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1, min_width=280
+        )
     with gr.Row():
         published = gr.Checkbox(value=True, label="Rows of papers (published, not re-run)", elem_id="published")
         outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
