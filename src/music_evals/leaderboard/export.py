@@ -281,24 +281,15 @@ def latex_table(table: Table) -> str:
     import pandas as pd
 
     heads = [f"{latex_name(column['title'])} {_LATEX_ARROWS[column['direction']]}" for column in table["columns"]]
-    rows = [
-        [latex_name(row["label"]) + _LATEX_MARKS[row["kind"]], *map(_latex_cell, _cells(table, row))]
-        for row in table["rows"]
-    ]
+    rows, before = [], "ranked"
+    for row in table["rows"]:
+        rule = "" if row["kind"] == before else "\\midrule\n"
+        before = row["kind"]
+        label = rule + latex_name(row["label"]) + _LATEX_MARKS[row["kind"]]
+        rows.append([label, *map(_latex_cell, _cells(table, row))])
     frame = pd.DataFrame(rows, columns=["system", *heads], dtype=object)
-    text = frame.to_latex(index=False, escape=False, column_format="l" + "r" * len(heads))
-    return f"% {latex_name(_heading(table))}\n" + "\n".join(_ruled(text.splitlines(), table["rows"])) + "\n"
-
-
-def _ruled(lines: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a table, with a rule where another kind of rows begins."""
-    first = next(number for number, line in enumerate(lines) if line == "\\midrule") + 1
-    before = "ranked"
-    for number, line in enumerate(lines):
-        if first <= number < first + len(rows) and rows[number - first]["kind"] != before:
-            before = rows[number - first]["kind"]
-            yield "\\midrule"
-        yield line
+    text: str = frame.to_latex(index=False, escape=False, column_format="l" + "r" * len(heads))
+    return f"% {latex_name(_heading(table))}\n{text}"
 
 
 def _latex_cell(cell: Cell | None) -> str:

@@ -197,7 +197,7 @@ def _compare_divergences(
     n_resamples: int,
     seed: int,
 ) -> PairedTest:
-    reference = np.array([_or_nan(first.reference_values[i]) for i, _ in rows], dtype=np.float64)
+    reference = np.array([first.reference_values[i] for i, _ in rows], dtype=np.float64)
     sides = [_by_seed([record.values[row[side]] for row in rows]) for side, record in enumerate((first, second))]
     chosen = ~np.isnan(reference) & ~np.isnan(sides[0]).any(axis=0) & ~np.isnan(sides[1]).any(axis=0)
     if not chosen.any() or not (len(sides[0]) and len(sides[1])):
@@ -224,15 +224,8 @@ def _compare_divergences(
     return test._replace(n=test.n // n_seeds)
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
 def _by_seed(values: Sequence[Sequence[float | None]]) -> Floats:
     """Return values of shape (seeds, items); an item without as many seeds as the others is undefined."""
     n_seeds = max(map(len, values), default=0)
-    table = np.full((n_seeds, len(values)), np.nan)
-    for column, seeds in enumerate(values):
-        if len(seeds) == n_seeds:
-            table[:, column] = [_or_nan(value) for value in seeds]
-    return table
+    whole = [seeds if len(seeds) == n_seeds else [None] * n_seeds for seeds in values]
+    return np.array(whole, dtype=np.float64).reshape(len(values), n_seeds).T

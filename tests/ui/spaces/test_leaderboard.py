@@ -198,7 +198,7 @@ def test_the_items_behind_a_score_and_their_music(shipped: Board) -> None:
     assert values == sorted(values)
     rolls, words, sounds = show_item(shipped, one.id, items[0][1])
     assert Page(rolls).tags.count("figure") == 2
-    assert (words, sounds) == ("", [])
+    assert (words, sounds) == ("", {})
 
 
 def test_a_divergence_shows_features(shipped: Board) -> None:
@@ -215,7 +215,7 @@ def test_timelines_are_behind_the_scores_of_edits(shipped: Board) -> None:
     told, items, _ = show_items(shipped, one.id)
     assert "a kind of edit" in told
     rolls, words, sounds = show_item(shipped, one.id, items[0][1])
-    assert (rolls, sounds) == ("", [])
+    assert (rolls, sounds) == ("", {})
     assert "timeline" in words
 
 
@@ -244,7 +244,9 @@ def test_details_that_cannot_be_drawn_are_told_so(hostile: Board) -> None:
 
 def test_recordings_keep_to_their_folder_and_their_kind(hostile: Board) -> None:
     one = record_of(hostile, task="preservation")
-    (path,) = show_item(hostile, one.id, one.items[2])[2]  # what calls itself HTML is no recording
+    sounds = show_item(hostile, one.id, one.items[2])[2]
+    assert list(sounds) == ["reference"]  # what calls itself HTML is no recording
+    path = sounds["reference"]
     assert path.name == "reference.wav"
     assert path.read_bytes() == b"RIFF"
     assert path.parent == Path(leaderboard_space._media_folder().name)

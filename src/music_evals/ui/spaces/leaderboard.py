@@ -15,7 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
@@ -69,6 +69,7 @@ LARGEST_ITEM_LIST = 2000
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
+Named = TypeVar("Named")
 Progress = Callable[[float, str], None]
 
 
@@ -93,25 +94,23 @@ class Board:
 
     def table(self, name: str) -> dict[str, Any]:
         """Return a table by its id."""
-        for table in self.leaderboard["tables"]:
-            if table["id"] == name:
-                found: dict[str, Any] = table
-                return found
-        raise UnknownNameError("table", str(name), [table["id"] for table in self.leaderboard["tables"]])
+        return _named("table", name, {table["id"]: table for table in self.leaderboard["tables"]})
 
     def record(self, name: str) -> ResultRecord:
         """Return a record by its id."""
-        if name not in self.records:
-            raise UnknownNameError("record", str(name), ())
-        return self.records[name]
+        return _named("record", name, self.records)
 
     def table_of(self, record: str) -> dict[str, Any]:
         """Return the table that shows a record; none does where a later one of the same system counts."""
-        for table in self.leaderboard["tables"]:
-            if any(cell["record"] == record for row in table["rows"] for cell in row["cells"].values()):
-                found: dict[str, Any] = table
-                return found
-        raise UnknownNameError("record in a table", str(record), ())
+        rows = [(table, row) for table in self.leaderboard["tables"] for row in table["rows"]]
+        shown = {cell["record"]: table for table, row in rows for cell in row["cells"].values() if cell["record"]}
+        return _named("record in a table", record, shown)
+
+
+def _named(kind: str, name: str, known: Mapping[str, Named]) -> Named:
+    if str(name) not in known:
+        raise UnknownNameError(kind, str(name), known)
+    return known[str(name)]
 
 
 def board_folder(name: str) -> Path:
@@ -202,8 +201,8 @@ def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], d
     return shown, items, about | {"extractors": dict(held.extractors)} | dict(held.receipt)
 
 
-def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path]]:
-    """Return what can be shown of an item: piano rolls, words and timelines as HTML, and recordings.
+def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str, Path]]:
+    """Return what can be shown of an item: piano rolls, words and timelines as HTML, and recordings by their side.
 
     Args:
         record: Id of a record.
@@ -218,10 +217,10 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path
     return rolls, words, _recordings(board, held, item)
 
 
-def _recordings(board: Board, record: ResultRecord, item: str) -> list[Path]:
-    """Return reference and estimate as files that end with the process; none where the board does not hold them."""
+def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path]:
+    """Return reference and estimate as files that end with the process, those of them that the board holds."""
     pair = board.details.content(record.run, item, record.system, "pair") or {}
-    found = []
+    found = {}
     for side in SIDES:
         about = pair.get(side)
         content = str(about.get("content")) if isinstance(about, Mapping) else ""
@@ -235,7 +234,7 @@ def _recordings(board: Board, record: ResultRecord, item: str) -> list[Path]:
             path = Path(_media_folder().name) / f"{name}{suffix}"
             if not path.exists():
                 path.write_bytes(detail.media)
-            found.append(path)
+            found[side] = path
     return found
 
 
@@ -288,8 +287,8 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
         problem = str(error)
     with frame.space(TITLE, INTRO) as page:
         status = gr.Markdown(safe(problem) if problem else "", elem_id="status")
-        parts = _table_part(held)
-        _items_part(held, parts["view"])
+        choice, view = _table_part(held)
+        _items_part(held, view)
         with gr.Row():
             reload = gr.Button("Read the board again", size="sm", elem_id="reload")
             cancel = gr.Button("Cancel", size="sm", elem_id="cancel")
@@ -299,7 +298,7 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
             reload,
             functools.partial(_reload, held, name),
             [],
-            [status, parts["table"]],
+            [status, choice],
             name="reload",
             cancel=cancel,
             show_progress_on=[status],
@@ -327,8 +326,8 @@ def _reload(held: dict[str, Board], name: str, *, progress: Progress = _silent) 
         yield f"{len(board.records)} records, {len(choices)} tables.", gr.update(choices=choices, value=choices[0][1])
 
 
-def _table_part(held: dict[str, Board]) -> dict[str, Any]:
-    """Add the choice of a table, its filter, the table, and what belongs to it."""
+def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
+    """Add the choice of a table, its filter, the table, and what belongs to it; return choice and table."""
     import gradio as gr
 
     choices = held["board"].choices if held else []
@@ -395,7 +394,7 @@ def _table_part(held: dict[str, Board]) -> dict[str, Any]:
         return (gr.update(choices=choices, value=choices[0][1]), *show(choices[0][1]))
 
     gr.context.Context.root_block.load(frame.friendly(start), None, [table, *outputs], api_visibility="private")
-    return {"table": table, "view": view}
+    return table, view
 
 
 def _items_part(held: dict[str, Board], view: Any) -> None:
@@ -421,8 +420,8 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
 
     def drawn(board: Board, name: str, chosen: str) -> tuple[Any, ...]:
         music, text, files = show_item(board, name, chosen)
-        sounds = [gr.update(value=str(path), visible=True) for path in files]
-        return music, text, *sounds, *[gr.update(value=None, visible=False)] * (len(audio) - len(sounds))
+        sounds = [gr.update(value=str(files[side]) if side in files else None, visible=side in files) for side in SIDES]
+        return music, text, *sounds
 
     def opened(name: str) -> tuple[Any, ...]:
         board = _held(held)
