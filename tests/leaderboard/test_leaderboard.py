@@ -656,6 +656,15 @@ def test_kinds_of_edit_and_leaking_systems_have_no_rank(inpainting_run: Path) ->
     }
 
 
+def test_a_run_without_kernels_has_the_ids_that_it_always_had(lyrics_run: Path) -> None:
+    run = read_run(lyrics_run)
+    ids = {}
+    for kernels in (None, ["not recorded"], ["SkylakeX"]):
+        run.results["kernels"] = kernels
+        ids[str(kernels)] = [row.id for row in records_of_run(run)]
+    assert ids["None"] == ids["['not recorded']"] != ids["['SkylakeX']"]
+
+
 def test_no_folder_of_a_machine_goes_to_a_board(inpainting_run: Path, tmp_path: Path) -> None:
     for row in records_of_run(read_run(inpainting_run)):
         assert row.dataset == "tiny"
@@ -944,3 +953,11 @@ def test_the_board_that_ships_is_whole(root: Path) -> None:
     first = tables["tables"][0]
     assert first["preset"] == "Score inpainting: JSB Chorales"
     assert all(not str(row.receipt["dataset"]["id"]).startswith("/") for row in records)
+
+
+def test_systems_of_several_kernels_are_told() -> None:
+    of = [record(name, [1.0] * 10, receipt={"kernels": [f"kernel {name}"]}) for name in "AB"]
+    (mixed,), (plain,) = tables_of(*of), tables_of(of[0], B)
+    told = "scores were made with several kinds of processor kernels, so last digits may differ: kernel A; kernel B"
+    assert told in mixed["notes"]
+    assert not any("kernels" in note for note in plain["notes"])

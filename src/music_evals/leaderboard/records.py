@@ -30,9 +30,10 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES, hash_file
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
+from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
-from music_evals.metrics.catalogue import features_of
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
+from music_evals.metrics.catalogue import features_of, metric_of
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
@@ -91,7 +92,7 @@ class ResultRecord:
     settings, extractors
         What must be equal in all that is ranked together; see the module.
     receipt
-        What else the run says of itself: versions, options, intervals, the system.
+        What else the run says of itself: versions, kernels, options, intervals, the system.
     run
         Which records were added together; details of items are found by it.
     source, date, submitter
@@ -229,8 +230,8 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
 
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
     results = run.results
-    kept = ("protocol", "options", "encoder", "versions", "intervals", "seeds", "numbered")
-    about = {key: results[key] for key in kept if results.get(key) is not None}
+    kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
+    about = {key: results[key] for key in kept if results.get(key) not in (None, [UNKNOWN])}
     return about | {
         "dataset": _without_folders(results["dataset"]),
         "system": _without_folders(results["systems"][system]),
@@ -273,8 +274,6 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    from music_evals.benchmark.inpainting.results import HEADINGS
-
     scores: aggregate.Scores = run.found
     control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
     for system, cells in run.results["tables"]["all"]["scores"].items():
@@ -286,8 +285,8 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
-                title=HEADINGS.get(metric, metric),
-                direction=(NLL_INFO if metric == NLL else INPAINTING_METRICS[metric]).direction,
+                title=metric_of(metric).heading,
+                direction=metric_of(metric).direction,
                 kind=DIVERGENCE if metric in FEATURES else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=scores.item_ids,

@@ -24,6 +24,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.benchmark.cells import plain
@@ -34,10 +35,11 @@ from music_evals.benchmark.published import (
     published_section,
 )
 from music_evals.benchmark.tables import FEW_GROUPS
+from music_evals.benchmark.versions import on_kernels
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
-from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS, metric_of
 from music_evals.stats import PairedTest
 
 __all__ = [
@@ -401,13 +403,19 @@ def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecor
         seen[metric] += 1
         one = next(iter(found.values()))
         name = metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}"
-        column: Row = {"id": name, "metric": metric, "title": one.title, "direction": one.direction}
-        columns.append((column | {"extractors": dict(one.extractors), "differs": ""}, found))
+        columns.append((_column(name, metric, one.title, one.direction, one.extractors), found))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
         if others:
             column["differs"] = "; ".join(_differences(column["extractors"], others[0]["extractors"]))
     return columns
+
+
+def _column(
+    name: str, metric: str, title: str, direction: str, extractors: Mapping[str, Any] = MappingProxyType({})
+) -> Row:
+    about = {"id": name, "metric": metric, "title": title, "direction": direction}
+    return about | {"extractors": dict(extractors), "differs": "", "n_ranked": 0}
 
 
 def _differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
@@ -475,6 +483,7 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
     versions = sorted({str(record.receipt.get("versions", {}).get("music_evals")) for record in counted})
     if len(versions) > 1:
         yield f"made with several versions of music_evals: {', '.join(versions)}"
+    yield from on_kernels(sorted({name for record in counted for name in record.receipt.get("kernels", ())}))
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"
@@ -554,10 +563,7 @@ def _add_published(table: Row) -> None:
 def _printed_alone(preset: Preset) -> Row:
     """Return the table of a preset that has no results yet: what is published."""
     metrics = dict.fromkeys(metric for row in _published(preset.task)["table"].values() for metric in row)
-    columns = [
-        {"id": metric, "metric": metric, **_about(preset.task, metric), "extractors": {}, "differs": "", "n_ranked": 0}
-        for metric in metrics
-    ]
+    columns = [_column(name, name, metric_of(name).heading, metric_of(name).direction) for name in metrics]
     return _assembled(
         preset.task,
         dict(preset.settings),
@@ -566,14 +572,3 @@ def _printed_alone(preset: Preset) -> Row:
         tests=(),
         notes=["no results yet: what papers report stands alone"],
     )
-
-
-def _about(task: str, metric: str) -> dict[str, str]:
-    """Return title and direction of a metric that is known from its paper alone."""
-    if task == "inpainting":
-        from music_evals.benchmark.inpainting.results import HEADINGS
-        from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-
-        return {"title": HEADINGS[metric], "direction": INPAINTING_METRICS.get(metric, NLL_INFO).direction}
-    scales = {"preservation": PRESERVATION_METRICS, "lyrics": LYRIC_SCORES}.get(task, DESCRIPTION_SCORES)
-    return {"title": scales[metric].title, "direction": scales[metric].direction}
