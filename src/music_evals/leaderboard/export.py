@@ -36,7 +36,8 @@ __all__ = [
     "latex_name",
     "latex_table",
     "load_leaderboard",
-    "rank_text",
+    "rank_words",
+    "remarks_on",
     "text_tables",
     "write_leaderboard",
 ]
@@ -173,10 +174,16 @@ def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str
     return {kind: folder / name for kind, (name, _) in contents.items()}
 
 
-def rank_text(cell: Cell | None) -> str:
+def ranks_of(cell: Cell) -> str:
     """Return ``2-4``, ``2`` or nothing where the score has no rank."""
-    first, last = (cell and cell["rank"]) or ("", "")
+    first, last = cell["rank"] or ("", "")
     return str(first) if first == last else f"{first}-{last}"
+
+
+def rank_words(cell: Cell) -> str:
+    """Return ``ranks 2-4``, ``rank 2`` or nothing where the score has no rank."""
+    ranks = ranks_of(cell)
+    return f"{'ranks' if '-' in ranks else 'rank'} {ranks}" if ranks else ""
 
 
 def text_tables(leaderboard: Mapping[str, Any]) -> str:
@@ -190,7 +197,7 @@ def text_tables(leaderboard: Mapping[str, Any]) -> str:
             lines.append([label if row["kind"] == "ranked" else f"({label})", *map(_with_rank, cells)])
             if any(cell and cell["interval"] for cell in cells):
                 lines.append(["", *(_line(cell["interval"]) if cell else "" for cell in cells)])
-        remarks = (f"- {_line(text)}" for text in _remarks(table))
+        remarks = (f"- {_line(text)}" for text in remarks_on(table))
         parts.append("\n".join([_line(_heading(table)), align(lines), *remarks]))
     return "\n\n".join([*parts, LEGEND])
 
@@ -202,8 +209,8 @@ def _cells(table: Table, row: Mapping[str, Any]) -> list[Cell | None]:
 def _with_rank(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    rank = rank_text(cell)
-    return _line(f"{cell['shown']} [{rank}]" if rank else str(cell["shown"]))
+    ranks = ranks_of(cell)
+    return _line(f"{cell['shown']} [{ranks}]" if ranks else str(cell["shown"]))
 
 
 def _line(text: str) -> str:
@@ -215,11 +222,11 @@ def _heading(table: Table) -> str:
     return f"{table['preset']} ({table['title']})" if table["preset"] else str(table["title"])
 
 
-def _remarks(table: Table) -> Iterator[str]:
+def remarks_on(table: Table) -> Iterator[str]:
     """Yield what a reader of a table should know, a line each."""
     yield from table["notes"]
     for other in table["apart"]:
-        yield f"not ranked together with {other['table']}: {'; '.join(other['reasons'])}"
+        yield f"not ranked together with {other['title']}: {'; '.join(other['reasons'])}"
     for column in table["columns"]:
         if column["differs"]:
             yield f"{column['title']} ({column['id']}) is a column of its own: {column['differs']}"
@@ -295,7 +302,7 @@ def latex_table(table: Table) -> str:
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    ranks = latex_name(rank_text(cell)).replace("-", "--")
+    ranks = latex_name(ranks_of(cell)).replace("-", "--")
     rank = f" {{\\scriptsize {{[}}{ranks}{{]}}}}" if ranks else ""
     text = latex_name(str(cell["shown"]))
     return (f"$-${text[1:]}" if text.startswith("-") else text) + rank
@@ -308,10 +315,12 @@ def html_page(leaderboard: Mapping[str, Any]) -> str:
             "table": table,
             "anchor": re.sub(r"[^\w-]", "_", table["id"]),
             "heading": _heading(table),
-            "remarks": list(_remarks(table)),
-            "rows": [(row, [(cell, rank_text(cell)) for cell in _cells(table, row)]) for row in table["rows"]],
+            "remarks": list(remarks_on(table)),
+            "rows": [(row, _cells(table, row)) for row in table["rows"]],
         }
         for table in leaderboard["tables"]
     ]
-    body = render("music_evals.leaderboard", "tables.html", tables=tables, arrows=ARROWS, legend=LEGEND)
+    body = render(
+        "music_evals.leaderboard", "tables.html", tables=tables, arrows=ARROWS, legend=LEGEND, ranks=rank_words
+    )
     return page("Leaderboard", [body])

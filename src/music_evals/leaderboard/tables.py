@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import collections
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -377,17 +378,15 @@ def _labels(keys: Sequence[_Who]) -> list[str]:
     Two additions that nothing else tells apart are numbered.
     """
     names = collections.Counter(key.system for key in keys)
-    labels: dict[str, None] = {}
-    numbers: collections.Counter[str] = collections.Counter()
+    labels: list[str] = []
     for key in keys:
         beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
-        plain_label = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
-        label = plain_label
+        label = first = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
+        numbers = itertools.count(2)
         while label in labels:
-            numbers[plain_label] += 1
-            label = f"{plain_label} #{numbers[plain_label] + 1}"
-        labels[label] = None
-    return list(labels)
+            label = f"{first} #{next(numbers)}"
+        labels.append(label)
+    return labels
 
 
 def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:

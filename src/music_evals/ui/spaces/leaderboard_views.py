@@ -20,7 +20,7 @@ from music_evals.benchmark.preservation.plots import timeline
 from music_evals.benchmark.templates import render
 from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
-from music_evals.leaderboard.export import rank_text
+from music_evals.leaderboard.export import rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, SIDES, ResultRecord
 from music_evals.symbolic import noteseq
 from music_evals.ui.widgets.note_diff import diff_notes
@@ -141,24 +141,23 @@ def _heading_note(column: Mapping[str, Any]) -> str:
 def _score(column: Mapping[str, Any], cell: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if cell is None:
         return None
-    rank = rank_text(cell)
     n = f"n {cell['n_defined']}/{cell['n']}" if cell["n"] and cell["n_defined"] < cell["n"] else ""
-    lines = (f"{'ranks' if '-' in rank else 'rank'} {rank}" if rank else "", cell["interval"], n)
+    lines = (rank_words(cell), cell["interval"], n)
     key = "" if cell["value"] is None else repr(cell["value"])
     return {"key": key, "record": cell["record"], "title": column["title"], "shown": cell["shown"], "lines": lines}
 
 
 def about_html(table: Mapping[str, Any]) -> str:
     """Return what a reader of a table should know: notes, why others stand apart, and what a paper's rows are."""
-    return _filled("about", table=table)
+    return _filled("about", remarks=list(remarks_on(table)), published=table["published"])
 
 
 def score_html(table: Mapping[str, Any], record: ResultRecord, scores: Sequence[ItemScore]) -> str:
     """Return what stands behind a score: its numbers, the tests against the other systems, and its items."""
     row, column = find_cell(table, record.id)
     cell, label = row["cells"][column["id"]], row["label"]
-    rank = rank_text(cell)
-    of = f"ranks {rank} of {column['n_ranked']}" if rank else f"not ranked: {cell['why'] or row['why']}"
+    rank = rank_words(cell)
+    of = f"{rank} of {column['n_ranked']}" if rank else f"not ranked: {cell['why'] or row['why']}"
     floor = "" if record.floor is None else f", noise floor {record.floor:.4f}"
     tests = [
         {
