@@ -22,6 +22,7 @@ from music_evals.leaderboard import add_to_board, build_leaderboard, read_board
 from music_evals.leaderboard import records as leaderboard_records
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
+from music_evals.metrics.catalogue import COMPANIONS
 
 
 def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
@@ -84,6 +85,41 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
     reader = DetailReader(tmp_path / "board")
     assert len(reader.content(one.run, one.items[0], "", "context")["tokens"]) == 384
     assert len(reader.content(one.run, one.items[0], "markov", "middle")["tokens"]) == 96
+
+
+def test_edits_from_end_to_end(write_files: Any, stub_worker: Any, tmp_path: Path) -> None:
+    from music_evals.benchmark.preservation.task import Settings, run_preservation
+
+    originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
+    good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})
+    lacking = write_files("lacking", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abc")})
+    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "workers": 1, "report": False}
+    options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
+    settings = Settings(tmp_path / "out", originals, (f"good={good}", f"lacking={lacking}"), **options)
+    results = run_preservation(settings, worker=stub_worker).results
+    new = add_to_board(tmp_path / "out", tmp_path / "board", media=[good]).new
+    found = {(row.system, row.metric): row for row in read_board(tmp_path / "board")}
+    for system, cells in results["scores"].items():
+        for metric, cell in cells.items():
+            assert found[system, metric].value == cell["value"]
+    one = found["good", "beat_f_measure"]
+    assert (one.items, one.unranked) == (("a", "b", "c", "d"), "")
+    assert one.extractors["beats"]["backend"] == "librosa"
+    assert "chords" not in one.extractors
+    assert found["lacking", "beat_f_measure"].unranked == "1 results failed"
+    companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in COMPANIONS}
+    assert companions == {"a companion of the metrics"}
+    reader = DetailReader(tmp_path / "board")
+    pair = reader.content(new[0].run, "a", "good", "pair")
+    assert pair is not None
+    assert pair["remarks"] == ["short"]  # what the worker says of 0.25
+    sound = reader.get(new[0].run, pair["estimate"]["content"], "", "audio")
+    assert sound is not None
+    assert sound.media == b"0.25"
+    assert reader.get(new[0].run, pair["reference"]["content"], "", "audio") is None  # not in the folder that was given
+    outline = reader.content(new[0].run, pair["reference"]["content"], "", "outline")
+    assert outline is not None
+    assert outline["beats"] == [0.5, 1.0, 1.5]
 
 
 @pytest.mark.parametrize(
