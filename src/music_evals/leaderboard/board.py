@@ -98,7 +98,7 @@ configs:
 
 Made by `music-evals leaderboard add`. Files are added and never changed. Columns of `results`:
 `music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.records.Detail`.
-Tables: `music-evals leaderboard build --board . --out site`.
+Tables: `music_evals.leaderboard.build_leaderboard(".")`, or `music-evals leaderboard build`.
 """
 
 

@@ -178,7 +178,10 @@ def score_html(table: Mapping[str, Any], record: ResultRecord, scores: Sequence[
         facts=f"{cell['shown']} ({cell['interval'] or 'no interval'}), {of}, n {record.n_defined}/{record.n}{floor}",
         tests=tests,
         heads=("item", "group", *heads),
-        items=[(one.item, one.group, *map(_value, one[2 : 2 + len(heads)])) for one in scores[:SHOWN_ITEMS]],
+        items=[
+            (one.item, one.group, *map(_value, (one.value, one.reference)[: len(heads)]))
+            for one in scores[:SHOWN_ITEMS]
+        ],
         n_items=len(scores),
     )
 
