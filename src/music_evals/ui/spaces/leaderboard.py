@@ -124,7 +124,7 @@ def board_folder(name: str) -> Path:
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
+    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which depends on the version
     patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # not its tables, which are made again
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
