@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from music_evals.errors import InvalidInputError
+from music_evals.hub import push_results
+
 from .hub_house import House
 
 CARD = """---
@@ -309,6 +312,14 @@ def test_results_of_the_other_form(hub: House, run: Path) -> None:
     assert "18 pairs, 17 define it; beats by own 2; music_evals 0.1.0" in entry["notes"]
     (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
     assert model["results"][1]["task"]["type"] == "music-editing"
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"), [({"source": "results.html"}, "starts with https"), ({"date": "tomorrow"}, "YYYY-MM-DD")]
+)
+def test_what_no_entry_may_say(run: Path, said: dict[str, str], wanted: str) -> None:
+    with pytest.raises(InvalidInputError, match=wanted):
+        push_results(run, "o/m", **said)
 
 
 @pytest.mark.slow

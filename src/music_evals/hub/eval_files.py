@@ -1,4 +1,4 @@
-"""The two files of the Hub's benchmarks, by our copy of their documented schema.
+"""The two files of the Hub's benchmarks: eval.yaml by our copy of its documented schema, for which the client has none.
 
 ``eval.yaml`` in a dataset repository declares tasks; ``.eval_results/*.yaml`` in a model repository hold one value a
 task. The Hub validates both when they are pushed. **The framework id of an eval.yaml must be on the Hub's own list,
@@ -10,17 +10,15 @@ By the custom of this house a task is called ``<config>_<split>_<metric>``.
 from __future__ import annotations
 
 import copy
-import datetime as dt
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from music_evals.errors import InvalidInputError, UnreadableFileError
 from music_evals.hub.model_index import Changed
+from music_evals.hub.yaml_edit import read_yaml, set_block
 
 __all__ = [
-    "check_eval_results",
     "check_eval_yaml",
     "merge_results",
     "ranked_metrics",
@@ -31,11 +29,7 @@ __all__ = [
 
 _BENCHMARK_KEYS = {"name", "description", "evaluation_framework", "tasks"}
 _TASK_KEYS = {"id", "config", "split", "field_spec", "solvers", "scorers"}
-_ENTRY_KEYS = {"dataset", "value", "date", "source", "notes", "verifyToken"}
-_DATASET_KEYS = {"id", "task_id", "revision"}
-_SOURCE_KEYS = {"url", "name", "user", "org"}
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 Entry = dict[str, Any]
 
@@ -83,67 +77,12 @@ def _task_problems(task: object, splits: Sequence[tuple[str, str]] | None) -> It
         yield f" ({task['id']}): expected the form <config>_<split>_<metric>, here {config}_{split}_..."
 
 
-def check_eval_results(entries: object) -> list[str]:
-    """Return what is wrong with the content of a file below ``.eval_results``; an empty list if nothing is."""
-    if not isinstance(entries, list):
-        return [f"expected a list of entries, got {type(entries).__name__}"]
-    return [f"[{number}]{problem}" for number, entry in enumerate(entries) for problem in _entry_problems(entry)]
-
-
-def _entry_problems(entry: object) -> Iterator[str]:
-    if not isinstance(entry, dict):
-        yield ": expected a mapping with dataset and value"
-        return
-    yield from _unknown("", entry, _ENTRY_KEYS)
-    yield from _dataset_problems(entry.get("dataset"))
-    value = entry.get("value")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        yield ".value: expected a finite number"
-    date = entry.get("date")
-    if date is not None and not _is_date(date):
-        yield f".date: expected text such as '2026-11-20', got {date!r}"
-    yield from (f".{key}: expected text" for key in ("notes", "verifyToken") if not _is_text(entry.get(key, "text")))
-    yield from _source_problems(entry)
-
-
-def _dataset_problems(dataset: object) -> Iterator[str]:
-    if not isinstance(dataset, dict):
-        yield ".dataset: missing; expected a mapping with id and task_id"
-        return
-    yield from _unknown(".dataset", dataset, _DATASET_KEYS)
-    if not (isinstance(dataset.get("id"), str) and _REPOSITORY.fullmatch(dataset["id"])):
-        yield f".dataset.id: expected a dataset on the Hub, owner/name, got {dataset.get('id')!r}"
-    yield from (f".dataset.{key}: expected text" for key in ("task_id", "revision") if not _is_optional(dataset, key))
-
-
-def _is_optional(dataset: Mapping[str, Any], key: str) -> bool:
-    return _is_text(dataset.get(key, None if key == "task_id" else "text"))
-
-
-def _source_problems(entry: Mapping[str, Any]) -> Iterator[str]:
-    if "source" not in entry:
-        return
-    source = entry["source"]
-    if not isinstance(source, dict) or not str(source.get("url", "")).startswith(("https://", "http://")):
-        yield ".source: expected a mapping with url, which starts with https://"
-        return
-    yield from _unknown(".source", source, _SOURCE_KEYS)
-
-
 def _unknown(where: str, content: Mapping[Any, Any], known: set[str]) -> list[str]:
     return [f"{where}: unknown key {key!r}; known: {', '.join(sorted(known))}" for key in content if key not in known]
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _is_date(value: object) -> bool:
-    try:
-        dt.date.fromisoformat(str(value)[:10])
-    except ValueError:
-        return False
-    return isinstance(value, str)
 
 
 def read_eval_yaml(text: str, where: str, splits: Sequence[tuple[str, str]] | None = None) -> dict[str, Any]:
@@ -157,7 +96,7 @@ def read_eval_yaml(text: str, where: str, splits: Sequence[tuple[str, str]] | No
         It breaks the schema; the message lists how.
 
     """
-    content = _load(text, where)
+    content = read_yaml(text, where)
     problems = check_eval_yaml(content, splits)
     if problems:
         msg = f"{where} breaks the schema of eval.yaml: {'; '.join(problems)}"
@@ -185,7 +124,7 @@ def read_results_file(text: str, where: str) -> list[Entry]:
         It is no YAML, or no list of mappings.
 
     """
-    entries = _load(text, where)
+    entries = read_yaml(text, where)
     if entries is None:
         return []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -194,18 +133,8 @@ def read_results_file(text: str, where: str) -> list[Entry]:
     return entries
 
 
-def _load(text: str, where: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        msg = f"{where} is no YAML: {error}"
-        raise UnreadableFileError(msg) from error
-
-
-def write_results_file(entries: Sequence[Entry], text: str = "", where: str = "the file") -> str:
-    """Return the text of a file below ``.eval_results``.
+def write_results_file(entries: Sequence[Entry], text: str, where: str) -> str:
+    """Return the text of a file below ``.eval_results`` in which some entries have changed and some are new.
 
     Parameters
     ----------
@@ -222,65 +151,11 @@ def write_results_file(entries: Sequence[Entry], text: str = "", where: str = "t
         It is no list of results, or written so that an entry cannot be told from the rest.
 
     """
-    import yaml
-
     old = read_results_file(text, where)
-    root: Any = yaml.compose(text, Loader=yaml.SafeLoader)
-    new = text
-    try:
-        if not old and root is not None:  # an empty list that is written out
-            new = f"{text[: root.start_mark.index]}{_dump(list(entries), text)}{text[root.end_mark.index :].lstrip()}"
-        elif len(entries) > len(old):
-            new = _appended(text, root, entries[len(old) :])
-        for number in reversed(range(len(old))):
-            if repr(entries[number]) != repr(old[number]):
-                new = _replaced(new, root.value[number], entries[number])
-        done = repr(read_results_file(new, where)) == repr(list(entries))
-    except UnreadableFileError:
-        done = False
-    if not done:
-        msg = f"{where} cannot be changed without touching what others wrote; write a list whose entries start on '- '"
-        raise UnreadableFileError(msg)
-    return new
-
-
-def _appended(text: str, root: Any, entries: Sequence[Entry]) -> str:
-    """Return a file with more entries; `root` is its list, None where it has none."""
-    newline = "" if not text or text.endswith("\n") else "\r\n" if "\r\n" in text else "\n"
-    if root is not None and root.flow_style:
-        last = root.end_mark.index - 1
-        return f"{text[:last]}, {', '.join(map(_flow, entries))}{text[last:]}"
-    column = 0 if root is None else root.start_mark.column
-    return f"{text}{newline}{_dump(list(entries), text, column)}"
-
-
-def _replaced(text: str, node: Any, entry: Entry) -> str:
-    """Return a file with another entry in the place of one, up to the blank lines and remarks that follow it."""
-    start, stop = node.start_mark.index, node.end_mark.index
-    if node.flow_style:
-        return f"{text[:start]}{_flow(entry)}{text[stop:]}"
-    lines = text[start:stop].splitlines(keepends=True)
-    while len(lines) > 1 and re.fullmatch(r"\s*(#.*)?\s*", lines[-1]):
-        stop -= len(lines.pop())
-    block = _dump(entry, text, node.start_mark.column).lstrip(" ")
-    return f"{text[:start]}{block}{text[stop:]}"
-
-
-def _dump(content: object, text: str, column: int = 0) -> str:
-    """Return YAML in lines, indented, with the line ends of a file."""
-    import yaml
-
-    lines = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120).splitlines(keepends=True)
-    block = "".join(f"{' ' * column}{line}" for line in lines)
-    return block.replace("\n", "\r\n") if "\r\n" in text else block
-
-
-def _flow(entry: Entry) -> str:
-    """Return YAML on one line."""
-    import yaml
-
-    text: str = yaml.safe_dump(entry, sort_keys=False, allow_unicode=True, width=math.inf, default_flow_style=True)
-    return text.rstrip("\n")
+    for number, entry in enumerate(entries):
+        if number >= len(old) or entry != old[number]:
+            text = set_block(text, number, entry, where)
+    return text
 
 
 def merge_results(

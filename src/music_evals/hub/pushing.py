@@ -29,7 +29,6 @@ from music_evals.hub.client import (
 )
 from music_evals.hub.eval_files import (
     Entry,
-    check_eval_results,
     merge_results,
     ranked_metrics,
     read_eval_yaml,
@@ -37,7 +36,8 @@ from music_evals.hub.eval_files import (
     write_results_file,
 )
 from music_evals.hub.model_index import Changed, merge_index, read_index, write_index
-from music_evals.hub.scores import DatasetPlace, Score, SystemScores, read_results, system_scores
+from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, read_results, system_scores
+from music_evals.hub.yaml_edit import quoted
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -167,13 +167,14 @@ def push_results(
 
     """
     content = results if isinstance(results, Mapping) else read_results(results)
+    day = date or dt.datetime.now(dt.UTC).date().isoformat()
+    _check_said(source, day)
     repository = Repository("model", _repository_id(model, "--model"))
     scores = system_scores(content, system, model=repository.id.partition("/")[2])
     place = _place(scores.dataset, dataset, config, split)
     api = connect(token)
     if not dry_run:
         check_rights(api, repository.id.partition("/")[0], writes=not pull_request)
-    day = date or dt.datetime.now(dt.UTC).date().isoformat()
     found = _found(api, dataclasses.replace(scores, dataset=place), source, day)
     held = look(api, repository)
     if held is None:
@@ -189,6 +190,17 @@ def push_results(
         notes += (f"{len(plan.changed)} values on the card would change, which needs --overwrite",)
     files = {path: _diff(path, *texts) for path, texts in plan.texts.items()}
     return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", notes)
+
+
+def _check_said(source: str | None, day: str) -> None:
+    if source is not None and not source.startswith(("https://", "http://")):
+        msg = f"source must be an address that starts with https://, got {source!r}"
+        raise InvalidInputError(msg)
+    try:
+        dt.date.fromisoformat(day)
+    except ValueError as error:
+        msg = f"date must be a day, YYYY-MM-DD, got {day!r}"
+        raise InvalidInputError(msg) from error
 
 
 def _repository_id(name: str, option: str) -> str:
@@ -237,11 +249,7 @@ def _found(api: HfApi, scores: SystemScores, source: str | None, date: str) -> _
     tasks = {name: known[name] for name in scores.scores if name in known} if not scores.departures else {}
     notes = tuple(_notes(scores, tasks, declared))
     entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
-    problems = check_eval_results(entries)
-    if problems:
-        msg = f"the entries break the schema of {RESULTS}: {'; '.join(problems)}"
-        raise InvalidInputError(msg)
-    return _Found(scores, tasks, _index_entry(scores, source), entries, notes)
+    return _Found(scores, tasks, index_entry(scores, source), entries, notes)
 
 
 def _tasks(declared: str, place: DatasetPlace) -> dict[str, str]:
@@ -286,49 +294,22 @@ def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None)
     return told
 
 
-def _index_entry(scores: SystemScores, source: str | None) -> dict[str, Any]:
-    place = scores.dataset
-    dataset = {
-        "name": place.id.partition("/")[2].replace("_", " "),
-        "type": place.id,
-        "config": place.config,
-        "split": place.split,
-        "revision": place.revision,
-    }
-    entry: dict[str, Any] = {
-        "task": {"type": scores.task.type, "name": scores.task.name},
-        "dataset": {key: value for key, value in dataset.items() if value is not None},
-        "metrics": [_index_metric(scores, name, score) for name, score in scores.scores.items()],
-    }
-    if source is not None:
-        entry["source"] = {"name": f"{scores.system}, results", "url": source}
-    return entry
-
-
-def _index_metric(scores: SystemScores, name: str, score: Score) -> dict[str, Any]:
-    bounds = {"low": score.low, "high": score.high, "null": score.null}
-    settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
-    args = {
-        "variant": scores.variant,
-        "settings": settings or None,
-        "confidence": scores.confidence,
-        **bounds,
-    }
-    kept = {key: value for key, value in args.items() if value is not None}
-    return {"type": name, "value": score.value, "name": score.title, "args": kept}
-
-
 def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> Entry:
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
     place, score = scores.dataset, scores.scores[name]
-    dataset = {"id": place.id, "task_id": task, "revision": place.revision}
-    entry: Entry = {
-        "dataset": {key: value for key, value in dataset.items() if value is not None},
-        "value": score.value,
-        "date": date,
-    }
-    if source is not None:
-        entry["source"] = {"url": source, "name": f"{scores.system}, results"}
-    return entry | {"notes": _receipt(scores, score)}
+    entry = EvalResultEntry(
+        dataset_id=place.id,
+        task_id=task,
+        value=score.value,
+        dataset_revision=place.revision,
+        date=date,
+        source_url=source,
+        source_name=f"{scores.system}, results" if source else None,
+        notes=_receipt(scores, score),
+    )
+    made: Entry = quoted(eval_result_entries_to_yaml([entry])[0])
+    return made
 
 
 def _receipt(scores: SystemScores, score: Score) -> str:

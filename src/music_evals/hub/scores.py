@@ -16,9 +16,19 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.hub.yaml_edit import quoted
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "read_results", "system_scores"]
+__all__ = [
+    "DatasetPlace",
+    "Score",
+    "SystemScores",
+    "Task",
+    "index_entry",
+    "read_results",
+    "read_scores",
+    "system_scores",
+]
 
 FILE = "results.json"
 DECIMALS = 4
@@ -171,10 +181,40 @@ def system_scores(results: Results, system: str | None = None, *, model: str = "
     try:
         name = _choose(results, system, model)
         _refuse(results, name)
-        return _read(results, name)
+        return read_scores(results, name)
     except (KeyError, TypeError, AttributeError) as error:
         msg = f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
         raise UnreadableFileError(msg) from error
+
+
+def index_entry(scores: SystemScores, source: str | None = None) -> dict[str, Any]:
+    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them."""
+    from huggingface_hub import EvalResult
+    from huggingface_hub.repocard_data import eval_results_to_model_index
+
+    place = scores.dataset
+    settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
+    shared = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
+    found = [
+        EvalResult(
+            task_type=scores.task.type,
+            task_name=scores.task.name,
+            dataset_type=place.id,
+            dataset_name=place.id.rpartition("/")[2].replace("_", " "),
+            dataset_config=place.config,
+            dataset_split=place.split,
+            dataset_revision=place.revision,
+            metric_type=name,
+            metric_name=score.title,
+            metric_value=score.value,
+            metric_args={**shared, "low": score.low, "high": score.high, "null": score.null},
+            source_name=f"{scores.system}, results" if source else None,
+            source_url=source,
+        )
+        for name, score in scores.scores.items()
+    ]
+    entry: dict[str, Any] = quoted(eval_results_to_model_index(scores.system, found)[0]["results"][0])
+    return entry
 
 
 def _choose(results: Results, system: str | None, model: str) -> str:
@@ -214,7 +254,8 @@ def _refuse(results: Results, system: str) -> None:
         raise InvalidInputError(msg)
 
 
-def _read(results: Results, system: str) -> SystemScores:
+def read_scores(results: Results, system: str) -> SystemScores:
+    """Return the scores of one system, whether or not they belong on a card."""
     cells, titles, items = _inpainting(results, system) if "tables" in results else _shared_tables(results, system)
     scores = {name: _score(cell, titles.get(name, name)) for name, cell in cells.items() if _is_number(cell["value"])}
     task = TASKS.get(results["task"]) or Task(f"music-{results['task']}", str(results["task"]))
