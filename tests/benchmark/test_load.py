@@ -1,229 +1,112 @@
+"""Results that are read back are what their records give, or they are refused by the name of the value."""
+
 from __future__ import annotations
 
-import dataclasses
-import types
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from music_evals.benchmark import load as tasks
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
-from music_evals.errors import (
-    ContextLengthError,
-    InvalidInputError,
-    InvalidTokensError,
-    NoDataError,
-    UnknownNameError,
-    UnreadableFileError,
-)
+from music_evals import cli
+from music_evals.annotations import Score
+from music_evals.benchmark.load import load_results
+from music_evals.errors import ChangedResultsError, CorruptRecordsError, NoDataError, UnreadableFileError
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
 
 
-def write_table(folder: Path, **columns: object) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns), folder / "test.parquet")
-    return folder
-
-
-def rest(n_steps: int) -> list[int]:
-    return [129] * n_steps
-
-
-def test_a_split_is_loaded(tiny_dataset: Path) -> None:
-    items = tasks.load_items(str(tiny_dataset), "musib", "test")
-    assert len(items) == 70
-    assert items.contexts.shape == (70, 384)
-    assert items.contexts.dtype == np.uint8
-    assert items.middles.shape == (70, 96)
-    assert items.item_ids[3] == "musib/test/003"
-    assert items.songs[4:8] == ("song 1",) * 4
-    assert items.seen_in_train is not None
-    assert items.seen_in_train.tolist()[:6] == [True, False, False, False, False, True]
-    raw = pq.read_table(tiny_dataset / "data" / "musib" / "test-00000-of-00001.parquet")["tokens"].to_pylist()
-    np.testing.assert_array_equal(items.contexts, raw)
-
-
-def test_a_name_stands_for_a_folder_of_the_window(
-    tiny_dataset: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "datasets_scripts").mkdir()
-    (tmp_path / "datasets_scripts" / "tiny").symlink_to(tiny_dataset)
-    monkeypatch.chdir(tmp_path)
-    assert len(tasks.load_items("tiny", "musib", "validation")) == 12
-    with pytest.raises(UnknownNameError, match="did you mean tiny"):
-        tasks.load_items("tinny", "musib", "validation")
-
-
-def test_unknown_config_and_split_name_the_nearest(tiny_dataset: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown config .* 'musb'; did you mean musib"):
-        tasks.load_items(str(tiny_dataset), "musb", "test")
-    with pytest.raises(UnknownNameError, match=r"unknown split .* 'tests'; did you mean test"):
-        tasks.load_items(str(tiny_dataset), "musib", "tests")
-    with pytest.raises(UnknownNameError, match="did you mean musib"):
-        tasks.split_names(str(tiny_dataset), "musb")
-    assert set(tasks.split_names(str(tiny_dataset), "musib")) == {"train", "validation", "test"}
-
-
-def test_a_typing_error_in_a_path_is_not_asked_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "models" / "anticipation_rnn").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert tasks.find_window("anticipation_rnn", "models", "model") == ("models/anticipation_rnn", True)
-    assert tasks.find_window("somebody/some_model", "models", "model") == ("somebody/some_model", False)
-    with pytest.raises(UnknownNameError, match="did you mean models/anticipation_rnn"):
-        tasks.find_window("models/anticipation_rn", "models", "model")
-    for name in ("./nothing", "/nothing/here", "a/b/c", "nothing"):
-        with pytest.raises(UnknownNameError):
-            tasks.find_window(name, "models", "model")
-
-
-def test_an_empty_folder(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="is empty"):
-        tasks.load_items(str(tmp_path), None, "test")
-
-
-def test_an_empty_split(tmp_path: Path) -> None:
-    folder = write_table(
-        tmp_path / "none",
-        item_id=pa.array([], pa.string()), song=pa.array([], pa.string()), tokens=pa.array([], pa.list_(pa.uint8())),
-    )  # fmt: skip
-    with pytest.raises((NoDataError, UnreadableFileError)):  # datasets itself fails on a table without rows
-        tasks.load_items(str(folder), None, "test")
-    with pytest.raises(NoDataError, match="no items"):
-        tasks.ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
-
-
-def test_a_broken_file(tmp_path: Path) -> None:
-    (tmp_path / "test.parquet").write_bytes(b"no parquet at all")
-    with pytest.raises(UnreadableFileError, match="cannot be read"):
-        tasks.load_items(str(tmp_path), None, "test")
-
-
-def test_missing_columns_are_named(tmp_path: Path) -> None:
-    folder = write_table(tmp_path / "columns", item_id=["a"], notes=["x"])
-    with pytest.raises(InvalidInputError, match=r"no column song, tokens; expected .* got item_id, notes"):
-        tasks.load_items(str(folder), None, "test")
-
-
-def test_rows_of_the_wrong_length_are_named(tmp_path: Path) -> None:
-    folder = write_table(tmp_path / "short", item_id=["a", "b"], song=["s", "s"], tokens=[rest(384), rest(383)])
-    with pytest.raises(ContextLengthError, match="item 'b' has 383 tokens; expected 384"):
-        tasks.load_items(str(folder), None, "test")
-
-
-def test_tokens_outside_the_vocabulary(tmp_path: Path) -> None:
-    folder = write_table(tmp_path / "wrong", item_id=["a"], song=["s"], tokens=[[130, *rest(383)]])
-    with pytest.raises(InvalidTokensError, match="130"):
-        tasks.load_items(str(folder), None, "test")
-
-
-def test_ids_are_unique(tmp_path: Path) -> None:
-    folder = write_table(tmp_path / "twice", item_id=["a", "a"], song=["s", "s"], tokens=[rest(384)] * 2)
-    with pytest.raises(InvalidInputError, match="item id 'a' occurs twice"):
-        tasks.load_items(str(folder), None, "test")
-
-
-def test_without_a_seen_column_nothing_is_known(tmp_path: Path) -> None:
-    folder = write_table(tmp_path / "plain", item_id=["a"], song=["s"], tokens=[rest(384)])
-    assert tasks.load_items(str(folder), None, "test").seen_in_train is None
-
-
-def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
-    items = tasks.load_items(str(tiny_dataset), "musib", "validation")
-    assert items.fingerprint == dataclasses.replace(items, dataset="elsewhere").fingerprint
-    other = items.contexts.copy()
-    other[0, 0] ^= 1
-    assert items.fingerprint != dataclasses.replace(items, contexts=other).fingerprint
-    assert items.fingerprint != dataclasses.replace(items, songs=("x", *items.songs[1:])).fingerprint
-    assert items.fingerprint != dataclasses.replace(items, seen_in_train=None).fingerprint
-
-
-def test_head(tiny_dataset: Path) -> None:
-    items = tasks.load_items(str(tiny_dataset), "musib", "validation")
-    assert items.head(5).item_ids == items.item_ids[:5]
-    assert items.head(5).contexts.shape == (5, 384)
-    assert items.head(None) is items
-    assert items.head(99) is items
-
-
-SHA = "0123456789abcdef0123456789abcdef01234567"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """Records and results of a run of `preserve`."""
+    out = tmp_path_factory.mktemp("preservation")
+    tune = np.array([60, 62, 64, 65, 67, 69, 71, 72] * 8)
+    for number, name in enumerate("abc"):
+        for side, shift in (("r", 0), ("e", 7 * (number % 2))):
+            path = out / side / f"{name}.mid"
+            path.parent.mkdir(exist_ok=True)
+            save_midi(Score(make_notes(np.arange(64) * 480, 480, tune + number + shift), 480), path)
+    files = ["--reference", str(out / "r"), "--estimate", f"up={out / 'e'}", "--out", str(out / "out")]
+    options = ["--metrics", "circle_of_fifths_distance,motif_recall", "--resamples", "20", "--workers", "1"]
+    assert cli.main(["preserve", *files, *options, "--no-report"]) == 0
+    return (out / "out" / "records.jsonl").read_bytes(), (out / "out" / "results.json").read_bytes()
 
 
 @pytest.fixture
-def hub(tiny_dataset: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
-    """A Hub that holds the dataset `somebody/tiny`: what was asked for, and with which revision."""
-    import datasets
-    import huggingface_hub
-
-    asked: list[tuple[str, str | None]] = []
-
-    def info(self: Any, name: str, *, revision: str | None = None) -> Any:
-        asked.append((f"info {name}", revision))
-        return types.SimpleNamespace(sha=SHA)
-
-    def redirect(name: str) -> None:
-        real = getattr(datasets, name)
-
-        def call(path: str, *args: Any, revision: str | None = None, **kwargs: Any) -> Any:
-            assert path == "somebody/tiny"
-            asked.append((name, revision))
-            return real(str(tiny_dataset), *args, **kwargs)
-
-        monkeypatch.setattr(datasets, name, call)
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    for name in ("load_dataset", "get_dataset_config_names", "get_dataset_split_names"):
-        redirect(name)
-    return asked
+def run(written: tuple[bytes, bytes], tmp_path: Path) -> Path:
+    for name, content in zip(("records.jsonl", "results.json"), written, strict=True):
+        (tmp_path / name).write_bytes(content)
+    return tmp_path
 
 
-def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]) -> None:
-    items = tasks.load_items("somebody/tiny", "musib", "test", revision="v1")
-    assert items.revision == SHA
-    assert hub == [("info somebody/tiny", "v1"), ("load_dataset", SHA)]
-    hub.clear()
-    assert "train" in tasks.split_names("somebody/tiny", "musib", revision=SHA)
-    assert {revision for _, revision in hub} == {SHA}
-    hub.clear()
-    tasks.load_items("somebody/tiny", "musib", "train", revision=SHA)
-    assert hub == [("load_dataset", SHA)]  # a commit is not asked for again
+def change(run: Path, how: Callable[[dict[str, Any]], Any]) -> None:
+    results = json.loads((run / "results.json").read_bytes())
+    how(results)
+    (run / "results.json").write_text(json.dumps(results))
 
 
-def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Path) -> None:
-    settings = Settings(tmp_path, dataset="somebody/tiny", config="musib", revision="v1", limit=2, report=False,
-                        baselines="markov", n_resamples=5, n_seeds=1)  # fmt: skip
-    assert run_benchmark(settings).results["dataset"]["revision"] == SHA
-    assert {revision for name, revision in hub if not name.startswith("info")} == {SHA}
-    assert [name for name, _ in hub].count("load_dataset") == 3  # test, train, validation
+def test_results_are_made_from_the_records(run: Path) -> None:
+    loaded = load_results(run)
+    assert (loaded.task, loaded.folder) == ("preservation", run)
+    assert loaded.results == json.loads((run / "results.json").read_bytes())
+    assert load_results(run / "results.json").results == loaded.results
+    assert loaded.found.value("a", "up", "circle_of_fifths_distance") == 0.0
+    assert loaded.rows[0]["kind"] == "run"
 
 
-def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UnreadableFileError, match="somebody/tiny cannot be read"):
-        tasks.load_items("somebody/tiny", None, "test")
+@pytest.mark.parametrize(
+    ("how", "named"),
+    [
+        (lambda r: r["scores"]["up"]["motif_recall"].update(value=0.99), "scores.up.motif_recall.value is 0.99 in"),
+        (lambda r: r["scores"]["up"]["motif_recall"].update(n=7), "scores.up.motif_recall.n is 7 in"),
+        (lambda r: r["scores"]["up"].update(forged={"value": 1.0}), "scores.up.forged is an object of 1 in"),
+        (lambda r: r["systems"]["same music"].update(role="system"), "systems.same music.role is 'system' in"),
+        (lambda r: r["failures"].append({}), "failures is a list of 1 in results.json and a list of 0 in"),
+        (lambda r: r["dataset"].update(id="another"), "dataset.id is 'another' in"),
+        (lambda r: r["intervals"].update(confidence=0.5), "scores.up.circle_of_fifths_distance.low is "),
+        (lambda r: r.update(variant="paper"), "variant is 'paper' in"),
+    ],
+)
+def test_a_changed_value_is_refused_by_its_name(run: Path, how: Callable[[dict[str, Any]], Any], named: str) -> None:
+    change(run, how)
+    with pytest.raises(ChangedResultsError) as caught:
+        load_results(run)
+    assert named in str(caught.value)
+    assert isinstance(caught.value, CorruptRecordsError)
 
 
-@pytest.mark.parametrize("kind", ["missing", "broken"])
-def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
-
-    monkeypatch.chdir(tmp_path)
-    # what the HTTP library raises without a network is not an OSError
-    broken: Any = HfHubHTTPError.__bases__[0]
-    error = broken("no route") if kind == "broken" else RepositoryNotFoundError.__new__(RepositoryNotFoundError)
-
-    def info(*_: Any, **__: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", info)
-    with pytest.raises(UnreadableFileError if kind == "broken" else UnknownNameError):
-        tasks.resolve_revision("somebody/tiny", None)
+def test_last_bits_and_what_a_version_tells_otherwise_are_no_changes(run: Path) -> None:
+    wanted = load_results(run).results
+    value = wanted["scores"]["up"]["circle_of_fifths_distance"]["value"]
+    assert value > 0
+    change(run, lambda r: r["scores"]["up"]["circle_of_fifths_distance"].update(value=value * (1 + 1e-13)))
+    change(run, lambda r: r["wording"].update(title="Another title"))
+    change(run, lambda r: r.pop("notes"))
+    change(run, lambda r: r.update(tables={"all": {"scores": {"up": {"motif_recall": {"value": 0.99}}}}}))
+    assert load_results(run).results == wanted
 
 
-def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
-    assert tasks.load_items(str(tiny_dataset), "musib", "test").revision is None
-    with pytest.raises(InvalidInputError, match="--revision goes with a Hub id"):
-        tasks.load_items(str(tiny_dataset), "musib", "test", revision="v1")
+@pytest.mark.parametrize("name", ["records.jsonl", "results.json"])
+def test_a_missing_file_says_what_to_do(run: Path, name: str) -> None:
+    (run / name).unlink()
+    with pytest.raises(NoDataError, match=f"{name} is not there; give the folder of a run"):
+        load_results(run)
+
+
+@pytest.mark.parametrize(
+    "intervals",
+    [None, {}, {"confidence": 0.95, "n_resamples": 10**9, "seed": 0}, {"confidence": 2.0, "n_resamples": 9, "seed": 0}],
+)
+def test_intervals_that_cannot_be_made_again(run: Path, intervals: Any) -> None:
+    change(run, lambda r: r.update(intervals=intervals))
+    with pytest.raises(UnreadableFileError, match="does not say how its intervals were made"):
+        load_results(run)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "[" * 100_000])
+def test_files_that_hold_no_results(run: Path, text: str) -> None:
+    (run / "results.json").write_text(text)
+    with pytest.raises(UnreadableFileError):
+        load_results(run)

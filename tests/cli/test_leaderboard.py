@@ -26,14 +26,14 @@ def test_add_and_build(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--submitter", "me"]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith(f"{run}: 21 records added, 0 were there")
+    assert err.startswith(f"{run}: 35 records added, 0 were there")
     assert cli.main(["leaderboard", "add", str(run), "--board", str(board), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"results": str(run), "added": 0, "known": 21}]
+    assert json.loads(capsys.readouterr().out) == [{"results": str(run), "added": 0, "known": 35}]
     assert len(parts(board)) == 1
     assert cli.main(["leaderboard", "build", "--board", str(board), "--out", str(site)]) == 0
     out, err = capsys.readouterr()
     assert "Structured lyrics: songs.jsonl" in out
-    assert "not ranked: another song, shuffled structure, true lyrics: a control" in out
+    assert "not ranked: another song, echo, one character, shuffled structure, true lyrics: a control" in out
     assert "published, not re-run" in out
     assert f"page: {site / 'index.html'}" in err
     assert cli.main(["leaderboard", "build", "--board", str(board), "--json"]) == 0

@@ -77,9 +77,17 @@ def everything(folder: Path) -> str:
 def test_without_a_model_the_reference_rows_are_told(
     reference: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(reference) == 0
+    assert cli.main([*reference, "--published"]) == 0
     out, _ = capsys.readouterr()
-    for word in ("(true lyrics)", "(another song)", "(shuffled structure)", "GPT-4", "67.080"):
+    for word in (
+        "(true lyrics)",
+        "(another song)",
+        "(shuffled structure)",
+        "(echo)",
+        "(one character)",
+        "GPT-4",
+        "67.080",
+    ):
         assert word in out
     assert f"table: {tmp_path / 'out' / 'table.md'}" in out
     assert "What it took" not in out

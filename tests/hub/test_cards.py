@@ -11,7 +11,7 @@ from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.results import build_results
 from music_evals.benchmark.inpainting.runner import run
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
-from music_evals.benchmark.load import load_items
+from music_evals.benchmark.sources import load_items
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.cards import RESULTS_END, RESULTS_START, fill_card
 

@@ -12,8 +12,10 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
-from music_evals.hub.scores import TASKS, read_results, system_scores
+from music_evals.benchmark.load import load_results
+from music_evals.errors import ChangedResultsError, InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.hub.pushing import push_results
+from music_evals.hub.scores import TASKS, system_scores
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -54,7 +56,7 @@ def preservation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_inpainting(inpainting: Path) -> None:
-    results = read_results(inpainting)
+    results = load_results(inpainting).results
     scores = system_scores(results)
     assert scores.system == "mine"
     cell = results["tables"]["all"]["scores"]["mine"]["note_f1"]
@@ -73,7 +75,7 @@ def test_inpainting(inpainting: Path) -> None:
 
 
 def test_preservation(preservation: Path) -> None:
-    results = read_results(preservation / "results.json")
+    results = load_results(preservation / "results.json").results
     scores = system_scores(results)
     assert scores.system == "up"
     assert scores.scores["circle_of_fifths_distance"].value == 0.1667
@@ -112,7 +114,7 @@ def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
 
 def test_another_encoder_has_no_rank(preservation: Path) -> None:
     results = {
-        **read_results(preservation),
+        **load_results(preservation).results,
         "task": "descriptions",
         "variant": "mean",
         "options": {"normalize_by_self": True, "empty": "nan"},
@@ -126,7 +128,7 @@ def test_another_encoder_has_no_rank(preservation: Path) -> None:
 
 def test_nought_is_told_and_lists_are(preservation: Path) -> None:
     results = {
-        **read_results(preservation),
+        **load_results(preservation).results,
         "options": {"temperature": 0.0, "seed": 0, "off": False, "list": ["a", "b"]},
     }
     results["systems"] = {**results["systems"], "up": {**results["systems"]["up"], "temperature": 0.0}}
@@ -136,7 +138,7 @@ def test_nought_is_told_and_lists_are(preservation: Path) -> None:
 
 
 def test_which_system(preservation: Path) -> None:
-    results = read_results(preservation)
+    results = load_results(preservation).results
     two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}
     with pytest.raises(UnknownNameError, match="name one with --system"):
         system_scores(two, model="other")
@@ -145,18 +147,18 @@ def test_which_system(preservation: Path) -> None:
         system_scores(results, "uq")
 
 
-def test_files_that_hold_no_results(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="give the folder of a run"):
-        read_results(tmp_path)
-    path = tmp_path / "results.json"
-    for text in ("{", "[]", '{"a": 1}'):
-        path.write_text(text)
-        with pytest.raises(UnreadableFileError):
-            read_results(path)
+def test_changed_results_are_not_pushed(inpainting: Path, tmp_path: Path) -> None:
+    for name in ("records.jsonl", "validation_records.jsonl"):
+        (tmp_path / name).write_bytes((inpainting / name).read_bytes())
+    results = json.loads((inpainting / "results.json").read_text())
+    results["tables"]["all"]["scores"]["mine"]["note_f1"]["value"] = 0.99
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    with pytest.raises(ChangedResultsError, match=r"tables.all.scores.mine.note_f1.value is 0.99 in results.json"):
+        push_results(tmp_path, "owner/mine")
 
 
 def test_results_of_an_unknown_form(preservation: Path) -> None:
-    results: dict[str, Any] = {**read_results(preservation)}
+    results: dict[str, Any] = {**load_results(preservation).results}
     del results["scores"]
     with pytest.raises(UnreadableFileError, match="unknown form"):
         system_scores(results)

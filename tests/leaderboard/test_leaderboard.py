@@ -21,6 +21,7 @@ from music_evals.benchmark.songs.lyrics import Settings as LyricSettings
 from music_evals.benchmark.songs.lyrics import run_lyrics
 from music_evals.benchmark.songs.songs import load_songs
 from music_evals.errors import (
+    ChangedResultsError,
     CorruptRecordsError,
     FileTooLargeError,
     InvalidInputError,
@@ -579,23 +580,18 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
     ],
 )
 def test_what_does_not_deserve_a_rank(inpainting_run: Path, change: dict[str, Any], why: str) -> None:
-    path = inpainting_run / "results.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    found = {row.system: row.unranked for row in records_of_run(read_run(inpainting_run))}
+    run = read_run(inpainting_run)
+    run.results.update(change)
+    found = {row.system: row.unranked for row in records_of_run(run)}
     assert found["copy_past"] == why
     assert found["reference"] == "a control"
 
 
 def test_kinds_of_edit_and_leaking_systems_have_no_rank(inpainting_run: Path) -> None:
-    path = inpainting_run / "results.json"
-    results = json.loads(path.read_text())
-    results["systems"]["copy_past"]["role"] = "leaking"
-    path.write_text(json.dumps(results))
-    found = {row.system: row.unranked for row in records_of_run(read_run(inpainting_run))}
-    assert found["copy_past"] == "it has seen the reference"
-    rows = (inpainting_run / "records.jsonl").read_text()
-    assert "known_edits" not in rows
     run = read_run(inpainting_run)
+    run.results["systems"]["copy_past"]["role"] = "leaking"
+    found = {row.system: row.unranked for row in records_of_run(run)}
+    assert found["copy_past"] == "it has seen the reference"
     run.results["dataset"]["id"] = "/somewhere/known_edits"
     assert {row.unranked for row in records_of_run(run) if row.system == "markov"} == {
         "a kind of edit, by which metrics are judged"
@@ -621,11 +617,21 @@ def test_wrong_results(lyrics_run: Path, tmp_path: Path) -> None:
         records_of_run(run)
     path = lyrics_run / "results.json"
     path.write_text(path.read_text().replace('"variant": "official"', '"variant": "paper"'))
-    with pytest.raises(UnreadableFileError, match="does not belong"):
+    with pytest.raises(ChangedResultsError, match=r"variant is 'paper' in results.json and 'official' in records"):
         read_run(lyrics_run)
     path.write_text("{")
     with pytest.raises(UnreadableFileError, match="no JSON"):
         read_run(lyrics_run)
+
+
+def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) -> None:
+    path = inpainting_run / "results.json"
+    results = json.loads(path.read_text())
+    results["tables"]["all"]["scores"]["copy_past"]["note_f1"]["value"] = 0.99
+    path.write_text(json.dumps(results))
+    with pytest.raises(ChangedResultsError, match=r"tables.all.scores.copy_past.note_f1.value is 0.99 in results.json"):
+        add_results(inpainting_run, tmp_path / "board")
+    assert not (tmp_path / "board").exists()
 
 
 def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from collections.abc import Iterator
@@ -16,12 +17,24 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
     InvalidPatternError,
+    NoChineseWarning,
     NoDataError,
     PairCountError,
     UnknownNameError,
     UnsupportedTypeError,
 )
-from music_evals.pipelines.lyrics import SCORES, LyricStructure, evaluate_lyrics, lyric_structure, scores_of
+from music_evals.pipelines import lyrics
+from music_evals.pipelines.lyrics import (
+    EMPTY_TEXT,
+    HEADERS_ONLY,
+    NO_CHINESE,
+    NO_HEADER,
+    SCORES,
+    LyricStructure,
+    evaluate_lyrics,
+    lyric_structure,
+    scores_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = json.loads((ROOT / "tests" / "golden" / "lyric_official.json").read_text("utf-8"))
@@ -166,6 +179,29 @@ def test_lyrics_that_cannot_be_judged(generated: str, complaint: str) -> None:
     assert f"note: {score.notes[0]}" in score.explain()
 
 
+@pytest.mark.parametrize("options", [{}, {"normalise": True}, {"variant": "paper"}, {"strict": False}])
+def test_a_text_without_a_chinese_character_is_announced(options: dict[str, Any]) -> None:
+    score = lyric_structure(PATTERN, PATTERN, rhyme="char", **options)
+    assert score.total > 100  # as in the official code: the note is what tells
+    assert score.notes == (NO_CHINESE,)
+    assert f"note: {NO_CHINESE}" in score.explain()
+    assert lyric_structure(PATTERN, PATTERN + "\n啊", rhyme="char", **options).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("generated", "notes"),
+    [
+        ("好的，以下是歌词：\n(主歌)\nla la la", (NO_CHINESE,)),  # the words before the first header are no lyrics
+        ("Spring has come\nand gone", (NO_HEADER, NO_CHINESE)),
+        ("床前明月光", (NO_HEADER,)),
+        ("(verse)\n \n", (HEADERS_ONLY,)),
+        ("", (EMPTY_TEXT,)),
+    ],
+)
+def test_only_lines_that_are_sung_can_lack_characters(generated: str, notes: tuple[str, ...]) -> None:
+    assert lyric_structure(PATTERN, generated, rhyme="char", strict=False).notes == notes
+
+
 def test_a_reference_that_is_not_in_the_grammar() -> None:
     with pytest.raises(InvalidPatternError, match=r"line 2, column 5: .* got 'x'"):
         lyric_structure("(verse)\nccccx", LYRICS, rhyme="char")
@@ -184,6 +220,19 @@ def test_both_empty_is_the_authors_own_value() -> None:
 def test_other_types(generated: Any, reference: Any) -> None:
     with pytest.raises(UnsupportedTypeError, match="must be a text"):
         lyric_structure(reference, generated)
+
+
+def test_every_function_takes_the_reference_first() -> None:
+    for function in (made for made in vars(lyrics).values() if inspect.isfunction(made)):
+        names = list(inspect.signature(function).parameters)
+        sides = [name.removesuffix("s") for name in names if name in {"reference", "references", "generated"}]
+        assert sides in ([], ["reference"], ["generated"], ["reference", "generated"]), function.__name__
+    with pytest.raises(UnsupportedTypeError, match="a reference pattern must be a text"):
+        lyric_structure(None, None)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedTypeError, match="references must be a list"):
+        evaluate_lyrics(PATTERN, LYRICS)
+    with pytest.raises(PairCountError, match="1 references and 2 lyrics"):
+        evaluate_lyrics([PATTERN], [LYRICS, LYRICS])
 
 
 @pytest.mark.parametrize(
@@ -262,6 +311,14 @@ def test_means_and_their_intervals() -> None:
     assert again["lyric_structure"] == lyric_structure(PATTERN, LYRICS, rhyme="char").total
     assert all(map(math.isnan, again["lyric_structure_ci"]))
     assert "per_item" not in again
+
+
+def test_a_set_with_texts_without_chinese_warns() -> None:
+    told = r"1 of 2 lyrics have no Chinese character, the first is generated\[1\]; .*scores like true lyrics"
+    with pytest.warns(NoChineseWarning, match=told) as caught:
+        result = evaluate_lyrics([PATTERN] * 2, [LYRICS, PATTERN], n_resamples=0, rhyme="char", per_item=True)
+    assert [Path(each.filename).name for each in caught] == ["test_lyrics.py"]
+    assert [item["notes"] for item in result["per_item"]] == [[], [NO_CHINESE]]
 
 
 def test_options_are_those_of_one_song() -> None:

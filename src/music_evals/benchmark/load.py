@@ -1,320 +1,211 @@
-"""What is judged: contexts of one split of a dataset, checked once, with an id, a song and a fingerprint."""
+"""Results that were written before, read back: made again from their records, and held to them."""
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import re
-from collections.abc import Mapping
+import importlib
+import json
+import math
+import os
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from music_evals import benchmark
+from music_evals.benchmark.outputs import RECORDS, RESULTS
+from music_evals.benchmark.records import read_records, reading_rows
+from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
 
-from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inpainting.columns import read_contexts, read_flags, read_names
-from music_evals.errors import (
-    InvalidInputError,
-    NoDataError,
-    UnknownNameError,
-    UnreadableFileError,
-)
-from music_evals.symbolic import noteseq
+__all__ = ["LoadedResults", "find_task", "load_results"]
 
-__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "load_split", "resolve_revision", "split_names"]
+PRESENTATION = frozenset({"wording", "scales", "published", "metrics"})
+"""Parts of the results that say how numbers are told; they are taken from this version and not compared."""
 
-DATASETS = "datasets_scripts"
-_COMMIT = re.compile("[0-9a-f]{40}")
-TRAIN_CONFIGS = {"musib_official": "musib"}
-"""Config that baselines are fitted on, where a config has no train split of its own."""
+SAME = 1e-9
+"""Numbers that differ by less, relatively, are equal: kinds of processors differ in the last bits."""
+
+Row = Mapping[str, Any]
+
+MOST_RESAMPLES = 1_000_000
+
+UNTOLD = "preservation"
+"""Task of records without one: they are older than the other tasks."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ItemSet:
-    """Whole contexts to be judged on.
+class LoadedResults:
+    """The results of a run, as its records give them.
 
-    Parameters
+    Attributes
     ----------
-    dataset, config, split, revision
-        Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
-    item_ids
-        One id an item, without repetitions.
-    songs
-        Cluster of each item: windows of one song are no independent observations.
-    contexts
-        Shape (n, 384), uint8 NoteSeq tokens 0..129.
-    seen_in_train
-        Shape (n,), True where the middle occurs in a training window; None where that is not known.
-    failures
-        Item id -> reason, for items that could not be read. They have no row in `contexts`.
-
-    """
-
-    dataset: str
-    config: str | None
-    split: str
-    item_ids: tuple[str, ...]
-    songs: tuple[str, ...]
-    contexts: Tokens
-    seen_in_train: npt.NDArray[np.bool_] | None = None
-    revision: str | None = None
-    failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        noteseq.check_contexts(self.contexts)
-        n = len(self.item_ids)
-        if n == 0 and not self.failures:
-            msg = f"{self.dataset}, split {self.split}: no items; nothing can be judged"
-            raise NoDataError(msg)
-        if not len(self.songs) == len(self.contexts) == n:
-            msg = f"{n} item ids, {len(self.songs)} songs and {len(self.contexts)} contexts; expected equal numbers"
-            raise InvalidInputError(msg)
-        if len(set(self.item_ids)) < n:
-            twice = next(item for item in self.item_ids if self.item_ids.count(item) > 1)
-            msg = f"item id {twice!r} occurs twice in {self.dataset}, split {self.split}; ids must be unique"
-            raise InvalidInputError(msg)
-
-    def __len__(self) -> int:
-        return len(self.item_ids)
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        """Hash of the content: ids, songs, tokens and what is known as seen."""
-        digest = hashlib.sha256()
-        digest.update("\0".join((*self.item_ids, *self.songs, *sorted(self.failures))).encode())
-        digest.update(np.ascontiguousarray(self.contexts).tobytes())
-        if self.seen_in_train is not None:
-            digest.update(self.seen_in_train.tobytes())
-        return digest.hexdigest()[:16]
-
-    @property
-    def middles(self) -> Tokens:
-        """The true middles, shape (n, 96)."""
-        return self.contexts[:, MUSIB_LAYOUT.middle]
-
-    def head(self, n: int | None) -> ItemSet:
-        """Return the first `n` items, or all of them for None."""
-        if n is None or n >= len(self):
-            return self
-        seen = None if self.seen_in_train is None else self.seen_in_train[:n]
-        return dataclasses.replace(
-            self,
-            item_ids=self.item_ids[:n],
-            songs=self.songs[:n],
-            contexts=self.contexts[:n],
-            seen_in_train=seen,
-        )
-
-
-def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
-    """Tell where a dataset or model of this name is.
-
-    Looked up in this order: `folder`/`name` under the current folder, the path `name`, the Hub id `name`.
-
-    Parameters
-    ----------
-    name
-        A name, a path or a Hub id.
     folder
-        The window, e.g. ``"models"``.
-    kind
-        Word for the message, e.g. ``"model"``.
-    known
-        Further names to offer when nothing is found.
-
-    Returns
-    -------
-    tuple of str and bool
-        Path or Hub id, and whether it is on this machine.
-
-    Raises
-    ------
-    UnknownNameError
-        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never asked of the Hub:
-        it is a typing error, not somebody's repository.
+        Where the files of the run lie.
+    task
+        Name of its task.
+    results
+        What results.json holds, made from the records.
+    found
+        The records in the form that results are made from.
+    rows
+        Rows of records.jsonl.
 
     """
-    for candidate in (Path(folder) / name, Path(name)):
-        if candidate.is_dir():
-            return str(candidate), True
-    owner, slash, repository = name.partition("/")
-    if slash and repository and "/" not in repository and owner not in {"", ".", ".."} and not Path(owner).is_dir():
-        return name, False
-    parent = Path(name).parent if slash and Path(name).parent.is_dir() else Path(folder)
-    prefix = f"{parent}/" if slash else ""
-    found = [f"{prefix}{path.name}" for path in parent.glob("*") if path.is_dir()] if parent.is_dir() else []
-    advice = f"names are looked up in ./{folder}; a folder or a Hub id (owner/name) may be given too"
-    raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
+
+    folder: Path
+    task: str
+    results: dict[str, Any]
+    found: Any
+    rows: list[dict[str, Any]]
 
 
-def find_dataset(name: str) -> str:
-    """Return the folder or the Hub id of a dataset; see `find_window`."""
-    return find_window(name, DATASETS, "dataset")[0]
+class _Intervals(NamedTuple):
+    """How intervals were made: the one thing that the results say and the records do not."""
+
+    confidence: float
+    n_resamples: int
+    seed: int
 
 
-def resolve_revision(dataset: str, revision: str | None) -> str | None:
-    """Return the commit of a Hub id that a tag, a branch or None (the newest) stands for; None for a folder.
-
-    Raises
-    ------
-    InvalidInputError
-        A revision of a folder, which has none.
-    UnknownNameError
-        The Hub holds no such dataset or revision.
-    UnreadableFileError
-        The Hub cannot be reached.
-
-    """
-    path, local = find_window(dataset, DATASETS, "dataset")
-    if local:
-        if revision is not None:
-            msg = f"{path} is a folder, which has no revisions: --revision goes with a Hub id; leave it out"
-            raise InvalidInputError(msg)
-        return None
-    if revision is not None and _COMMIT.fullmatch(revision):
-        return revision
-    import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
-
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
-    try:
-        found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
-    except RepositoryNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
-    except RevisionNotFoundError as error:
-        kind = f"revision of {dataset}"
-        raise UnknownNameError(kind, str(revision), ()) from error
-    except (OSError, ValueError, no_connection) as error:
-        raise _unreadable(dataset, error) from error
-    return found
-
-
-def split_names(dataset: str, config: str | None, *, revision: str | None = None) -> tuple[str, ...]:
-    """Return the splits of a config, of a Hub id at one revision.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset or config; the message offers the nearest.
-    UnreadableFileError
-        The dataset cannot be read.
-
-    """
-    import datasets
-
-    path = find_dataset(dataset)
-    try:
-        configs = datasets.get_dataset_config_names(path, revision=revision)
-        if config is not None and config not in configs:
-            kind = f"config of {dataset}"
-            raise UnknownNameError(kind, config, configs)
-        return tuple(datasets.get_dataset_split_names(path, config, revision=revision))
-    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        raise _unreadable(dataset, error) from error
-
-
-def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
-    """Load one split of a dataset of contexts.
+def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
+    """Read the results of a run, and check every number of results.json against records.jsonl.
 
     Parameters
     ----------
-    dataset
-        A name under ``datasets_scripts``, a folder or a Hub id.
-    config
-        Config of the dataset; None is its default.
-    split
-        Name of the split.
-    revision
-        Commit, tag or branch of a Hub id; None is the newest commit.
+    folder
+        Of the run, or its results.json.
 
     Returns
     -------
-    ItemSet
-        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``. Its revision is
-        the commit that was read, or None for a folder; its config is the default by its name, where none was given.
+    LoadedResults
+        Made from the records alone, with the intervals that results.json asks for.
 
     Raises
     ------
-    UnknownNameError
-        No such dataset, config or split; the message offers the nearest.
     NoDataError
-        The folder or the split is empty.
-    InvalidInputError
-        A column is missing, of another type than it should be, or without a value in some row.
-    ContextLengthError
-        A row's tokens are not 384.
-    InvalidTokensError
-        A token outside the vocabulary.
+        One of the two files is not there.
     UnreadableFileError
-        The dataset cannot be read.
+        results.json holds no results.
+    CorruptRecordsError
+        records.jsonl is damaged, or holds rows that this version does not know.
+    ChangedResultsError
+        A value of results.json is not what the records give; the message names it.
+    UnknownNameError
+        Records of a task that is not known, or has no such results.
 
     """
-    revision = resolve_revision(dataset, revision)
-    rows = load_split(dataset, config, split, revision=revision)
-    table, config = rows.with_format("arrow")[:], rows.info.config_name
-    missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
-    if missing:
-        msg = (
-            f"{dataset}, split {split}: no column {', '.join(missing)}; expected item_id, song and tokens (384 NoteSeq "
-            f"tokens), got {', '.join(table.column_names)}"
-        )
-        raise InvalidInputError(msg)
-    item_ids = read_names(table, "item_id", dataset)
-    return ItemSet(
-        dataset=dataset,
-        config=config,
-        split=split,
-        revision=revision,
-        item_ids=item_ids,
-        songs=read_names(table, "song", dataset),
-        contexts=read_contexts(table, item_ids, dataset),
-        seen_in_train=read_flags(table, "seen_in_train", dataset),
-    )
+    path = Path(folder)
+    if path.name == RESULTS and not path.is_dir():
+        path = path.parent
+    for name in (RESULTS, RECORDS):
+        if not (path / name).is_file():
+            msg = (
+                f"{path / name} is not there; give the folder of a run, with {RESULTS} and {RECORDS}: results are "
+                f"checked against their records. Where only {RESULTS} is missing, the run makes it again"
+            )
+            raise NoDataError(msg)
+    stored = _read_json(path / RESULTS)
+    rows = read_records(path / RECORDS)
+    task = str(rows[0].get("task", UNTOLD))
+    with reading_rows():
+        found, built = _build(path, rows, task, _intervals(stored, path / RESULTS)._asdict())
+    if task != "inpainting":
+        built |= {key: stored[key] for key in find_task(task).beside if key in stored}
+    for difference in _differences(stored, built):
+        msg = f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
+        raise ChangedResultsError(msg)
+    return LoadedResults(path, task, built, found, rows)
 
 
-def load_split(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> Any:
-    """Return a split of a dataset, as the data set library has it.
+def _build(path: Path, rows: Sequence[Row], name: str, intervals: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    if name == "inpainting":
+        from music_evals.benchmark.inpainting import aggregate, results
 
-    Raises
-    ------
-    UnknownNameError
-        No such dataset, config or split; the message offers the nearest.
-    NoDataError
-        The folder is empty.
-    UnreadableFileError
-        The dataset cannot be read.
+        scores = aggregate.collect(rows)
+        validation = path / "validation_records.jsonl"
+        judged = aggregate.collect(read_records(validation)) if validation.is_file() else None
+        return scores, results.build_results(scores, judged, **intervals)
+    task = find_task(name)
+    found = collect(rows, task)
+    return found, build_results(found, task, **intervals)
 
-    """
-    import datasets
-    from datasets.data_files import EmptyDatasetError
 
-    path = find_dataset(dataset)
+def find_task(name: str) -> ScoreTask:
+    """Return a task by its name in the records; every folder under `benchmark` names its own as ``TASKS``."""
+    places: dict[str, str] = {}
+    for folder in pkgutil.iter_modules(benchmark.__path__):
+        if folder.ispkg:
+            package = f"{benchmark.__name__}.{folder.name}"
+            told: Mapping[str, str] = getattr(importlib.import_module(package), "TASKS", {})
+            places |= {task: f"{package}.{place}" for task, place in told.items()}
+    if name not in places:
+        kind = "task with results"
+        raise UnknownNameError(kind, name, places)
+    module, _, attribute = places[name].partition(":")
+    task: ScoreTask = getattr(importlib.import_module(module), attribute)
+    return task
+
+
+def _read_json(path: Path) -> dict[str, Any]:
     try:
-        return datasets.load_dataset(path, config, split=split, revision=revision)
-    except EmptyDatasetError as error:
-        msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
-        raise NoDataError(msg) from error
-    except datasets.exceptions.DatasetNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
-    except ConnectionError as error:
-        raise _unreadable(dataset, error) from error
-    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        # datasets raises the same classes for a wrong name and for a broken file: the names tell which it is
-        names = split_names(dataset, config, revision=revision)
-        if split not in names:
-            kind = f"split of {dataset}"
-            raise UnknownNameError(kind, split, names) from error
-        raise _unreadable(dataset, error) from error
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        msg = f"{path} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
+        raise UnreadableFileError(msg) from error
+    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
+        msg = f"{path} holds no results of `music-evals`; give the folder of a run"
+        raise UnreadableFileError(msg)
+    return content
 
 
-def _local_datasets() -> list[str]:
-    folder = Path(DATASETS)
-    return [path.name for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
+def _intervals(stored: Mapping[str, Any], path: Path) -> _Intervals:
+    told = stored["intervals"]
+    values: list[Any] = [told.get(name) if isinstance(told, dict) else None for name in _Intervals._fields]
+    whole = all(isinstance(number, int) and not isinstance(number, bool) for number in values[1:])
+    if (
+        not (whole and isinstance(values[0], float) and 0 < values[0] < 1)
+        or not 1 <= values[1] <= MOST_RESAMPLES
+        or values[2] < 0
+    ):
+        msg = f"{path} does not say how its intervals were made, got {told!r}; run again in this folder"
+        raise UnreadableFileError(msg)
+    return _Intervals(*values)
 
 
-def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:
-    cause = error.__cause__ or error
-    reason = str(cause).splitlines()[0] if str(cause) else type(cause).__name__
-    return UnreadableFileError(f"dataset {dataset} cannot be read: {reason}")
+def _differences(stored: Mapping[str, Any], built: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what differs; what this version adds, and whole parts that it does not know, are no differences."""
+    for key in stored:
+        if key in built and key not in PRESENTATION:
+            yield from _compare(stored[key], built[key], key)
+
+
+def _compare(stored: Any, built: Any, place: str) -> Iterator[str]:
+    if isinstance(stored, dict) and isinstance(built, dict):
+        for key, value in stored.items():
+            where = f"{place}.{key}"
+            if key in built:
+                yield from _compare(value, built[key], where)
+            else:
+                yield f"{where} is {_short(value)} in {RESULTS} and not in {RECORDS}"
+    elif isinstance(stored, list) and isinstance(built, list) and len(stored) == len(built):
+        for number, (value, other) in enumerate(zip(stored, built, strict=True)):
+            yield from _compare(value, other, f"{place}.{number}")
+    elif not _same(stored, built):
+        yield f"{place} is {_short(stored)} in {RESULTS} and {_short(built)} in {RECORDS}"
+
+
+def _same(stored: Any, built: Any) -> bool:
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (stored, built))
+    if numbers:
+        return math.isclose(stored, built, rel_tol=SAME, abs_tol=1e-12)
+    return type(stored) is type(built) and bool(stored == built)
+
+
+def _short(value: Any) -> str:
+    """Return a value for a message: a number or text as it is, of a collection its size."""
+    if isinstance(value, Mapping):
+        return f"an object of {len(value)}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"a list of {len(value)}"
+    return repr(value) if len(repr(value)) < 60 else f"{repr(value)[:60]}..."

@@ -48,6 +48,10 @@ def _nothing_to_say(_: Any) -> Iterable[str]:
     return ()
 
 
+def _as_they_are(_: Found) -> None:
+    pass
+
+
 def _all_scores(found: Found) -> Sequence[str]:
     return found.names
 
@@ -85,6 +89,10 @@ class ScoreTask:
         ``notes`` of the results -> what a reader should know of the remarks, beside their number.
     shown
         Records -> the scores out of their header that results are made of, by default all.
+    finish
+        Changes records that were read, e.g. the groups of pairs.
+    beside
+        Keys of results.json that are made of other files than the records.
 
     """
 
@@ -101,6 +109,8 @@ class ScoreTask:
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     shown: Callable[[Found], Sequence[str]] = _all_scores
+    finish: Callable[[Found], None] = _as_they_are
+    beside: tuple[str, ...] = ()
 
     def scale(self, name: str) -> Scale:
         """Return the scale of a metric or companion.
@@ -185,7 +195,8 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
             scores.setdefault(who, {})[row["metric"]] = dict(row)
         else:
             told[row["kind"]][who] = dict(row)
-    controls = tuple(name for name in task.controls if name in pairs)
+    # records of before a control had its name may hold a system that was called so
+    controls = tuple(name for name in task.controls if name in pairs and name not in selection["systems"])
     found = Found(
         header=header,
         systems=(*selection["systems"], *controls),
@@ -197,6 +208,7 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
         explanations=told["explanation"],
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
     )
+    task.finish(found)
     return _restricted(found, task.shown(found))
 
 

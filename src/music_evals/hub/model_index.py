@@ -171,8 +171,8 @@ def _renew(result: dict[str, Any], entry: Mapping[str, Any], new: Mapping[Key, A
     metrics = result["metrics"]
     known = {at: key for at, metric in enumerate(metrics) if (key := find_key(result, metric)) in new}
     if known and len(known) == len(metrics):
-        for key in _shell(result).keys() - entry.keys():
-            del result[key]
+        for other in _shell(result).keys() - entry.keys():
+            del result[other]
         result.update(_shell(entry))
     for at, key in reversed(known.items()):
         if key in missing and _shell(result) == _shell(entry):

@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from music_evals.benchmark.load import load_results
 from music_evals.errors import HubNotFoundError, InvalidInputError
 from music_evals.hub.client import (
     Held,
@@ -36,7 +37,7 @@ from music_evals.hub.eval_files import (
     write_results_file,
 )
 from music_evals.hub.model_index import Changed, merge_index, read_index, write_index
-from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, read_results, system_scores
+from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, system_scores
 from music_evals.hub.yaml_edit import quoted
 
 if TYPE_CHECKING:
@@ -166,9 +167,9 @@ def push_results(
         between.
 
     """
-    content = results if isinstance(results, Mapping) else read_results(results)
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
     _check_said(source, day)
+    content = results if isinstance(results, Mapping) else load_results(results).results
     repository = Repository("model", _repository_id(model, "--model"))
     scores = system_scores(content, system, model=repository.id.partition("/")[2])
     place = _place(scores.dataset, dataset, config, split)

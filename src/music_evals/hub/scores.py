@@ -9,13 +9,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.yaml_edit import quoted
 from music_evals.protocols import RENDERED_DATASETS
 
@@ -25,12 +24,10 @@ __all__ = [
     "SystemScores",
     "Task",
     "index_entry",
-    "read_results",
     "read_scores",
     "system_scores",
 ]
 
-FILE = "results.json"
 DECIMALS = 4
 """Digits of a value in a card; those of an interval too."""
 
@@ -129,39 +126,13 @@ class SystemScores:
         return max((score.n for score in self.scores.values()), default=0)
 
 
-def read_results(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read results.json, given the file or its folder.
-
-    Raises
-    ------
-    NoDataError
-        There is no such file.
-    UnreadableFileError
-        It is no file of results.
-
-    """
-    file = Path(path) / FILE if Path(path).is_dir() else Path(path)
-    if not file.is_file():
-        msg = f"{file} is not there; give the folder of a run (its --out) or its {FILE}"
-        raise NoDataError(msg)
-    try:
-        content = json.loads(file.read_bytes())
-    except ValueError as error:
-        msg = f"{file} is no JSON: {error}; give the {FILE} of a run"
-        raise UnreadableFileError(msg) from error
-    if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
-        msg = f"{file} holds no results of `music-evals`; give the {FILE} of a run"
-        raise UnreadableFileError(msg)
-    return content
-
-
 def system_scores(results: Results, system: str | None = None, *, model: str = "") -> SystemScores:
     """Return the scores of one system.
 
     Parameters
     ----------
     results
-        From `read_results`.
+        From `benchmark.load.load_results`.
     system
         Its name in the results. None takes the one that is called like the model, or the only one that is judged.
     model

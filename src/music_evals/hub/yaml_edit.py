@@ -81,7 +81,7 @@ def _yaml(like: str = "") -> YAML:
     from ruamel.yaml import YAML
 
     yaml = YAML()
-    yaml.preserve_quotes = True  # type: ignore[assignment]  # annotated as None there
+    yaml.preserve_quotes = True
     yaml.width = _WIDTH
     if found := _FIRST_LIST.search(like):
         offset = len(found["dash"]) - len(found["key"] or "")
@@ -101,10 +101,11 @@ def _ended(text: str) -> str:
 
 def _block(document: Any, place: str | int, lines: list[str]) -> tuple[int, int]:
     """Return the first line of an item of the root and the line after its last; both the end where there is none."""
-    places = range(len(document)) if isinstance(document, list) else document
+    of_list = isinstance(document, list)
+    places = range(len(document)) if of_list else document
     if place not in places:
         return len(lines), len(lines)
-    starts = {at: (document.lc.item(at) if isinstance(document, list) else document.lc.key(at))[0] for at in places}
+    starts = {at: (document.lc.item(at) if of_list else document.lc.key(at))[0] for at in places}
     start = starts[place]
     stop = min((line for line in starts.values() if line > start), default=len(lines))
     indent = re.match(" *", lines[start])

@@ -18,7 +18,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 import numpy as np
@@ -26,10 +26,10 @@ import numpy as np
 from music_evals.benchmark import results as score_results
 from music_evals.benchmark.inpainting import aggregate
 from music_evals.benchmark.inpainting.runner import NLL
-from music_evals.benchmark.outputs import RECORDS, RESULTS
-from music_evals.benchmark.preservation import results as preservation_results
-from music_evals.benchmark.records import dump_json, read_records, reading_rows
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.benchmark.load import LoadedResults as Run
+from music_evals.benchmark.load import load_results
+from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import features_of
 from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
 from music_evals.protocols import RENDERED_DATASETS
@@ -150,31 +150,6 @@ CONTENT = tuple(field.name for field in dataclasses.fields(ResultRecord) if fiel
 """Fields that the id is a hash of."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Run:
-    """The files of a run.
-
-    Attributes
-    ----------
-    folder
-        Where they lie.
-    results
-        Content of results.json.
-    rows
-        Rows of records.jsonl.
-
-    """
-
-    folder: Path
-    results: dict[str, Any]
-    rows: list[dict[str, Any]]
-
-    @property
-    def task(self) -> str:
-        """Its task, one of `TASKS`."""
-        return str(self.results["task"])
-
-
 def id_of(record: ResultRecord) -> str:
     """Return the hash of what a record holds."""
     content = {name: getattr(record, name) for name in CONTENT}
@@ -183,40 +158,15 @@ def id_of(record: ResultRecord) -> str:
 
 
 def read_run(folder: str | os.PathLike[str]) -> Run:
-    """Read results.json and records.jsonl of a run.
+    """Read the results of a run and check them against its records.
 
     Raises
     ------
-    NoDataError
-        One of the files is not there.
-    UnreadableFileError
-        results.json holds no results.
-    CorruptRecordsError
-        records.jsonl is damaged.
-    UnknownNameError
-        Results of another task.
+    NoDataError, UnreadableFileError, CorruptRecordsError, ChangedResultsError, UnknownNameError
+        As `benchmark.load.load_results`.
 
     """
-    path = Path(folder)
-    for name in (RESULTS, RECORDS):
-        if not (path / name).is_file():
-            msg = f"{path / name} is not there; give the folder of a run (its --out), with {RESULTS} and {RECORDS}"
-            raise NoDataError(msg)
-    try:
-        results = json.loads((path / RESULTS).read_bytes())
-    except (ValueError, RecursionError) as error:
-        msg = f"{path / RESULTS} is no JSON: {error}; make it again with the verb that wrote it"
-        raise UnreadableFileError(msg) from error
-    rows = read_records(path / RECORDS)
-    header = rows[0]
-    if not isinstance(results, dict) or any(results.get(key) != header.get(key) for key in ("dataset", "variant")):
-        msg = f"{path / RESULTS} does not belong to {RECORDS} beside it; run the verb again, which makes it from them"
-        raise UnreadableFileError(msg)
-    run = Run(path, {"task": "preservation", **results}, rows)
-    if run.task not in TASKS:
-        kind = "task of a board"
-        raise UnknownNameError(kind, run.task, TASKS)
-    return run
+    return load_results(folder)
 
 
 def records_of_run(
@@ -364,7 +314,7 @@ def _number(value: object) -> float | None:
 def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
     from music_evals.benchmark.inpainting.results import HEADINGS
 
-    scores = aggregate.collect(run.rows)
+    scores: aggregate.Scores = run.found
     place, settings = _place(run), _settings(run)
     table = run.results["tables"]["all"]["scores"]
     control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
@@ -403,7 +353,7 @@ def _by_item(scores: aggregate.Scores, system: str, metric: str, column: str) ->
 
 
 def _of_scores(run: Run) -> Iterator[ResultRecord]:
-    found = _collect(run)
+    found: score_results.Found = run.found
     place, settings = _place(run), _settings(run)
     scales = run.results["scales"]
     for system in found.systems:
@@ -431,18 +381,6 @@ def _of_scores(run: Run) -> Iterator[ResultRecord]:
             )
             companion = scales[metric]["companion"] and not record.unranked
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
-
-
-def _collect(run: Run) -> score_results.Found:
-    if run.task == "preservation":
-        return preservation_results.collect(run.rows)
-    if run.task == "lyrics":
-        from music_evals.benchmark.songs.lyrics import LYRICS
-
-        return score_results.collect(run.rows, LYRICS)
-    from music_evals.benchmark.songs.descriptions import DESCRIPTIONS
-
-    return score_results.collect(run.rows, DESCRIPTIONS)
 
 
 def _extractors(run: Run, metric: str) -> dict[str, Any]:

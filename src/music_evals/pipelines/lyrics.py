@@ -7,7 +7,8 @@ Rhymes are found by `music_evals.lyrics.rhyme`, patterns by `music_evals.lyrics.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -18,13 +19,14 @@ from music_evals.annotations import Pattern
 from music_evals.errors import (
     InvalidLyricsError,
     InvalidPatternError,
+    NoChineseWarning,
     NoDataError,
     PairCountError,
     UnsupportedTypeError,
     located,
 )
 from music_evals.lyrics.patterns import SplitText, check_pattern, mark_lyrics, split_sections
-from music_evals.lyrics.rhyme import RhymeMethod
+from music_evals.lyrics.rhyme import RhymeMethod, last_character
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.metrics.lyric_structure import (
     MAXIMUM,
@@ -39,6 +41,7 @@ from music_evals.stats import resampling
 __all__ = [
     "EMPTY_TEXT",
     "HEADERS_ONLY",
+    "NO_CHINESE",
     "NO_HEADER",
     "SCORES",
     "Agreement",
@@ -55,6 +58,10 @@ EMPTY_TEXT: Final = "the lyrics are empty"
 NO_HEADER: Final = "the lyrics have no section header, a word in round brackets as (verse)"
 HEADERS_ONLY: Final = "the lyrics are headers only: not one line stands under them"
 """Notes on lyrics in which there is nothing to score."""
+
+_LETTERS_COUNT = "c and R count as characters, so that a pattern handed back scores like true lyrics"
+NO_CHINESE: Final = f"the lyrics have no Chinese character; the letters {_LETTERS_COUNT}"
+"""Note on lines without a Chinese character. Their score stays what the authors' code gives them."""
 
 
 class ScoreInfo(NamedTuple):
@@ -102,6 +109,9 @@ def lyric_structure(
     strict: bool = True,
 ) -> LyricStructure:
     r"""Score how well lyrics keep the structure that was asked for.
+
+    Lines without a Chinese character are scored like all others, as the authors' code does, and a note says so: the
+    pattern itself, handed back, reaches the score of true lyrics.
 
     Parameters
     ----------
@@ -152,7 +162,7 @@ def lyric_structure(
     (109.92, 10.0, 1.0)
 
     """
-    _check_texts(generated, reference)
+    _check_texts(reference, generated)
     notes: tuple[str, ...] = ()
     if normalise:
         from music_evals.lyrics.normalise import normalise_lyrics
@@ -161,7 +171,7 @@ def lyric_structure(
         generated, notes = read.text, read.changes
     marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
     wanted = check_pattern(reference) if strict else split_sections(reference)
-    notes = (*notes, *_check_contents(generated, marked, wanted, strict=strict))
+    notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict))
     score = structure_score(
         _reference_pattern(reference, wanted),
         marked,
@@ -217,6 +227,11 @@ def evaluate_lyrics(
         ``<name>_n`` lyrics and ``<name>_n_defined`` of them that count: all. ``per_item``: a list of one dict a lyric:
         its scores by name, and ``notes``.
 
+    Warns
+    -----
+    NoChineseWarning
+        Lyrics without a Chinese character; tells how many, and which is the first.
+
     Raises
     ------
     PairCountError, NoDataError
@@ -230,9 +245,10 @@ def evaluate_lyrics(
 
     """
     resampling.check_options(confidence, n_resamples, seed, least=0)
-    pairs = _pair_up(generated, references)
+    pairs = _pair_up(references, generated)
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
+    _warn_of_no_chinese(rows)
     scores = [scores_of(row) for row in rows]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
     drawn = Options(clusters, confidence, n_resamples, seed)
@@ -244,7 +260,7 @@ def evaluate_lyrics(
     return result
 
 
-def _score_at(index: int, generated: str, reference: str, options: Mapping[str, Any]) -> LyricStructure:
+def _score_at(index: int, reference: str, generated: str, options: Mapping[str, Any]) -> LyricStructure:
     try:
         return lyric_structure(reference, generated, **options)
     except InvalidLyricsError as error:
@@ -255,15 +271,25 @@ def _score_at(index: int, generated: str, reference: str, options: Mapping[str, 
         raise located(error, f"pair {index}") from error
 
 
-def _check_texts(generated: object, reference: object) -> None:
-    for name, text in (("generated lyrics", generated), ("a reference pattern", reference)):
+def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
+    found = [index for index, row in enumerate(rows) if NO_CHINESE in row.notes]
+    if found:
+        msg = (
+            f"{len(found)} of {len(rows)} lyrics have no Chinese character, the first is generated[{found[0]}]; the "
+            f"letters {_LETTERS_COUNT}"
+        )
+        warnings.warn(msg, NoChineseWarning, stacklevel=3)  # the caller of evaluate_lyrics
+
+
+def _check_texts(reference: object, generated: object) -> None:
+    for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
         if not isinstance(text, str):
             msg = f"{name} must be a text with headers such as (verse), got {type(text).__name__}"
             raise UnsupportedTypeError(msg)
 
 
-def _check_contents(generated: str, marked: Pattern, wanted: SplitText, *, strict: bool) -> tuple[str, ...]:
-    """Return notes on what there is not to score, or raise the first."""
+def _check_contents(wanted: SplitText, generated: str, marked: Pattern, *, strict: bool) -> tuple[str, ...]:
+    """Return notes on what is missing; where nothing is left to score, that is an error with `strict`."""
     notes = []
     if not generated.strip():
         notes.append(EMPTY_TEXT)
@@ -274,6 +300,9 @@ def _check_contents(generated: str, marked: Pattern, wanted: SplitText, *, stric
     if strict and notes:
         msg = f"{notes[0]}; give lyrics with headers, read them with normalise=True, or score them with strict=False"
         raise InvalidLyricsError(msg)
+    written = [line for section in marked.words for line in section] if marked.labels else generated.splitlines()
+    if any(map(str.strip, written)) and all(last_character(line) < 0 for line in written):
+        notes.append(NO_CHINESE)
     if not wanted.sections:
         notes.append("the reference has no section header")
     return tuple(notes)
@@ -284,15 +313,15 @@ def _reference_pattern(text: str, split: SplitText) -> Pattern:
     return Pattern(text, labels, tuple(tuple(section.body.splitlines()) for section in split.sections))
 
 
-def _pair_up(generated: Iterable[str], references: Iterable[str]) -> list[tuple[str, str]]:
-    for name, side in {"generated": generated, "references": references}.items():
+def _pair_up(references: Iterable[str], generated: Iterable[str]) -> list[tuple[str, str]]:
+    for name, side in {"references": references, "generated": generated}.items():
         if isinstance(side, str | bytes | Mapping):
             msg = f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
             raise UnsupportedTypeError(msg)
-    first, second = list(generated), list(references)
-    if len(first) != len(second):
-        msg = f"{len(first)} lyrics and {len(second)} references do not pair up; give one of each a song"
+    wanted, written = list(references), list(generated)
+    if len(wanted) != len(written):
+        msg = f"{len(wanted)} references and {len(written)} lyrics do not pair up; give one of each a song"
         raise PairCountError(msg)
-    if not first:
+    if not wanted:
         raise NoDataError("no lyrics to score; give at least one with its reference")
-    return list(zip(first, second, strict=True))
+    return list(zip(wanted, written, strict=True))

@@ -9,7 +9,7 @@ import pytest
 
 from music_evals.annotations import Score
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
-from music_evals.benchmark.load import ItemSet, load_items
+from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.errors import (
     ContextLengthError,
     ContextMismatchWarning,

@@ -13,7 +13,7 @@ from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting import runner
 from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.systems import System, baseline_system, load_model, stored_system
-from music_evals.benchmark.load import ItemSet, load_items
+from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting
 

@@ -378,7 +378,7 @@ def value(results: Mapping[str, Any], system: str, score: str = "lyric_structure
 
 def test_without_a_writer_the_reference_rows_are_scored(settings: Callable[..., Settings], tmp_path: Path) -> None:
     results = run_writing(settings()).results
-    assert list(results["systems"]) == ["true lyrics", "another song", "shuffled structure"]
+    assert list(results["systems"]) == ["true lyrics", "another song", "shuffled structure", "echo", "one character"]
     assert value(results, "true lyrics") > value(results, "another song")
     assert value(results, "true lyrics") > value(results, "shuffled structure")
     assert "writing" not in results

@@ -8,12 +8,21 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import LyricSection
-from music_evals.benchmark.results import collect
+from music_evals.benchmark.records import read_records
+from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.songs import text_runner
 from music_evals.benchmark.songs.lyric_report import worst_texts
 from music_evals.benchmark.songs.lyrics import LYRICS, Settings, run_lyrics
 from music_evals.benchmark.songs.songs import load_songs
-from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, SHUFFLED, TRUE_LYRICS, shuffled_sections
+from music_evals.benchmark.songs.text_controls import (
+    ANOTHER_SONG,
+    ECHO,
+    ONE_CHARACTER,
+    SHUFFLED,
+    TRUE_LYRICS,
+    on_one_character,
+    shuffled_sections,
+)
 from music_evals.benchmark.tables import cautions, markdown_report, text_report
 from music_evals.errors import (
     CorruptRecordsError,
@@ -23,7 +32,7 @@ from music_evals.errors import (
     PairCountError,
     UnknownNameError,
 )
-from music_evals.pipelines.lyrics import SCORES, evaluate_lyrics
+from music_evals.pipelines.lyrics import NO_CHINESE, SCORES, evaluate_lyrics
 
 Write = Callable[[str, dict[str, str]], Path]
 QUICK: dict[str, Any] = {"rhyme": "char", "n_resamples": 20, "report": False}
@@ -49,16 +58,18 @@ def settings(songs_file: Path, tmp_path: Path) -> dict[str, Any]:
     return {"out": tmp_path / "out", "dataset": str(songs_file), **QUICK}
 
 
+@pytest.mark.filterwarnings("ignore::music_evals.errors.NoChineseWarning")
 def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
     outcome = run_lyrics(Settings(**settings | {"report": True}))
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
-    assert list(results["systems"]) == [TRUE_LYRICS, ANOTHER_SONG, SHUFFLED]
+    assert list(results["systems"]) == [TRUE_LYRICS, ANOTHER_SONG, SHUFFLED, ECHO, ONE_CHARACTER]
     assert {about["n_groups"] for about in results["systems"].values()} == {3}
     songs = load_songs(str(songs_file))
     groups = [song.group for song in songs]
     patterns, words = [song.pattern_text() for song in songs], [song.words_text() for song in songs]
-    made = {TRUE_LYRICS: words, ANOTHER_SONG: [words[1], words[2], words[0], words[0]]}
+    made = {TRUE_LYRICS: words, ANOTHER_SONG: [words[1], words[2], words[0], words[0]], ECHO: patterns}
+    made[ONE_CHARACTER] = ["\n".join(map(sung, pattern.splitlines())) for pattern in patterns]
     for control, texts in made.items():
         expected = evaluate_lyrics(patterns, texts, groups=groups, n_resamples=20, rhyme="char")
         for name in SCORES:
@@ -68,6 +79,10 @@ def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
     true, shuffled = (results["scores"][name]["lyric_structure"]["value"] for name in (TRUE_LYRICS, SHUFFLED))
     assert shuffled < true
     assert "Where points were lost" not in outcome.files["report"].read_text()  # of controls there is nothing to learn
+
+
+def sung(line: str) -> str:
+    return line if line.startswith("(") else line.replace("c", "啦").replace("R", "啦")
 
 
 def test_systems_beside_the_published_table(
@@ -96,7 +111,7 @@ def test_systems_beside_the_published_table(
     ):
         assert shown in text, shown
     assert "lines expected" in text
-    for shown in (text_report(results), markdown_report(results)):
+    for shown in (text_report(results, published=True), markdown_report(results)):
         assert "Lyrics, published" in shown
         assert "sd 6.230" in shown
     worst = worst_texts(results, outcome.found)
@@ -205,7 +220,7 @@ def test_a_run_goes_on_where_it_stood(
     lines = records.read_bytes().splitlines(keepends=True)
     records.write_bytes(b"".join(lines[:-5]))  # torn inside the block of scores
     assert run_lyrics(Settings(**settings)).results == whole
-    assert asked == [16]
+    assert asked == [24]
 
 
 def test_blocks_and_processes_change_nothing(
@@ -217,7 +232,7 @@ def test_blocks_and_processes_change_nothing(
     settings["out"] = tmp_path / "again"
     again = run_lyrics(Settings(**settings), progress=lambda done, total, _: seen.append((done, total)))
     assert again.results == whole
-    assert seen == [(3, 12), (6, 12), (9, 12), (12, 12)]
+    assert seen == [(done, 20) for done in (3, 6, 9, 12, 15, 18, 20)]
 
 
 @pytest.mark.slow
@@ -235,7 +250,9 @@ def test_folders_and_files(write_files: Write, tmp_path: Path) -> None:
     one = write_files("one", {"a.md": POEM, "x/b.txt": POEM, "c.txt": POEM, "extra.txt": POEM})
     outcome = run_lyrics(Settings(tmp_path / "out", reference=reference, generated=[f"mine={one}"], **QUICK))
     results = outcome.results
-    assert list(results["systems"]) == ["mine"]
+    assert list(results["systems"]) == ["mine", ECHO, ONE_CHARACTER]
+    assert {about["n_pairs"] for name, about in results["systems"].items() if name != "mine"} == {2}
+    assert results["scores"][ECHO]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
     assert results["systems"]["mine"]["n_groups"] == 2  # equal patterns are one song
     assert results["scores"]["mine"]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
     assert [(row["item"], row["error"].partition(":")[0]) for row in results["failures"]] == [
@@ -372,26 +389,26 @@ def test_one_group_has_no_other_song(settings: dict[str, Any], song_rows: Any, t
     path = tmp_path / "one.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in song_rows[2:]))
     outcome = run_lyrics(Settings(**settings | {"dataset": str(path)}))
-    assert list(outcome.results["systems"]) == [TRUE_LYRICS, SHUFFLED]
+    assert list(outcome.results["systems"]) == [TRUE_LYRICS, SHUFFLED, ECHO, ONE_CHARACTER]
     assert any("all songs are of one group" in note for note in outcome.notes)
 
 
-def test_patterns_without_words_have_no_controls(settings: dict[str, Any], song_rows: Any, tmp_path: Path) -> None:
+def test_patterns_without_words_have_the_controls_of_patterns(
+    settings: dict[str, Any], song_rows: Any, tmp_path: Path
+) -> None:
     for row in song_rows:
         for section in row["structure"]:
             section["lines"] = []
     path = tmp_path / "patterns.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in song_rows))
     settings["dataset"] = str(path)
-    with pytest.raises(NoDataError, match="nothing to score"):
-        run_lyrics(Settings(**settings))
+    assert list(run_lyrics(Settings(**settings)).results["systems"]) == [ECHO, ONE_CHARACTER]
     mine = predictions(tmp_path / "mine.jsonl", {row["id"]: POEM for row in song_rows})
-    assert list(run_lyrics(Settings(**settings, predictions=[mine])).results["systems"]) == ["mine"]
+    results = run_lyrics(Settings(**settings, predictions=[mine], controls=False, overwrite=True)).results
+    assert list(results["systems"]) == ["mine"]
 
 
 def test_records_alone_make_the_results(settings: dict[str, Any]) -> None:
-    from music_evals.benchmark.records import read_records
-
     outcome = run_lyrics(Settings(**settings))
     found = collect(read_records(outcome.files["records"]), LYRICS)
     assert found.header["task"] == "lyrics"
@@ -405,3 +422,67 @@ def test_the_development_songs(tmp_path: Path) -> None:
     totals = {name: cells["lyric_structure"]["value"] for name, cells in results["scores"].items()}
     assert totals[TRUE_LYRICS] == pytest.approx(107.5, abs=0.3)
     assert totals[ANOTHER_SONG] == pytest.approx(43.7, abs=1.5)
+    assert totals[ECHO] == pytest.approx(107.9, abs=0.5)  # no Chinese character, and as good as true lyrics
+    assert totals[ONE_CHARACTER] == pytest.approx(98, abs=1.5)
+
+
+def test_a_prompt_that_is_echoed_does_not_score_in_silence(
+    settings: dict[str, Any], words: dict[str, str], songs_file: Path, tmp_path: Path
+) -> None:
+    patterns = {song.id: song.pattern_text() for song in load_songs(str(songs_file))}
+    lazy = predictions(tmp_path / "lazy.jsonl", patterns | {"s4": words["s4"]})
+    results = run_lyrics(Settings(**settings, predictions=[lazy, predictions(tmp_path / "good.jsonl", words)])).results
+    [told] = [note for note in cautions(results) if "Chinese" in note]
+    assert told.startswith("lazy: 3 texts without a Chinese character")
+    assert [(row["item"], row["system"]) for row in results["notes"]] == [
+        ("s1", "lazy"),
+        ("s2", "lazy"),
+        ("s3", "lazy"),
+    ]
+    assert all(row["notes"] == [NO_CHINESE] for row in results["notes"])
+    for shown in (f"({ECHO})", f"({ONE_CHARACTER})", f"{ONE_CHARACTER}: the same character in all places"):
+        assert shown in " ".join(text_report(results).split()), shown
+
+
+def test_one_character_keeps_headers_lines_and_pauses() -> None:
+    assert on_one_character("(Reprise)\ncc cR\n\n(chorus) ccR") == "(Reprise)\n啦啦 啦啦\n\n(chorus) 啦啦啦"
+
+
+def test_controls_of_files_are_one_a_pattern(tmp_path: Path) -> None:
+    rows = [
+        {"id": "a", "generated": POEM, "reference": PATTERN, "system": "x"},
+        {"id": "a", "generated": POEM, "reference": PATTERN, "system": "y"},
+        {"id": "b", "generated": "(intro)", "reference": "(intro)", "system": "x"},  # asks for no character
+        {"id": "c", "generated": POEM, "reference": "(verse)\nccx", "system": "x"},  # fails by itself
+    ]
+    manifest = tmp_path / "list.jsonl"
+    manifest.write_text("\n".join(map(json.dumps, rows)))
+    found = run_lyrics(Settings(tmp_path / "out", manifest=manifest, **QUICK)).results
+    assert list(found["systems"]) == ["x", "y", ECHO, ONE_CHARACTER]
+    assert [found["systems"][name]["n_pairs"] for name in (ECHO, ONE_CHARACTER)] == [1, 1]
+    assert [(row["item"], row["system"]) for row in found["failures"]] == [("c", "x")]
+    alone = Settings(tmp_path / "alone", manifest=manifest, controls=False, **QUICK)
+    assert list(run_lyrics(alone).results["systems"]) == ["x", "y"]
+
+
+def test_records_of_before_these_controls_are_read(
+    settings: dict[str, Any], words: dict[str, str], tmp_path: Path
+) -> None:
+    """A run without the rows of the new controls, in which a system was called like one of them."""
+    settings["predictions"] = [predictions(tmp_path / "mine.jsonl", words)]
+    rows = read_records(run_lyrics(Settings(**settings)).files["records"])
+    old = [row for row in rows if row.get("system") not in {ECHO, ONE_CHARACTER}]
+    text = "\n".join(json.dumps(row).replace('"mine"', f'"{ECHO}"') for row in old)
+    found = collect([json.loads(line) for line in text.splitlines()], LYRICS)
+    assert found.systems == (ECHO, TRUE_LYRICS, ANOTHER_SONG, SHUFFLED)
+    results = build_results(found, LYRICS, n_resamples=20)
+    assert results["systems"][ECHO]["role"] == "system"
+    assert results["scores"][ECHO] == results["scores"][TRUE_LYRICS]
+
+
+def test_no_system_may_be_called_like_a_control(
+    settings: dict[str, Any], words: dict[str, str], tmp_path: Path
+) -> None:
+    settings["predictions"] = [f"{ECHO}={predictions(tmp_path / 'mine.jsonl', words)}"]
+    with pytest.raises(InvalidInputError, match=ECHO):
+        run_lyrics(Settings(**settings))

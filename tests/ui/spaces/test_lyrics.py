@@ -183,8 +183,9 @@ def test_the_code_gives_the_same_score(examples, tmp_path, monkeypatch, capsys, 
     subprocess.run(["bash", "-c", files], check=True)
     assert main(command.replace("\\\n", " ").split()) == 0
     records = (tmp_path / "results" / "lyrics" / "records.jsonl").read_text(encoding="utf-8")
-    [score] = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
-    assert score["value"] == pytest.approx(judged.score.total)
+    scores = [row for row in map(json.loads, records.splitlines()) if row.get("metric") == "lyric_structure"]
+    assert [row["system"] for row in scores] == ["lyrics", "echo", "one character"]
+    assert scores[0]["value"] == pytest.approx(judged.score.total)
 
 
 def test_a_text_cannot_leave_its_quotes(tmp_path):
@@ -364,3 +365,15 @@ def test_the_switch_renames_everything_and_shows_the_score_again():
     )
     subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
     assert "总分" in judging.show(judged, "zh")[0]
+
+
+@pytest.mark.parametrize(("language", "told"), [("en", "no Chinese character"), ("zh", "没有任何汉字")])
+@pytest.mark.parametrize("normalise", [True, False])
+def test_a_pattern_that_is_handed_back_is_announced_in_both_languages(language, told, normalise):
+    judged = judging.judge(PATTERN, PATTERN, rhyme="char", normalise=normalise)
+    score, _, lost, _ = judging.show(judged, language)
+    assert judged.score.total > 100  # what it scores is left to the official code; it is not left unsaid
+    assert told in score
+    assert told in lost
+    assert all(told not in view for view in judging.show(judging.judge(POEM, PATTERN, rhyme="char"), language))
+    assert any("no Chinese character" in note for note in judging.results_of(judged)["notes"])

@@ -26,8 +26,8 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inpainting.systems import System
-from music_evals.benchmark.load import ItemSet
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
+from music_evals.benchmark.sources import ItemSet
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
 from music_evals.metrics.likelihood import inpainting_nll

@@ -14,7 +14,7 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.load import find_window
+from music_evals.benchmark.sources import find_window
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
 

@@ -20,9 +20,9 @@ from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
 from music_evals.benchmark.inpainting.runner import Progress, run
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
-from music_evals.benchmark.load import TRAIN_CONFIGS, ItemSet, load_items, split_names
 from music_evals.benchmark.outputs import NUMBERS, RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
 from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL

@@ -1,1 +1,3 @@
 """What an edit preserved: pairs, controls, extractors, pictures."""
+
+TASKS = {"preservation": "results:PRESERVATION"}

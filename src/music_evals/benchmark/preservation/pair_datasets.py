@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.load import load_split, resolve_revision
 from music_evals.benchmark.preservation.pairs import DEFAULT_COLUMNS, Columns, PairSet, candidate_of, make_pairs
+from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, RENDERERS, RenderPair, load_plugin

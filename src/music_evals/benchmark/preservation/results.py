@@ -14,7 +14,6 @@ from music_evals.benchmark import results as score_results
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
-from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.results import Found, ScoreTask
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 
@@ -34,6 +33,13 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
 
 
+def _group_by_music(found: Found) -> None:
+    """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
+    for pair in itertools.chain(*found.pairs.values()):
+        if "error" not in pair and pair["group"] == pair["reference"]["content"]:
+            pair["group"] = found.outlines.get(pair["group"], {}).get("music", pair["group"])
+
+
 PRESERVATION: Final = ScoreTask(
     name="preservation",
     title="What the edits preserved",
@@ -48,23 +54,14 @@ PRESERVATION: Final = ScoreTask(
     how=_how,
     published=published_preservation,
     on_controls=_on_controls,
+    finish=_group_by_music,
 )
 """What this benchmark hands to the shared results, tables and pages."""
 
 
-@reading_rows()
 def collect(rows: Sequence[Row]) -> Found:
     """Read the rows of a record file; of two rows for one score the later one counts."""
-    found = score_results.collect(rows, PRESERVATION)
-    _group_by_music(found)
-    return found
-
-
-def _group_by_music(found: Found) -> None:
-    """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
-    for pair in itertools.chain(*found.pairs.values()):
-        if "error" not in pair and pair["group"] == pair["reference"]["content"]:
-            pair["group"] = found.outlines.get(pair["group"], {}).get("music", pair["group"])
+    return score_results.collect(rows, PRESERVATION)
 
 
 def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> dict[str, Any]:

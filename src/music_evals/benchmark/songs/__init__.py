@@ -1,1 +1,3 @@
 """Songs: structured lyrics, descriptions, their discrepancy study, and lyric writing."""
+
+TASKS = {"lyrics": "lyrics:LYRICS", "descriptions": "descriptions:DESCRIPTIONS"}

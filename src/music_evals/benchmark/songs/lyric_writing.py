@@ -2,8 +2,8 @@
 
 songs -> prompts -> writers -> answers on the disk -> `lyrics.run_lyrics`. The theme of a song is what its professional
 annotator wrote of its lyrics; the structure is its pattern, without the numbers of the sections, which is also what the
-text is scored against. Without a writer the reference rows are scored alone: the true lyrics, another song's lyrics,
-and a shuffled structure.
+text is scored against. Without a writer the reference rows are scored alone: the true lyrics, another song's lyrics, a
+shuffled structure, the structure itself (echo), and one character in all places.
 """
 
 from __future__ import annotations
@@ -335,9 +335,9 @@ def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def text_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as text for a terminal, with what it took to write."""
-    scores = scores_text(results)
+def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return all tables as text for a terminal, with what it took to write, and on request the published results."""
+    scores = scores_text(results, published=published)
     if "writing" not in results:
         return scores
     notes = "".join(f"\n- {note}" for note in results["writing"]["notes"])

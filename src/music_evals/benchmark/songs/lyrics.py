@@ -28,11 +28,14 @@ from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_told, re
 from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
+    ECHO,
     LYRIC_CONTROLS,
+    ONE_CHARACTER,
     SHUFFLED,
     TRUE_LYRICS,
     against_another,
     against_own,
+    pattern_controls,
     shuffled_structures,
 )
 from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
@@ -43,15 +46,15 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidLyricsError, NoDataError
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.metrics.catalogue import LYRIC_SCORES
-from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_HEADER, lyric_structure, scores_of
+from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, NO_HEADER, lyric_structure, scores_of
 
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
 ENTRANCE = "lyrics"
 PACKAGES = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
 
-_TRIAL = "```\n(verse)\n春眠不觉晓\n```", "(verse)\nccccc"
-"""A text and its pattern: what is missing for scoring is said before anything runs."""
+_TRIAL = "(verse)\nccccc", "```\n(verse)\n春眠不觉晓\n```"
+"""A pattern and its text: what is missing for scoring is said before anything runs."""
 
 
 _NOTHING_TO_SCORE = {
@@ -78,13 +81,18 @@ def _how(header: Mapping[str, Any]) -> str:
 
 
 def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield what must not be overlooked, by system: texts that scored 0 for their form, and words that were removed."""
+    """Yield what must not be overlooked, by system: texts that scored 0, echoes, and words that were removed."""
     for system in dict.fromkeys(row["system"] for row in notes):
         texts = [row["notes"] for row in notes if row["system"] == system]
         for note, (what, outcome) in _NOTHING_TO_SCORE.items():
             n = sum(note in told for told in texts)
             if n:
                 yield f"{system}: {counted(n, what)} {outcome}; --strict makes such texts failures"
+        if n := sum(NO_CHINESE in told for told in texts):
+            yield (
+                f"{system}: {counted(n, 'texts')} without a Chinese character; the letters c and R count as "
+                f"characters, so that a pattern handed back scores like true lyrics: compare the control {ECHO!r}"
+            )
         lines = [n for told in texts if (n := sum(map(_n_removed, told)))]
         if lines:
             yield (
@@ -110,7 +118,9 @@ LYRICS: Final = ScoreTask(
     controls=LYRIC_CONTROLS,
     controls_explained=(
         f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
-        f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. Points are out "
+        f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. {ECHO}: the "
+        f"pattern itself, handed back without a Chinese character. {ONE_CHARACTER}: the same character in all places "
+        "of the pattern. Only form is scored, and these two rows tell what it earns without any words. Points are out "
         "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10."
     ),
     how=_how,
@@ -119,6 +129,7 @@ LYRICS: Final = ScoreTask(
     remarks="what was taken off before they were scored",
     on_controls=_on_controls,
     on_remarks=_on_remarks,
+    beside=("writing",),
 )
 """What this benchmark hands to the shared results, tables and pages."""
 
@@ -233,10 +244,10 @@ def run_lyrics(
 
     """
     judge: Judge = functools.partial(judge_lyrics, **settings.options)
-    judge(_TRIAL[1], _TRIAL[0], explain=False)
+    judge(*_TRIAL, explain=False)
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
-        raise NoDataError("nothing to score: give --predictions, or songs with words and no --no-controls")
+        raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
@@ -273,14 +284,11 @@ def run_lyrics(
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
     """Return what is judged, and the controls."""
-    if settings.reference is not None:
-        return texts_in_folders(
-            settings.reference, settings.generated, controls=LYRIC_CONTROLS, limit=settings.limit
-        ), []
-    if settings.manifest is not None:
-        return texts_in_manifest(settings.manifest, controls=LYRIC_CONTROLS, limit=settings.limit), []
+    if settings.dataset is None:
+        judged = _texts_in_files(settings)
+        return judged, pattern_controls(judged.pairs) if settings.controls else []
     songs = read_songs(
-        str(settings.dataset),
+        settings.dataset,
         settings.config,
         settings.split,
         revision=settings.revision,
@@ -291,6 +299,13 @@ def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextP
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
     return judged, _controls(songs, settings.seed) if settings.controls else []
+
+
+def _texts_in_files(settings: Settings) -> TextPairSet:
+    if settings.manifest is not None:
+        return texts_in_manifest(settings.manifest, controls=LYRIC_CONTROLS, limit=settings.limit)
+    reference = str(settings.reference)
+    return texts_in_folders(reference, settings.generated, controls=LYRIC_CONTROLS, limit=settings.limit)
 
 
 def _text(row: Mapping[str, Any], where: str) -> str:
@@ -307,6 +322,7 @@ def _controls(songs: SongSet, seed: int) -> list[TextPair]:
         *against_own(worded, pattern_side, _words_side, system=TRUE_LYRICS, entrance=ENTRANCE),
         *against_another(worded, pattern_side, _words_side, entrance=ENTRANCE),
         *shuffled_structures(worded, pattern_side, seed=seed, entrance=ENTRANCE),
+        *pattern_controls(against_own(songs.songs, pattern_side, pattern_side, system=ECHO, entrance=ENTRANCE)),
     ]
 
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
 from music_evals.benchmark.inpainting.systems import model_type_of
-from music_evals.benchmark.load import find_window
 from music_evals.benchmark.manifests import some
 from music_evals.benchmark.preservation.pairs import HASH_DIGITS, check_systems, hash_file, split_estimate
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.rows import Progress
 from music_evals.benchmark.songs.songs import SongSet
 from music_evals.benchmark.songs.text_predictions import Prediction
+from music_evals.benchmark.sources import find_window
 from music_evals.errors import MusicEvalsError, NoDataError
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description

@@ -333,7 +333,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     result, notes = _compute(metric, predictions=[lyrics], references=[wanted], n_resamples=0, **options)
     shell = shell_code(
         "music-evals", "lyrics", "--reference", "pattern.txt", "--generated", "lyrics.txt", "--variant", variant,
-        "--rhyme", rhyme, *(() if normalise else ("--no-normalise",)), "--strict", "--no-controls",
+        "--rhyme", rhyme, *(() if normalise else ("--no-normalise",)), "--strict",
         "--out", "results/song",
     )  # fmt: skip
     typed = {"predictions": f"[{lyrics!r}]", "references": f"[{wanted!r}]"}

@@ -152,7 +152,17 @@ _LYRICS: Final[Pairs] = {
     "fault_rhyme_extra": ("rhymes where no rhyme is expected", "此处不要求押韵，却押韵"),
     "level_lost": ("{level}: {lost} of {most} points lost", "{level}：失 {lost} 分（满分 {most}）"),
     "nothing_lost": ("No section and no line lost anything.", "没有段落或行失分。"),
-    "notes": ("Notes, as the library writes them", "说明（程序原文，英文）"),
+    "notes": ("Notes", "说明"),
+    "no_chinese": (
+        (
+            "These lyrics have no Chinese character. Letters c and R count as characters, so that the pattern itself "
+            "scores like true lyrics: these points say nothing."
+        ),
+        (
+            "这份歌词中没有任何汉字。字母 c 和 R 会被当作字来计分，"
+            "直接交回结构模式也能得到与真实歌词相当的分数，此得分没有意义。"
+        ),
+    ),
     "changes_off": (
         "The normaliser was off: the lyrics were scored as they stand.",
         "未启用规范化：歌词按原文评分。",

@@ -15,7 +15,7 @@ from music_evals.annotations import LyricSection
 from music_evals.lyrics.normalise import Normalised
 from music_evals.lyrics.patterns import TextSection
 from music_evals.lyrics.rhyme import RHYME_CLASSES
-from music_evals.pipelines.lyrics import LyricStructure
+from music_evals.pipelines.lyrics import NO_CHINESE, LyricStructure
 
 __all__ = [
     "MARKS",
@@ -35,6 +35,9 @@ Say = Callable[..., str]
 
 MARKS: Final[Mapping[str, str]] = {"kept": "✓", "missed": "✗", "extra": "+", "none": "·"}
 """What became of a rhyme -> its sign."""
+
+_NOTES: Final = {NO_CHINESE: "no_chinese"}
+"""Note of a score -> the words of the page for it."""
 
 VIEW_CSS: Final = """
 .ly {font-size: var(--text-md); color: var(--body-text-color); overflow-wrap: anywhere}
@@ -81,7 +84,7 @@ def escape(text: object) -> str:
 
 
 def score_html(score: LyricStructure, t: Say) -> str:
-    """Return the points of each level drawn against the most that can be had, and why."""
+    """Return the notes, then the points of each level drawn against the most that can be had, and why."""
     most = max(level.maximum for level in score.levels)
     reached = t("points", points=f"{score.total:.2f}", most=110)
     parts = [f'<p><span class="ly-total">{escape(t("total"))}: {escape(reached)}</span></p>']
@@ -96,8 +99,13 @@ def score_html(score: LyricStructure, t: Say) -> str:
             f'</div><div class="ly-small">{escape(t("ratio", ratio=f"{level.ratio:.3f}"))}: '
             f"{escape(_reason(score, level.name, t))}</div></li>"
         )
-    body = f"{parts[0]}<ul>{''.join(parts[1:])}</ul>"
+    notes = "".join(f'<p class="ly-bad" role="status">{escape(note)}</p>' for note in _notes(score, t))
+    body = f"{notes}{parts[0]}<ul>{''.join(parts[1:])}</ul>"
     return f'<div class="ly" id="score_view">{body}<p class="ly-small">{escape(t("direction"))}</p></div>'
+
+
+def _notes(score: LyricStructure, t: Say) -> list[str]:
+    return [t(_NOTES[note]) if note in _NOTES else note for note in score.notes]
 
 
 def _reason(score: LyricStructure, level: str, t: Say) -> str:
@@ -251,7 +259,7 @@ def losses_html(score: LyricStructure, t: Say) -> str:
     if len(found) <= 1:  # levels alone: the official phrase ratio of perfect lyrics is a trifle below 1
         parts.append(f"<p>{escape(t('nothing_lost'))}</p>")
     if score.notes:
-        parts.append(f"<h3>{escape(t('notes'))}</h3><ul>{_items(score.notes)}</ul>")
+        parts.append(f"<h3>{escape(t('notes'))}</h3><ul>{_items(_notes(score, t))}</ul>")
     return f'<div class="ly" id="lost_view">{"".join(parts)}</div>'
 
 
