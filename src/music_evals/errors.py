@@ -85,6 +85,7 @@ __all__ = [
     "UnreadableFileError",
     "UnsupportedTypeError",
     "check_extras",
+    "hub_errors",
     "importing",
     "located",
 ]
@@ -300,6 +301,14 @@ def importing(extra: str, what: str) -> Iterator[None]:
         if package in {"", "music_evals"}:
             raise  # a module of ours: a bug
         raise MissingBackendError(package, extra, what) from error
+
+
+def hub_errors() -> tuple[type[Exception], ...]:
+    """Return what the client of the Hub raises: no answer, or not the one that is wanted; a name that is none."""
+    # The root of its HTTP library, httpx or httpx2, is no OSError; all versions of the client have it by this name.
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+
+    return OSError, ValueError, HTTPError
 
 
 def located(error: MusicEvalsError, place: str) -> MusicEvalsError:

@@ -24,6 +24,7 @@ from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
     UnreadableFileError,
+    hub_errors,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,6 @@ def named(what: str) -> Iterator[None]:
     """
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
     try:
         yield
     except LocalTokenNotFoundError as error:
@@ -135,7 +135,7 @@ def named(what: str) -> Iterator[None]:
     except ValueError as error:
         msg = f"{what}: the Hub's client refuses it: {error}"
         raise InvalidInputError(msg) from error
-    except (OSError, no_connection) as error:
+    except hub_errors() as error:
         raise _failed(what, error) from error
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, hub_errors
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
 from music_evals.leaderboard.details import MAX_MEDIA_BYTES
 from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table
@@ -178,13 +178,11 @@ def board_folder(name: str) -> Path:
         msg = f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)"
         raise NoDataError(msg)
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
     patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # its tables are not believed
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
-    except (OSError, ValueError, no_connection) as error:
+    except hub_errors() as error:
         msg = (
             f"the board {name} cannot be fetched from the Hub ({type(error).__name__}); check its name and the network"
         )
