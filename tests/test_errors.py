@@ -12,7 +12,7 @@ from music_evals.errors import hub_errors
 
 def test_what_the_client_raises_without_an_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     import huggingface_hub.constants
-    from huggingface_hub.utils import get_session
+    from huggingface_hub import get_session
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     with socket.socket() as taken:  # bound, but nobody listens

@@ -140,7 +140,7 @@ def test_nought_is_told_and_lists_are(preservation: Path) -> None:
 def test_which_system(preservation: Path) -> None:
     results = load_results(preservation).results
     two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}
-    with pytest.raises(UnknownNameError, match="name one with --system"):
+    with pytest.raises(UnknownNameError, match="name the system"):
         system_scores(two, model="other")
     assert system_scores(two, model="up").system == "up"
     with pytest.raises(UnknownNameError, match="did you mean up"):

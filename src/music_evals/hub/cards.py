@@ -94,7 +94,7 @@ def _fill_head(card: str, results: Mapping[str, Any], system: str) -> str:
                     del metrics[number]
         model["results"][:] = [result for result in model["results"] if result["metrics"]]
     if scores.scores:
-        index, _ = merge_index(index, index_entry(scores), system)
+        index, _ = merge_index(index, index_entry(scores, system), system)
     return write_index(card, index)
 
 

@@ -152,20 +152,28 @@ def system_scores(results: Results, system: str | None = None, *, model: str = "
     try:
         name = _choose(results, system, model)
         _refuse(results, name)
-        return read_scores(results, name)
+        scores = read_scores(results, name)
     except (KeyError, TypeError, AttributeError) as error:
         msg = f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
         raise UnreadableFileError(msg) from error
+    if not scores.scores:
+        msg = f"no score of {name} is defined, so that there is nothing to put on a card"
+        raise InvalidInputError(msg)
+    return scores
 
 
-def index_entry(scores: SystemScores, source: str | None = None) -> dict[str, Any]:
-    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them."""
+def index_entry(scores: SystemScores, model: str, source: str | None = None) -> dict[str, Any]:
+    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them.
+
+    Where the system is not called like the model, each metric says whose it is.
+    """
     from huggingface_hub import EvalResult
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
     place = scores.dataset
     settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
-    shared = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
+    shared: dict[str, Any] = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
+    shared["system"] = scores.system if scores.system != model else None
     found = [
         EvalResult(
             task_type=scores.task.type,
@@ -200,7 +208,7 @@ def _choose(results: Results, system: str | None, model: str) -> str:
         return model
     if len(judged) != 1:
         kind = "system for the model"
-        raise UnknownNameError(kind, model, judged, "name one with --system")
+        raise UnknownNameError(kind, model, judged, "name the system")
     return judged[0]
 
 
@@ -210,7 +218,7 @@ def _refuse(results: Results, system: str) -> None:
         raise InvalidInputError(msg)
     limit = (results.get("options") or {}).get("limit")
     if limit is not None:
-        msg = f"only the first {limit} items were judged; run again without --limit"
+        msg = f"only the first {limit} items were judged; run again without a limit"
         raise InvalidInputError(msg)
     if Path(results["dataset"]["id"]).name in RENDERED_DATASETS:
         msg = f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"

@@ -55,7 +55,7 @@ class Source:
         if found is None:
             msg = (
                 "the address of the source repository is not known, which requirements and links of published windows "
-                "need: give --source https://..., or [project.urls] Repository in pyproject.toml"
+                "need: give it, https://..., or write [project.urls] Repository in pyproject.toml"
             )
             raise InvalidInputError(msg)
         if not re.fullmatch(r"https?://[^\s/]+/\S+", found):
@@ -83,7 +83,7 @@ class Source:
         """
         if self.given_revision is not None:
             return self._resolved(self.given_revision)
-        advice = "published requirements pin a commit that pip can fetch: {}, or name one with --revision COMMIT"
+        advice = "published requirements pin a commit that pip can fetch: {}, or name a commit as the revision"
         if self._git("rev-parse", "--git-dir") is None:
             msg = f"{self.root} is no clone of git; " + advice.format("publish from one")
             raise InvalidInputError(msg)
@@ -107,7 +107,7 @@ class Source:
             return revision
         found = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if not found:
-            msg = f"--revision takes a commit, all 40 digits or a name that this clone knows; got {revision!r}"
+            msg = f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
             raise InvalidInputError(msg)
         return found
 
