@@ -249,25 +249,9 @@ class Hub:
         proposal: bool = False,
         onto: Proposal | None = None,
     ) -> Sent:
-        """Make one commit: all of the files arrive, or none.
+        """Make one commit on top of `parent`: all of the files arrive, or none; nothing where somebody else was faster.
 
-        Parameters
-        ----------
-        repository
-            It must exist.
-        files
-            Path -> content of what is new.
-        title
-            Message of the commit.
-        parent
-            Commit that the change was made on: if the repository has moved on, nothing is written. None does not look.
-        deleted
-            Paths of files that go.
-        proposal
-            Open a pull request instead.
-        onto
-            Open pull request of ours that gets the commit; `parent` is then of it.
-
+        With `proposal` it opens a pull request; `onto` is one of ours that gets it, and `parent` is then of that.
         """
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 

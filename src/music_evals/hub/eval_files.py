@@ -35,16 +35,7 @@ Entry = dict[str, Any]
 
 
 def check_eval_yaml(content: object, splits: Sequence[tuple[str, str]] | None = None) -> list[str]:
-    """Return what is wrong with the content of an eval.yaml; an empty list if nothing is.
-
-    Parameters
-    ----------
-    content
-        What YAML read.
-    splits
-        (config, split) of the dataset; None does not check them.
-
-    """
+    """Return what is wrong with the content of an eval.yaml; `splits` are the (config, split) that the dataset has."""
     if not isinstance(content, dict):
         return [f"expected a mapping with {', '.join(sorted(_BENCHMARK_KEYS))}, got {type(content).__name__}"]
     found = [f"{key}: missing, or no text" for key in ("name", "description") if not _is_text(content.get(key))]
@@ -86,16 +77,7 @@ def _is_text(value: object) -> bool:
 
 
 def read_eval_yaml(text: str, where: str, splits: Sequence[tuple[str, str]] | None = None) -> dict[str, Any]:
-    """Return the content of an eval.yaml.
-
-    Raises
-    ------
-    UnreadableFileError
-        It is no YAML.
-    InvalidInputError
-        It breaks the schema; the message lists how.
-
-    """
+    """Return the content of an eval.yaml; `InvalidInputError` lists how it breaks the schema."""
     content = read_yaml(text, where)
     problems = check_eval_yaml(content, splits)
     if problems:
@@ -116,14 +98,7 @@ def ranked_metrics(declared: Mapping[str, Any], config: str, split: str) -> dict
 
 
 def read_results_file(text: str, where: str) -> list[Entry]:
-    """Return the entries of a file below ``.eval_results``, whoever wrote them; an empty file has none.
-
-    Raises
-    ------
-    UnreadableFileError
-        It is no YAML, or no list of mappings.
-
-    """
+    """Return the entries of a file below ``.eval_results``, whoever wrote them; an empty file has none."""
     entries = read_yaml(text, where)
     if entries is None:
         return []
@@ -134,23 +109,7 @@ def read_results_file(text: str, where: str) -> list[Entry]:
 
 
 def write_results_file(entries: Sequence[Entry], text: str, where: str) -> str:
-    """Return the text of a file below ``.eval_results`` in which some entries have changed and some are new.
-
-    Parameters
-    ----------
-    entries
-        All of its entries. Those that the file has already come first, in their order.
-    text
-        The file as it is; of what it holds, only the entries change that say something else.
-    where
-        Its path, for messages.
-
-    Raises
-    ------
-    UnreadableFileError
-        It is no list of results, or written so that an entry cannot be told from the rest.
-
-    """
+    """Return a file below ``.eval_results`` with all of these entries, first those that it has; what is equal stays."""
     old = read_results_file(text, where)
     for number, entry in enumerate(entries):
         if number >= len(old) or entry != old[number]:
@@ -161,27 +120,12 @@ def write_results_file(entries: Sequence[Entry], text: str, where: str) -> str:
 def merge_results(
     files: Mapping[str, list[Entry]], new: Sequence[Entry], path: str
 ) -> tuple[dict[str, list[Entry]], list[Changed]]:
-    """Put entries among those that a model has; there is one for each task of a dataset.
-
-    Parameters
-    ----------
-    files
-        Path -> entries of every file below ``.eval_results``.
-    new
-        Entries; one that says the same as the one that is there, but for its date, changes nothing.
-    path
-        Where entries go whose task has none yet.
-
-    Returns
-    -------
-    tuple
-        Path -> entries of the files that change; and the values that became others.
-
-    """
+    """Put entries among those of the files, one for each task; return the files that change, and the values that do."""
     merged = copy.deepcopy(dict(files))
     changed: list[Changed] = []
     for entry in new:
-        place = _find(merged, entry)
+        places = ((name, number) for name, entries in merged.items() for number in range(len(entries)))
+        place = next(((name, at) for name, at in places if _task_of(merged[name][at]) == _task_of(entry)), None)
         if place is None:
             merged.setdefault(path, []).append(entry)
             continue
@@ -189,23 +133,13 @@ def merge_results(
         old = merged[name][number]
         if _without_date(old) == _without_date(entry):
             continue
+        merged[name][number] = entry
         if old.get("value") != entry["value"]:
             dataset = entry["dataset"]
             changed.append(Changed(f"{dataset['task_id']} of {dataset['id']}", old.get("value"), entry["value"]))
-            merged[name][number] = entry
-        else:
-            token = {key: old[key] for key in ("verifyToken",) if key in old}  # it vouches for the value
-            merged[name][number] = entry | token
+        elif "verifyToken" in old:  # it vouches for the value
+            merged[name][number] = entry | {"verifyToken": old["verifyToken"]}
     return {name: entries for name, entries in merged.items() if entries != files.get(name)}, changed
-
-
-def _find(files: Mapping[str, list[Entry]], entry: Entry) -> tuple[str, int] | None:
-    wanted = _task_of(entry)
-    for name, entries in files.items():
-        for number, old in enumerate(entries):
-            if _task_of(old) == wanted:
-                return name, number
-    return None
 
 
 def _task_of(entry: Entry) -> tuple[Any, Any]:

@@ -47,14 +47,7 @@ def read_head(text: str) -> dict[str, Any]:
 
 
 def replace_block(text: str, key: str, value: object) -> str:
-    """Return a card whose head holds another value for one of its keys; every other line stays as it is.
-
-    Raises
-    ------
-    UnreadableFileError
-        The head is no YAML, or written so that the block cannot be told from the rest.
-
-    """
+    """Return a card whose head holds another value for one of its keys; every other line stays as it is."""
     read_head(text)  # or it is no mapping
     card = split_card(text)
     if not card.opening:

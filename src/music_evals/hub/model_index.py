@@ -77,22 +77,9 @@ def write_index(card: str, index: Index) -> str:
 
 
 def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Index, list[Changed]]:
-    """Put one result into a ``model-index``, each metric where its value stood before; nothing else changes.
+    """Put one result into an index, each metric where its value stood; return the index and the values that changed.
 
-    Parameters
-    ----------
-    index
-        From `read_index`.
-    entry
-        A result: ``task``, ``dataset``, ``metrics`` and perhaps ``source``.
-    name
-        Name of the model, for an index that is empty or holds several.
-
-    Returns
-    -------
-    tuple
-        The new index, equal to the old one where it says the same; and the values that became others.
-
+    `name` is that of the model, for an index that is empty or holds several. An index that says it all is returned.
     """
     merged = copy.deepcopy(index)
     model = _model(merged, name)
@@ -117,23 +104,9 @@ def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Inde
 
 
 def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
-    """Return what a card shall hold that is published over another.
+    """Return the index of a card that is published over another, and the values of the folder that do not stand.
 
-    Values of the published card stand, with the receipts that they may have: a value that was pushed is changed by a
-    push only. The local card adds those that the published one does not have.
-
-    Parameters
-    ----------
-    held
-        ``model-index`` of the card on the Hub.
-    local
-        ``model-index`` of the card in the folder.
-
-    Returns
-    -------
-    tuple
-        The new index; and the values that stand although the folder has others: `Changed.old` is that of the Hub.
-
+    A value on the Hub is changed by a push only; the card of the folder adds those that the Hub does not have.
     """
     if not held:
         return local, []

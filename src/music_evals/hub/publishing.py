@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from music_evals.errors import (
@@ -171,7 +170,7 @@ def publish(
     ordered = sorted(windows, key=lambda window: list(HOUSES).index(window.house))
     _check(ordered, org, hardware, pull_request=pull_request)
     hub = Hub(token, waiting)
-    addresses = _addresses(ordered, org, hub.api.endpoint, source, revision)
+    addresses = Addresses(org, hub.api.endpoint, Source(ordered[0].root, source, revision))
     contents = {window: _contents(window, addresses) for window in ordered}
     if not dry_run:
         hub.check_rights(org, writes=not pull_request)
@@ -227,26 +226,16 @@ def _check(windows: Sequence[Window], org: str, hardware: str | None, *, pull_re
         raise InvalidInputError(msg)
 
 
-def _addresses(
-    windows: Sequence[Window], org: str, endpoint: str, source: str | None, revision: str | None
-) -> Addresses:
-    return Addresses(org, endpoint, Source(windows[0].root, source, revision))
-
-
 def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
     """Return path -> content of everything that is sent."""
     contents: dict[str, Content] = {}
     for path, file in window.files().items():
         contents[path] = file
         if path.endswith(".md"):
-            contents[path] = rewrite_card(_text(file), window, addresses, path=path).encode()
+            contents[path] = rewrite_card(content_bytes(file).decode("utf-8"), window, addresses, path=path).encode()
         elif path == "requirements.txt":
-            contents[path] = pin_requirements(_text(file), addresses.source).encode()
+            contents[path] = pin_requirements(content_bytes(file).decode("utf-8"), addresses.source).encode()
     return contents
-
-
-def _text(path: Path) -> str:
-    return path.read_bytes().decode("utf-8")
 
 
 def _check_on_hub(hub: Hub, contents: Mapping[Window, Mapping[str, Content]], org: str) -> None:

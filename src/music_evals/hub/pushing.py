@@ -243,16 +243,14 @@ def _found(hub: Hub, scores: SystemScores, model: str, source: str | None, date:
         raise HubNotFoundError(msg)
     _check_whole(scores, hub.read_text(repository, "manifest.json", held))
     declared = hub.read_text(repository, "eval.yaml", held)
-    known = {} if declared is None else _tasks(declared, place)
-    tasks = {name: known[name] for name in scores.scores if name in known} if not scores.departures else {}
+    tasks = {}
+    if declared is not None and not scores.departures:
+        content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
+        known = ranked_metrics(content, str(place.config), str(place.split))
+        tasks = {name: known[name] for name in scores.scores if name in known}
     notes = tuple(_notes(scores, tasks, declared))
     entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
     return _Found(scores, tasks, index_entry(scores, model, source), entries, notes)
-
-
-def _tasks(declared: str, place: DatasetPlace) -> dict[str, str]:
-    content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
-    return ranked_metrics(content, str(place.config), str(place.split))
 
 
 def _check_whole(scores: SystemScores, manifest: str | None) -> None:

@@ -127,28 +127,7 @@ class SystemScores:
 
 
 def system_scores(results: Results, system: str | None = None, *, model: str = "") -> SystemScores:
-    """Return the scores of one system.
-
-    Parameters
-    ----------
-    results
-        From `benchmark.load.load_results`.
-    system
-        Its name in the results. None takes the one that is called like the model, or the only one that is judged.
-    model
-        Name of the model.
-
-    Raises
-    ------
-    UnknownNameError
-        No such system, or several and none is named.
-    InvalidInputError
-        The scores belong on no card: the system has seen the reference, items failed, only a part of the split was
-        judged, or the systems are kinds of edit.
-    UnreadableFileError
-        The file does not hold what results hold.
-
-    """
+    """Return the scores of one system that belong on a card; None is the one called like the model, or the only one."""
     try:
         name = _choose(results, system, model)
         _refuse(results, name)

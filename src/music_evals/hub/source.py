@@ -43,14 +43,7 @@ class Source:
 
     @functools.cached_property
     def url(self) -> str:
-        """Address without ``.git`` at its end.
-
-        Raises
-        ------
-        InvalidInputError
-            None is known, or it is not fetched over https.
-
-        """
+        """Address, without ``.git`` at its end."""
         found = self.given_url or self._declared_url()
         if found is None:
             msg = (
@@ -73,14 +66,7 @@ class Source:
 
     @functools.cached_property
     def revision(self) -> str:
-        """Full commit that is pinned.
-
-        Raises
-        ------
-        InvalidInputError
-            It is no commit, or what is published is not in it or nowhere to be fetched from.
-
-        """
+        """Full commit that is pinned; `InvalidInputError` where it lacks what is published, or cannot be fetched."""
         if self.given_revision is not None:
             return self._resolved(self.given_revision)
         advice = "published requirements pin a commit that pip can fetch: {}, or name a commit as the revision"
@@ -116,11 +102,7 @@ class Source:
 
 
 def listed_files(folder: Path) -> list[Path] | None:
-    """Return the files of a window that git does not ignore; None outside of a clone.
-
-    Files that are not committed are among them: `uncommitted` tells of these.
-
-    """
+    """Return the files of a window that git does not ignore, committed or not; None outside of a clone."""
     if not _is_in_clone(folder):
         return None
     listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -129,14 +111,7 @@ def listed_files(folder: Path) -> list[Path] | None:
 
 
 def uncommitted(folder: Path) -> list[str]:
-    """Return the files of a window, by their paths in the clone, that differ from the last commit.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder is in a clone that git cannot read.
-
-    """
+    """Return the files of a window, by their paths in the clone, that differ from the last commit."""
     if not _is_in_clone(folder):
         if any((parent / ".git").exists() for parent in folder.parents):
             msg = f"git cannot read the clone that holds {folder}; see what `git status` says there"

@@ -37,14 +37,7 @@ def read_yaml(text: str, where: str) -> Any:
 
 
 def set_block(text: str, place: str | int, value: object, where: str) -> str:
-    """Return YAML with another value at one key or number of its root, which is added at the end where it is missing.
-
-    Raises
-    ------
-    UnreadableFileError
-        It is no YAML, or written so that the block cannot be told from the rest.
-
-    """
+    """Return YAML with another value at one key or number of its root; one that is missing is added at the end."""
     end = "\r\n" if "\r\n" in text else "\n"
     text = text.replace("\r\n", "\n")
     document = read_yaml(text, where)
