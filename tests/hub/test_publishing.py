@@ -370,27 +370,32 @@ def test_a_space_that_would_not_build_is_not_published(house: House, tree: Path,
     assert "python_version must be a Python that music_evals supports (>=3.11), in quotes" in done.stderr
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "tried", "said"),
     [
-        ("GET /api/models/{}/tiny_model$", "the connection to the Hub failed (ReadTimeout"),
-        ("GET /api/models/{}/tiny_model/tree", "the Hub has not answered for 2 s"),  # the client would ask six times
+        ("GET /api/models/{}/tiny_model$", "reading", "the connection to the Hub failed (ReadTimeout"),
+        # where the client would ask six times
+        ("GET /api/models/{}/tiny_model/tree", "reading", "the Hub has not answered for 2 s"),
+        ("POST /api/models/{}/tiny_model/preupload", "committing to", "the Hub has not answered for 2 s"),
     ],
 )
 def test_a_hub_that_hangs_is_waited_for_aloud_and_not_for_long(
-    house: House, tree: Path, place: str, said: str, patience: None
+    house: House, tree: Path, place: str, tried: str, said: str
 ) -> None:
     assert house.publish("models/tiny_model", cwd=tree).code == 0
+    write(tree / "models/tiny_model", {"train.yaml": "seed: 1\n"})
     house.hub.fault(place.format(house.org), "hang", times=100)
     start = time.monotonic()
     done = house.publish("models/tiny_model", cwd=tree)
     assert done.code == 1
     assert time.monotonic() - start < 10
-    assert f"waiting for the Hub for 0 s: reading model {house.org}/tiny_model" in done.stderr
-    assert f"reading model {house.org}/tiny_model: {said}" in done.stderr
+    assert f"waiting for the Hub for 0 s: {tried} model {house.org}/tiny_model" in done.stderr
+    assert f"{tried} model {house.org}/tiny_model: {said}" in done.stderr
 
 
-def test_a_commit_that_takes_its_time_is_waited_for(house: House, tree: Path, patience: None) -> None:
+@pytest.mark.usefixtures("patience")
+def test_a_commit_that_takes_its_time_is_waited_for(house: House, tree: Path) -> None:
     house.hub.fault("POST /api/models/.*/commit", "slow")
     done = house.publish("models/tiny_model", cwd=tree)
     assert done.code == 0, done.stderr

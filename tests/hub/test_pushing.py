@@ -399,7 +399,8 @@ def test_metrics_keep_their_order(hub: House, run: Path) -> None:
     assert order == ["note_f1", "silence_divergence", "inpainting_nll"]
 
 
-def test_a_hub_that_hangs_is_waited_for_aloud(hub: House, run: Path, patience: None) -> None:
+@pytest.mark.usefixtures("patience")
+def test_a_hub_that_hangs_is_waited_for_aloud(hub: House, run: Path) -> None:
     hub.hub.fault(f"GET /{hub.org}/mine/resolve", "hang", times=100)
     done = push(hub, run)
     assert done.code == 1

@@ -290,19 +290,19 @@ def _bounded(what: str) -> Iterator[None]:
     """Bound how long the client waits for one answer; by itself it waits for ever, or asks again for minutes."""
     from huggingface_hub import get_session
 
-    asked: list[float] = []  # when the first request was sent that has no answer yet
+    asked: dict[tuple[str, str], float] = {}  # what has no answer yet -> when it was asked for first
 
     def ask(request: Any) -> None:
         limit = WRITE_SEC if request.method == "PUT" or "/commit/" in request.url.path else READ_SEC
         request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), limit)
-        silent = time.monotonic() - asked[0] if asked else 0.0
-        if silent > limit and request.method in {"GET", "HEAD"}:  # the client asks again
+        now, place = time.monotonic(), (request.method, str(request.url))
+        silent = now - asked.setdefault(place, now)
+        if silent > limit and request.method != "PUT":  # the client asks again; a large file may have broken off late
             msg = f"{what}: the Hub has not answered for {silent:.0f} s; try again later"
             raise HubOfflineError(msg)
-        asked[:] = asked[:1] or [time.monotonic()]
 
-    def hear(_: Any) -> None:
-        asked.clear()
+    def hear(response: Any) -> None:
+        asked.pop((response.request.method, str(response.request.url)), None)
 
     client = get_session()
     client.event_hooks["request"].append(ask)
