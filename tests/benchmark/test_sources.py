@@ -88,10 +88,8 @@ def test_names_are_found_from_any_folder_of_a_clones_user(
     here = str(root / "datasets_scripts" / "jsb_chorales"), True
     assert sources.find_window("jsb_chorales", "datasets_scripts", "dataset") == here
     assert sources.find_window("datasets_scripts/jsb_chorales", "datasets_scripts", "dataset") == here
-    assert sources.find_window("somebody/jsb_chorales", "datasets_scripts", "dataset") == (
-        "somebody/jsb_chorales",
-        False,
-    )
+    there = ("somebody/jsb_chorales", False)
+    assert sources.find_window("somebody/jsb_chorales", "datasets_scripts", "dataset") == there
     assert sources.load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
     with pytest.raises(UnknownNameError, match="did you mean anticipation_rnn"):
         sources.find_window("models/anticipation_rn", "models", "model")

@@ -863,3 +863,11 @@ def test_the_board_that_ships_is_whole(root: Path) -> None:
     first = tables["tables"][0]
     assert first["preset"] == "Score inpainting: JSB Chorales"
     assert all(not str(row.receipt["dataset"]["id"]).startswith("/") for row in records)
+
+
+def test_systems_of_several_kernels_are_told() -> None:
+    of = [record(name, [1.0] * 10, receipt={"kernels": [f"kernel {name}"]}) for name in "AB"]
+    (mixed,), (plain,) = tables_of(*of), tables_of(of[0], B)
+    told = "scores were made with several kinds of processor kernels, so last digits may differ: kernel A; kernel B"
+    assert told in mixed["notes"]
+    assert not any("kernels" in note for note in plain["notes"])

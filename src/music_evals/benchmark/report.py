@@ -179,6 +179,7 @@ def receipt_section(results: Mapping[str, Any], found: Found, facts: Mapping[str
             **results["intervals"]
         ),
         "wall time": f"{found.wall_time_sec:.0f} s",
+        "processor kernels": "; ".join(results.get("kernels", ())),
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
     systems = (

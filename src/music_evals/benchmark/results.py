@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.versions import kernels_of
 from music_evals.errors import UnknownNameError
-from music_evals.metrics.catalogue import Scale
+from music_evals.metrics.catalogue import Metric
 from music_evals.stats import bootstrap_means, holm, paired_mean_test
 
 __all__ = ["Found", "ScoreTask", "build_results", "collect"]
@@ -98,7 +99,7 @@ class ScoreTask:
 
     name: str
     title: str
-    scales: Mapping[str, Scale]
+    scales: Mapping[str, Metric]
     controls: tuple[str, ...]
     controls_explained: str
     how: Callable[[Mapping[str, Any]], str]
@@ -112,7 +113,7 @@ class ScoreTask:
     finish: Callable[[Found], None] = _as_they_are
     beside: tuple[str, ...] = ()
 
-    def scale(self, name: str) -> Scale:
+    def scale(self, name: str) -> Metric:
         """Return the scale of a metric or companion.
 
         Raises
@@ -151,6 +152,8 @@ class Found:
         (item, system) -> where points were lost.
     wall_time_sec
         Of all sittings together.
+    kernels
+        Those that made the scores; see `versions.kernels_of`.
 
     """
 
@@ -163,6 +166,7 @@ class Found:
     outlines: dict[str, dict[str, Any]]
     explanations: dict[tuple[str, str], dict[str, Any]]
     wall_time_sec: float
+    kernels: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -207,6 +211,7 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
         outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
         explanations=told["explanation"],
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
+        kernels=tuple(kernels_of(rows)),
     )
     task.finish(found)
     return _restricted(found, task.shown(found))
@@ -245,8 +250,9 @@ def build_results(
     Returns
     -------
     dict
-        What the header says; ``wording``: what the tables call things; ``intervals``; ``scales``: metric -> facet,
-        range, direction, title; ``systems``: name -> ``role`` (``"system"`` or ``"control"``), ``entrances``,
+        What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
+        ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``
+        (``"system"`` or ``"control"``), ``entrances``,
         ``n_pairs``, ``n_groups``; ``scores``: system -> metric -> ``value``, ``low``, ``high``, ``n``, ``n_defined``,
         ``n_failed``, ``n_groups`` (of those defined); ``n_shared``: items that all systems were given; ``best``: metric
         -> best systems, several where they are equal, none where systems share no items; ``comparisons``: one dict a
@@ -265,6 +271,7 @@ def build_results(
     ]
     results = {
         **{key: value for key, value in found.header.items() if key != "kind"},
+        "kernels": list(found.kernels),
         "wording": {
             "title": task.title,
             "how": task.how(found.header),
@@ -290,9 +297,9 @@ def build_results(
     return content
 
 
-def _scale(scale: Scale, *, companion: bool) -> dict[str, Any]:
-    kept = ("facet", "low", "high", "direction", "best", "title")
-    return {key: getattr(scale, key) for key in kept} | {"companion": companion}
+def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
+    kept = ("facet", "low", "high", "direction", "best")
+    return {key: getattr(scale, key) for key in kept} | {"title": scale.heading, "companion": companion}
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:
@@ -334,7 +341,7 @@ def _failed(found: Found, pair: Row, metric: str) -> bool:
     return "error" in pair or "value" not in score
 
 
-def _best(found: Found, scales: Mapping[str, Scale], judged: Sequence[str]) -> dict[str, list[str]]:
+def _best(found: Found, scales: Mapping[str, Metric], judged: Sequence[str]) -> dict[str, list[str]]:
     """Return metric -> the best of those who define it for the most items: nobody wins by failing on what is hard."""
     items = _shared_by_all(found, judged)
     best: dict[str, list[str]] = {}

@@ -21,6 +21,7 @@ from music_evals.benchmark.cells import (
     markdown_rows,
 )
 from music_evals.benchmark.manifests import some
+from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
     "FEW_GROUPS",
@@ -160,6 +161,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
         *results["wording"].get("on_remarks", ()),
+        *on_kernels(results.get("kernels", ())),
         *_on_undefined(results),
         *_on_systems(results),
         *_on_groups(results),

@@ -30,8 +30,8 @@ from music_evals.benchmark.load import LoadedResults as Run
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.metrics.catalogue import features_of
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
+from music_evals.metrics.catalogue import features_of, metric_of
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "ResultRecord", "Run", "id_of", "read_run", "records_of_run"]
@@ -95,7 +95,7 @@ class ResultRecord:
     settings, extractors
         What must be equal in all that is ranked together; see the module.
     receipt
-        What else the run says of itself: versions, options, intervals, the system.
+        What else the run says of itself: versions, kernels, options, intervals, the system.
     run
         Which records were added together: details of items are found by it.
     source
@@ -265,7 +265,7 @@ def _settings(run: Run) -> dict[str, Any]:
 
 def _receipt(run: Run, system: str) -> dict[str, Any]:
     results = run.results
-    kept = ("protocol", "options", "encoder", "versions", "intervals", "seeds", "numbered")
+    kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
     about = {key: results[key] for key in kept if results.get(key) is not None}
     return about | {
         "dataset": _without_folders(results["dataset"]),
@@ -320,7 +320,6 @@ def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
     control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
     for system, cells in table.items():
         for metric, cell in cells.items():
-            info = NLL_INFO if metric == NLL else INPAINTING_METRICS[metric]
             column = FEATURES.get(metric, metric)
             reference = scores.values[control].get(column, np.empty((0, 0))) if metric in FEATURES else np.empty((0, 0))
             yield _record(
@@ -330,7 +329,7 @@ def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
                 metric,
                 cell,
                 title=HEADINGS.get(metric, metric),
-                direction=info.direction,
+                direction=metric_of(metric).direction,
                 kind=DIVERGENCE if metric in FEATURES else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=scores.item_ids,

@@ -33,9 +33,10 @@ from music_evals.benchmark.published import (
     read_published,
 )
 from music_evals.benchmark.tables import FEW_GROUPS
+from music_evals.benchmark.versions import on_kernels
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import ResultRecord
-from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.metrics.catalogue import PRESERVATION_METRICS, metric_of
 
 __all__ = ["FORMAT", "PRESETS", "PUBLISHED", "Preset", "decimals_of", "make_leaderboard", "records_digest", "shown"]
 
@@ -435,6 +436,7 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
     versions = sorted({str(record.receipt.get("versions", {}).get("music_evals")) for record in counted})
     if len(versions) > 1:
         yield f"made with several versions of music_evals: {', '.join(versions)}"
+    yield from on_kernels(sorted({name for record in counted for name in record.receipt.get("kernels", ())}))
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"
@@ -536,7 +538,7 @@ def _printed_alone(preset: Preset) -> Row:
     printed = _published(preset)
     metrics = list(dict.fromkeys(metric for row in printed["table"].values() for metric in row))
     columns = [
-        {"id": metric, "metric": metric, **_about(preset.task, metric), "extractors": {}, "differs": "", "n_ranked": 0}
+        {"id": metric, "metric": metric, **_about(metric), "extractors": {}, "differs": "", "n_ranked": 0}
         for metric in metrics
     ]
     table: Row = {
@@ -557,15 +559,7 @@ def _printed_alone(preset: Preset) -> Row:
     return table
 
 
-def _about(task: str, metric: str) -> dict[str, str]:
+def _about(metric: str) -> dict[str, str]:
     """Return title and direction of a metric that is known from its paper alone."""
-    from music_evals.benchmark.inpainting.results import HEADINGS
-    from music_evals.metrics.catalogue import DESCRIPTION_SCORES
-    from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-    from music_evals.pipelines.lyrics import SCORES
-
-    if task == "inpainting":
-        info = INPAINTING_METRICS.get(metric, NLL_INFO)
-        return {"title": HEADINGS[metric], "direction": info.direction}
-    scales: Mapping[str, Any] = {"preservation": PRESERVATION_METRICS, "lyrics": SCORES}.get(task, DESCRIPTION_SCORES)
-    return {"title": scales[metric].title, "direction": scales[metric].direction}
+    about = metric_of(metric)
+    return {"title": about.heading, "direction": about.direction}

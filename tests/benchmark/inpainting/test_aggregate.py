@@ -12,7 +12,8 @@ from music_evals.benchmark.inpainting.aggregate import best_baselines, collect, 
 from music_evals.benchmark.inpainting.results import build_results, format_note, markdown_table, text_report
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
 from music_evals.errors import CorruptRecordsError
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
+from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.pipelines.inpainting import FEATURES
 
 SONGS = ("s1", "s1", "s2", "s2")
 

@@ -35,9 +35,11 @@ import numpy.typing as npt
 from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.versions import kernels_of
 from music_evals.errors import CorruptRecordsError
+from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.stats import (
     PairedTest,
     bootstrap_divergence,
@@ -85,6 +87,8 @@ class Scores:
         One dict a failed result: item, system, seed, metric, error. A metric of None: all that judge the prediction.
     wall_time_sec
         Of all sittings together.
+    kernels
+        Those that made the scores; see `versions.kernels_of`.
 
     """
 
@@ -98,6 +102,7 @@ class Scores:
     middles: dict[str, Tokens]
     failures: list[dict[str, Any]]
     wall_time_sec: float
+    kernels: tuple[str, ...] = ()
 
     def item_means(self, system: str, metric: str) -> Floats:
         """Mean over the seeds of each item for which it is defined, shape (n,); NaN where the item is not scored."""
@@ -156,6 +161,7 @@ def collect(rows: Sequence[Row]) -> Scores:
         middles=middles,
         failures=_failures(items, latest),
         wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
+        kernels=tuple(kernels_of(rows)),
     )
 
 

@@ -27,6 +27,7 @@ from music_evals.benchmark.inpainting.results import (
     verdict,
 )
 from music_evals.benchmark.page import SCRIPT, TEMPO_BPM, facts_table, page, plain_table, published_table
+from music_evals.benchmark.versions import on_kernels
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.symbolic import midi, noteseq
@@ -69,6 +70,7 @@ def render_report(results: Mapping[str, Any], scores: Scores) -> str:
     sections = [
         f"<h1>Score inpainting on {escape(place)}</h1>",
         _lead(results),
+        *(f"<p>Note: {escape(note)}.</p>" for note in on_kernels(results.get("kernels", ()))),
         *(_table_section(results, subset) for subset in results["tables"]),
         published_table(results["published"], HEADINGS, WHY_DIFFERENT) if results["published"] else "",
         _distributions(results, scores),
@@ -319,6 +321,7 @@ def _receipt(results: Mapping[str, Any], scores: Scores) -> str:
             **results["intervals"]
         ),
         "wall time": f"{scores.wall_time_sec:.0f} s",
+        "processor kernels": "; ".join(results.get("kernels", ())),
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
     systems = (

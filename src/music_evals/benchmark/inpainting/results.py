@@ -18,7 +18,8 @@ from music_evals.benchmark.cells import (
 from music_evals.benchmark.inpainting.aggregate import RANKING, Scores, best_baselines, summarize
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.published import published_section
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
+from music_evals.benchmark.versions import on_kernels
+from music_evals.metrics.catalogue import INPAINTING_METRICS, metric_of
 
 __all__ = [
     "FLOOR",
@@ -37,16 +38,7 @@ __all__ = [
 
 OFFICIAL = "official"
 
-HEADINGS = {
-    "note_f1": "note F1",
-    "position_score": "position",
-    "pitch_accuracy": "pitch acc.",
-    "rhythm_accuracy": "rhythm acc.",
-    "silence_divergence": "silence div.",
-    "pitch_class_divergence": "pitch-class div.",
-    "groove_divergence": "groove div.",
-    NLL: "NLL",
-}
+HEADINGS = {name: metric_of(name).heading for name in (RANKING, *INPAINTING_METRICS, NLL)}
 """Metric -> short heading, in the order of the tables: what ranks stands first."""
 
 SUBSETS = {
@@ -90,7 +82,8 @@ def build_results(
     -------
     dict
         ``dataset``, ``systems``, ``metrics``, ``best_baseline``, ``tables`` (see `aggregate.summarize`), ``failures``,
-        ``versions`` and what else the header of the records says; with the official protocol also ``published``.
+        ``versions``, ``kernels`` that made the scores and what else the header of the records says; with the official
+        protocol also ``published``.
         Undefined numbers are None, infinite ones ``"inf"``. Equal records give equal results, byte for byte.
 
     """
@@ -98,13 +91,15 @@ def build_results(
     best = {} if validation is None else best_baselines(validation)
     chosen_on = None if validation is None else validation.header["dataset"]
     tables = summarize(scores, best, confidence=confidence, n_resamples=n_resamples, seed=seed)
+    made_by = (*scores.kernels, *(validation.kernels if validation else ()))
     results = {
         **header,
+        "kernels": list(dict.fromkeys(made_by)),
         "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "song"},
         "systems": scores.header["systems"],
         "metrics": {
             name: {"direction": info.direction, "low": info.low, "high": info.high, "kind": info.kind}
-            for name, info in (*INPAINTING_METRICS.items(), (NLL, NLL_INFO))
+            for name, info in (*INPAINTING_METRICS.items(), (NLL, metric_of(NLL)))
         },
         "ranked_by": RANKING,
         "best_baseline": best,
@@ -172,6 +167,7 @@ def text_report(results: Mapping[str, Any]) -> str:
     )
     if results["best_baseline"]:
         parts.append(LEGEND)
+    parts.extend(f"Note: {note}." for note in on_kernels(results.get("kernels", ())))
     if results["published"]:
         parts.append(_published_text(results["published"]))
     return "\n".join(parts)

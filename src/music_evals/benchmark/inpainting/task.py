@@ -23,6 +23,7 @@ from music_evals.benchmark.inpainting.systems import System, baseline_names, bas
 from music_evals.benchmark.outputs import NUMBERS, RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
 from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.versions import on_kernels
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
@@ -287,6 +288,7 @@ def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) 
     tables = "\n\n".join(
         f"{results['dataset']['id']}, {subset}:\n\n{markdown_table(results, subset)}" for subset in results["tables"]
     )
+    tables = "\n\n".join([tables, *(f"Note: {note}." for note in on_kernels(results["kernels"]))])
     contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
     if report:
         contents["report"] = (REPORT, render_report(results, scores))
