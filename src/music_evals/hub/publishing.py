@@ -313,9 +313,9 @@ class _Job:
             return done._replace(hardware=Wanted(str(name), "would be asked for"))
         try:
             return done._replace(hardware=self._ensure_hardware(str(name)))
-        except (HubOfflineError, HubTokenError):
-            raise
         except HubError as error:
+            if self.dry_run or isinstance(error, HubOfflineError | HubTokenError):
+                raise
             said = f"{type(error).__name__}: {error}; the files have arrived"
             return done._replace(hardware=Wanted(str(name), "refused"), error=said)
 
