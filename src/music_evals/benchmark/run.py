@@ -131,8 +131,8 @@ class Settings:
     """
 
     out: str | os.PathLike[str]
-    _: dataclasses.KW_ONLY
     dataset: str | None = None
+    _: dataclasses.KW_ONLY
     config: str | None = None
     split: str = "test"
     revision: str | None = None
