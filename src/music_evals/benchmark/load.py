@@ -140,8 +140,7 @@ def find_task(name: str) -> ScoreTask:
             told: Mapping[str, str] = getattr(importlib.import_module(package), "TASKS", {})
             places |= {task: f"{package}.{place}" for task, place in told.items()}
     if name not in places:
-        kind = "task with results"
-        raise UnknownNameError(kind, name, places)
+        raise UnknownNameError("task with results", name, places)
     module, _, attribute = places[name].partition(":")
     task: ScoreTask = getattr(importlib.import_module(module), attribute)
     return task

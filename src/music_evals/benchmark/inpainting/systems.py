@@ -134,8 +134,7 @@ def baseline_names(choice: str) -> tuple[str, ...]:
     names = [name.strip() for name in choice.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            kind = "baseline"
-            raise UnknownNameError(kind, name, [*known, "all", "none"])
+            raise UnknownNameError("baseline", name, [*known, "all", "none"])
     return tuple(dict.fromkeys(names))
 
 

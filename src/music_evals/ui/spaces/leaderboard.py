@@ -121,8 +121,7 @@ class Board:
             if table["id"] == name:
                 found: dict[str, Any] = table
                 return found
-        kind = "table"
-        raise UnknownNameError(kind, str(name), [table["id"] for table in self.leaderboard["tables"]])
+        raise UnknownNameError("table", str(name), [table["id"] for table in self.leaderboard["tables"]])
 
     def record(self, name: str) -> ResultRecord:
         """Return a record.
@@ -134,8 +133,7 @@ class Board:
 
         """
         if name not in self.records:
-            kind = "record"
-            raise UnknownNameError(kind, str(name), ())
+            raise UnknownNameError("record", str(name), ())
         return self.records[name]
 
     def table_of(self, record: str) -> dict[str, Any]:
@@ -151,8 +149,7 @@ class Board:
             if any(cell["record"] == record for row in table["rows"] for cell in row["cells"].values()):
                 found: dict[str, Any] = table
                 return found
-        kind = "record in a table"
-        raise UnknownNameError(kind, str(record), ())
+        raise UnknownNameError("record in a table", str(record), ())
 
 
 def board_folder(name: str) -> Path:
@@ -273,8 +270,7 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path
     """
     held = board.record(record)
     if item not in held.items:
-        kind = "item"
-        raise UnknownNameError(kind, str(item), held.items[:1000])
+        raise UnknownNameError("item", str(item), held.items[:1000])
     rolls = music_html(board.details, held, item)
     words = "" if rolls else words_html(board.details, held, item)
     return rolls, words, _recordings(board, held, item)
