@@ -14,16 +14,14 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.sources import find_window
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
+from music_evals.windows import MODELS, find_window
 
 __all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "model_type_of", "stored_system"]
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
-
-MODELS = "models"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
