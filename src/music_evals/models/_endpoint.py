@@ -1,4 +1,11 @@
-"""A language model behind an OpenAI-compatible endpoint."""
+"""A language model behind an OpenAI-compatible endpoint, asked with httpx.
+
+Why not ``huggingface_hub.InferenceClient``: without a key it sends the Hub token of this machine to whatever address it
+was given, it follows a redirect to another host with the prompt, it asks once only, it keeps one connection pool for
+the whole process, and in offline mode it refuses a server on this very machine (a test holds it to the first three).
+Why not the package ``openai``: its pause before it asks again can neither be cancelled nor last the minutes that a busy
+server may ask for, it fills in a missing key from ``OPENAI_API_KEY``, and what would remain for it is one POST.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
@@ -110,7 +117,9 @@ class EndpointWriter:
         self._retries = retries
         self._cancelled = threading.Event()
         self._sleep = self._cancelled.wait if sleep is None else sleep
-        self._httpx = _import_httpx()
+        with importing("models", "a language model behind an endpoint"):
+            import httpx
+        self._httpx: Any = httpx
         self._lock = threading.Lock()
         self._open_client: Any = None
 
@@ -285,14 +294,6 @@ def _merged(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, A
         msg = f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
         raise InvalidInputError(msg)
     return {name: value for name, value in {**asked, **options}.items() if value is not None}
-
-
-def _import_httpx() -> Any:
-    try:
-        import httpx
-    except ImportError as error:
-        raise MissingBackendError("httpx", "models", "a language model behind an endpoint") from error
-    return httpx
 
 
 def _read_key(variable: str | None) -> str | None:
