@@ -1,7 +1,9 @@
 """What a file's container says about its length, read without decoding it.
 
-libsndfile reads what is left of a cut WAV, AIFF, Ogg or MP3 file and says nothing. So each container is walked here
-first, and a file that holds less than it claims, or more, is refused:
+libsndfile reads what is left of a cut WAV, AIFF, Ogg or MP3 file, counts what is there where the header claims more or
+less, leaves damaged Ogg pages and MP3 frames out and compares no checksum of FLAC, all without a word; what soundfile
+shows of a file is already mended (tests hold it to each of these). So each container is walked here first, and a file
+that holds less than it claims, or more, is refused:
 
 - WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too. A size of 0
   or 0xFFFFFFFF, as written into a pipe, states no length: a cut could not be seen.
