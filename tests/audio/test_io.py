@@ -469,6 +469,12 @@ class TestHeadersThatLie:
         content = with_data_size(files["wav"], 0xFFFFFFFF)
         refused(write(tmp_path, content[:4] + b"\xff" * 4 + content[8:]), "write it to a file, not a pipe")
 
+    @pytest.mark.parametrize(("at", "value"), [(22, 1), (22, 4), (34, 24), (34, 8)])
+    def test_a_wav_whose_channels_or_bits_do_not_fit_its_frames(self, tmp_path, files, at, value):
+        content = bytearray(files["wav"])  # 2 channels of 16 bits
+        content[at] = value
+        refused(write(tmp_path, bytes(content)), f"claims {RATE} frames")
+
     def test_chunks_after_the_audio_are_no_lie(self, tmp_path, files):
         path = write(tmp_path, files["wav"] + b"LIST\x05\0\0\0INFO!\0" + b"id3 \x02\0\0\0ab")
         assert load_audio(path).content_hash == load_audio(write(tmp_path, files["wav"], "plain.wav")).content_hash
