@@ -183,25 +183,21 @@ class EndpointWriter:
     def _post(self, body: Mapping[str, Any]) -> Any:
         """Send a request, again where that may help, and return a good answer."""
         for attempt in range(self._retries + 1):
-            found = self._send(body)
+            try:
+                found: Any = self._client().post(self.url, json=body)
+            except self._httpx.RequestError as error:
+                found = error
             wait_sec = self._pause_sec(found, attempt)
             if wait_sec is None or attempt == self._retries or self._waited_in_vain(wait_sec):
                 return self._checked(found, attempt + 1)
         raise AssertionError  # the last attempt returns or raises
-
-    def _send(self, body: Mapping[str, Any]) -> Any:
-        """Return the answer, or what kept us from getting one."""
-        try:
-            return self._client().post(self.url, json=body)
-        except self._httpx.RequestError as error:
-            return error
 
     def _pause_sec(self, found: Any, attempt: int) -> float | None:
         """Return how long to wait before asking again; None where that would not help."""
         wait_sec = float(min(2**attempt, _MOST_WAIT_SEC))
         if isinstance(found, self._httpx.TransportError):
             return wait_sec
-        if isinstance(found, Exception) or not _may_recover(found.status_code):
+        if isinstance(found, Exception) or (found.status_code not in {408, 429} and found.status_code < 500):
             return None
         return _asked_wait_sec(found.headers.get("retry-after"), wait_sec)
 
@@ -315,10 +311,6 @@ _OURS = ("messages", "model", "stream", "n")
 _MOST_WAIT_SEC = 60.0
 """Longest pause of our own making; a server may ask for more."""
 _MOST_ASKED_SEC = 600.0
-
-
-def _may_recover(status: int) -> bool:
-    return status in {408, 429} or status >= 500
 
 
 def _asked_wait_sec(header: str | None, otherwise: float) -> float:
