@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
-import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,96 +15,17 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
+from music_evals.windows import DATASETS, find_window, window_names
 
 __all__ = [
     "find_dataset",
-    "find_window",
-    "in_clone",
     "load_split",
     "model_type_of",
     "resolve_revision",
     "split_names",
 ]
 
-DATASETS = "datasets_scripts"
-WINDOWS = ("metrics", DATASETS, "models", "spaces")
-"""Folders of the repository that hold one folder for each repository on the Hub."""
 _COMMIT = re.compile("[0-9a-f]{40}")
-
-
-def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
-    """Tell where a dataset or model of this name is.
-
-    Looked up in this order: the path `name`; `folder`/`name` under the current folder; both under the clone that the
-    package is used from, if it is; the Hub id `name`.
-
-    Parameters
-    ----------
-    name
-        A name, a path or a Hub id.
-    folder
-        The window, e.g. ``"models"``.
-    kind
-        Word for the message, e.g. ``"model"``.
-    known
-        Further names to offer when nothing is found.
-
-    Returns
-    -------
-    tuple of str and bool
-        Path or Hub id, and whether it is on this machine.
-
-    Raises
-    ------
-    UnknownNameError
-        Neither a folder nor the form of a Hub id. A path whose first part is a folder here is never asked of the Hub:
-        it is a typing error, not somebody's repository.
-
-    """
-    in_window = Path(folder) / name
-    for candidate in (Path(name), in_window, in_clone(in_window), in_clone(name)):
-        if candidate is not None and candidate.is_dir():
-            return str(candidate), True
-    owner, slash, repository = name.partition("/")
-    is_id = slash and repository and "/" not in repository and owner not in {"", ".", "..", *WINDOWS}
-    if is_id and not Path(owner).is_dir():
-        return name, False
-    parent = Path(name).parent if slash and Path(name).parent.is_dir() else None
-    found = _names_in(Path(folder)) if parent is None else [f"{parent}/{inner}" for inner in _folders(parent)]
-    advice = f"names are looked up in ./{folder}; a folder or a Hub id (owner/name) may be given too"
-    raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
-
-
-def in_clone(path: str | os.PathLike[str]) -> Path | None:
-    """Return a window of the clone that the package is used from, by its path from the root; None where there is none.
-
-    Only what lies in a folder of windows is found, such as ``models/anticipation_rnn``.
-    """
-    root, inner = _clone(), Path(path)
-    if root is None or len(inner.parts) < 2 or inner.parts[0] not in WINDOWS or ".." in inner.parts:
-        return None
-    return root / inner if (root / inner).exists() else None
-
-
-@functools.cache
-def _clone() -> Path | None:
-    """Return the root of the clone that this very file lies in; None for a package that was installed from one."""
-    root = Path(__file__).resolve().parents[3]
-    try:
-        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return root if project.get("project", {}).get("name") == "music_evals" else None
-
-
-def _folders(parent: Path) -> list[str]:
-    return [path.name for path in parent.glob("*") if path.is_dir()]
-
-
-def _names_in(window: Path) -> list[str]:
-    """Return the names of the datasets or models here, and in the clone."""
-    root = _clone()
-    return [name for place in (window, *([root / window] if root else [])) for name in _folders(place)]
 
 
 def find_dataset(name: str) -> str:
@@ -131,7 +49,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     try:
         found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
     except RepositoryNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _names_in(Path(DATASETS))) from error
+        raise UnknownNameError("dataset", dataset, window_names(DATASETS)) from error
     except RevisionNotFoundError as error:
         kind = f"revision of {dataset}"
         raise UnknownNameError(kind, str(revision), ()) from error
@@ -187,7 +105,7 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
         msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
         raise NoDataError(msg) from error
     except datasets.exceptions.DatasetNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _names_in(Path(DATASETS))) from error
+        raise UnknownNameError("dataset", dataset, window_names(DATASETS)) from error
     except ConnectionError as error:
         raise _unreadable(dataset, error) from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:

@@ -152,8 +152,7 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
 
 
 def _folder_of(source: str) -> Path:
-    from music_evals.benchmark.inpainting.systems import MODELS
-    from music_evals.benchmark.sources import find_window
+    from music_evals.windows import MODELS, find_window
 
     return Path(find_window(source, MODELS, "model")[0])
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
-from music_evals.errors import MissingBackendError, UnreadableFileError
+from music_evals.errors import UnreadableFileError, importing
 
 __all__ = ["TICKS", "Chord", "Note", "Tune", "load_tunes"]
 
@@ -197,10 +197,8 @@ def _collection(collection: str, rng: np.random.Generator) -> Iterator[Tune]:
 
 
 def _corpus() -> Path:
-    try:
+    with importing("symbolic", "reading the tunes of its corpus"):
         import music21
-    except ImportError as error:
-        raise MissingBackendError("music21", "symbolic", "reading the tunes of its corpus") from error
     return Path(music21.__file__).parent / "corpus"
 
 

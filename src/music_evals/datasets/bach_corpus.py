@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.errors import MissingBackendError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError, importing
 from music_evals.symbolic.midi import read_midi
 
 __all__ = ["VOICES", "Chorale", "Measure", "chorale_paths", "encoder_credit", "read_chorale"]
@@ -192,8 +192,6 @@ def _export(stream: Any, name: str, key: KeySignature, meter: Any) -> Score:
 
 
 def _music21() -> Any:
-    try:
+    with importing("symbolic", "reading the Bach corpus"):
         import music21
-    except ImportError as error:
-        raise MissingBackendError("music21", "symbolic", "reading the Bach corpus") from error
     return music21

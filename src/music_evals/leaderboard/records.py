@@ -190,8 +190,7 @@ def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     known: Mapping[str, Any] = run.results["systems"]
     for name in systems or ():
         if name not in known:
-            kind = "system of these results"
-            raise UnknownNameError(kind, name, known)
+            raise UnknownNameError("system of these results", name, known)
     chosen = set(known if systems is None else systems)
     for name in chosen:
         if not name.strip() or len(name) > LONGEST_NAME:

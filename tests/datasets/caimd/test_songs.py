@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from music_evals import windows
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
 from music_evals.annotations.groupings import GROUPINGS
 from music_evals.datasets.caimd.demo import demo_rows, line_pattern, read_lyrics
@@ -24,7 +25,6 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
     InvalidTagsError,
-    NoDataError,
     UnknownNameError,
 )
 
@@ -80,9 +80,17 @@ def test_a_line_of_the_development_songs_is_a_row() -> None:
 def test_load_rows_names_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="demo/test"):
         load_rows("demo", "train", dataset=FOLDER)
+    monkeypatch.setattr(windows, "_clone", lambda: None)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoDataError, match="run from a clone"):
+    with pytest.raises(UnknownNameError, match="unknown dataset 'caimd'"):
         load_rows()
+
+
+def test_load_rows_finds_the_songs_of_the_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert list(load_rows()) == rows
 
 
 def test_load_rows_reads_every_shard_in_order(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

@@ -14,16 +14,15 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.sources import find_window, model_type_of
+from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
+from music_evals.windows import MODELS, find_window
 
 __all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
-
-MODELS = "models"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,8 +133,7 @@ def baseline_names(choice: str) -> tuple[str, ...]:
     names = [name.strip() for name in choice.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            kind = "baseline"
-            raise UnknownNameError(kind, name, [*known, "all", "none"])
+            raise UnknownNameError("baseline", name, [*known, "all", "none"])
     return tuple(dict.fromkeys(names))
 
 

@@ -96,8 +96,7 @@ class Settings(RunSettings):
         if self.variant is not None:
             check_variant(self.variant)
         if self.protocol not in {None, *PROTOCOLS}:
-            kind = "protocol"
-            raise UnknownNameError(kind, str(self.protocol), PROTOCOLS)
+            raise UnknownNameError("protocol", str(self.protocol), PROTOCOLS)
         if self.protocol == OFFICIAL and (
             self.pairs is not None or self.config not in {None, OFFICIAL_CONFIG} or self.variant not in {None, OFFICIAL}
         ):

@@ -104,8 +104,7 @@ def _check_renderer(dataset: str, renderer: str | None, *, rendered: bool) -> No
         msg = f"{dataset} holds recordings, `renderer` is for {', '.join(RENDERED_DATASETS)}; leave it out"
         raise InvalidInputError(msg)
     if renderer not in {None, *RENDERERS}:
-        kind = "renderer"
-        raise UnknownNameError(kind, str(renderer), RENDERERS)
+        raise UnknownNameError("renderer", str(renderer), RENDERERS)
 
 
 def _render(

@@ -137,8 +137,7 @@ class Settings(SongSettings):
         for endpoint in self.endpoints:
             endpoint.prices.check()
         if self.theme_from not in {None, *GROUPS}:
-            kind = "group of annotators"
-            raise UnknownNameError(kind, str(self.theme_from), GROUPS)
+            raise UnknownNameError("group of annotators", str(self.theme_from), GROUPS)
         prompt_receipt(self.language)  # the language is checked
         _ = self.scoring
 

@@ -22,18 +22,17 @@ from music_evals.benchmark.records import dump_json, reading_rows
 from music_evals.benchmark.run import Job, Progress, Row, Settings, record
 from music_evals.benchmark.songs.songs import SongSet
 from music_evals.benchmark.songs.text_predictions import Prediction
-from music_evals.benchmark.sources import find_window, model_type_of
+from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import MusicEvalsError, NoDataError
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
+from music_evals.windows import MODELS, find_window
 
 __all__ = ["TAGS", "plain_tags", "tag_songs"]
 
 TAGS = "tags.jsonl"
 """File of the records in the folder of a run."""
-
-MODELS = "models"
 
 
 class _Model(NamedTuple):

@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_rows, sections_text
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.errors import UnknownNameError
+from music_evals.windows import DATASETS, find_window
 
 __all__ = ["SECTION_TYPES", "effect_tags", "features", "load_rows", "section_row", "song_texts"]
-
-WINDOW: Final = Path("datasets_scripts") / "caimd"
-"""Where the demo songs lie, below the root of a clone."""
 
 SECTION_TYPES: Final = ("intro", "verse", "pre-chorus", "chorus", "bridge", "interlude", "ending")
 """Kinds of section in the released data; a label is one of them and a number."""
@@ -69,7 +67,7 @@ def _dimension_features(name: str) -> dict[str, Any]:
     return columns
 
 
-def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] | None = None) -> Any:
+def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] = "caimd") -> Any:
     """Load songs.
 
     The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
@@ -81,7 +79,7 @@ def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.Pa
         ``"demo"`` with ``"test"`` in a clone; in a folder that `caimd_build` wrote, ``"v1"`` with ``"test"``, or
         ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``.
     dataset
-        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
 
     Returns
     -------
@@ -90,24 +88,19 @@ def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.Pa
 
     Raises
     ------
-    NoDataError
-        None was given, and the working folder is not that of a clone.
     UnknownNameError
-        The folder has no such config and split.
+        There is no such data set, or its folder has no such config and split.
 
     """
     import datasets
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    folder = WINDOW if dataset is None else Path(dataset)
-    if dataset is not None and not folder.is_dir():
-        return datasets.load_dataset(os.fspath(dataset), config, split=split)
-    if not folder.is_dir():
-        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
-        raise NoDataError(msg)
+    place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
+    if not local:
+        return datasets.load_dataset(place, config, split=split)
     files: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("data/*/*.parquet")):
+    for path in sorted(Path(place).glob("data/*/*.parquet")):
         files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
     if f"{config}/{split}" not in files:
         raise UnknownNameError("config and split of caimd", f"{config}/{split}", files)

@@ -27,15 +27,15 @@ from music_evals.datasets.known_edits.pieces import Piece
 from music_evals.datasets.known_edits.songs import SONGS, compose
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.errors import UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
+from music_evals.windows import DATASETS, find_window
 
 __all__ = [
     "SMALL_EDITS",
     "SMALL_PIECES",
-    "WINDOW",
     "Edit",
     "annotations",
     "build_configs",
@@ -50,9 +50,6 @@ __all__ = [
     "row_of",
     "score",
 ]
-
-WINDOW = Path("datasets_scripts") / "known_edits"
-"""Where the data set lies in a clone."""
 
 SIDES = ("reference", "estimate")
 
@@ -274,7 +271,7 @@ def build_configs() -> dict[str, dict[str, list[dict[str, Any]]]]:
 
 
 def load_rows(
-    config: str = "default", split: str = "held_out", *, dataset: str | os.PathLike[str] | None = None
+    config: str = "default", split: str = "held_out", *, dataset: str | os.PathLike[str] = "known_edits"
 ) -> Any:
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
 
@@ -286,26 +283,21 @@ def load_rows(
     config, split
         ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``.
     dataset
-        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
 
     Raises
     ------
-    NoDataError
-        None was given, and the working folder is not that of a clone.
     UnknownNameError
-        The folder has no such config and split.
+        There is no such data set, or its folder has no such config and split.
 
     """
     import datasets
     import pyarrow.parquet as pq
 
-    folder = WINDOW if dataset is None else Path(dataset)
-    if dataset is not None and not folder.is_dir():
-        return datasets.load_dataset(os.fspath(dataset), config, split=split)
-    if not folder.is_dir():
-        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
-        raise NoDataError(msg)
-    files = {f"{path.parent.name}/{path.name.split('-')[0]}": path for path in folder.glob("data/*/*.parquet")}
+    place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
+    if not local:
+        return datasets.load_dataset(place, config, split=split)
+    files = {f"{path.parent.name}/{path.name.split('-')[0]}": path for path in Path(place).glob("data/*/*.parquet")}
     if f"{config}/{split}" not in files:
         raise UnknownNameError("config and split of known_edits", f"{config}/{split}", files)
     return datasets.Dataset(pq.read_table(files[f"{config}/{split}"]))
