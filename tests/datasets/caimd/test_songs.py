@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.datasets.caimd.demo import demo_rows, line_pattern, read_lyrics
 from music_evals.datasets.caimd.paper import from_json, joined_description, to_json
 from music_evals.datasets.caimd.songs import SECTION_TYPES, effect_tags, features, load_rows, section_row, song_texts
@@ -27,6 +26,7 @@ from music_evals.errors import (
     NoDataError,
     UnknownNameError,
 )
+from music_evals.lyrics.tag_groups import GROUPINGS
 
 from .caimd_copies import DEV, dev_rows
 

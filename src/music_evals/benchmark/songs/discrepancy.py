@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.outputs import RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
@@ -37,6 +36,7 @@ from music_evals.benchmark.songs.songs import SongSet, read_songs
 from music_evals.benchmark.versions import kernel_rows, package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
@@ -83,7 +83,7 @@ class Settings:
     dataset, config, split, revision, limit
         See `songs.read_songs`.
     by, dimensions
-        Names with commas out of `annotations.groupings.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
+        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
         dimensions.
     level, aggregation, normalize_by_self
         See `pipelines.discrepancy.study_discrepancy`.
