@@ -1,4 +1,4 @@
-"""Parquet files of a data set and the manifest that vouches for them.
+"""Parquet files of a data set: written with the manifest that vouches for them, and read back.
 
 A manifest holds, for each file, its row count, the SHA-256 of its bytes and the SHA-256 of its rows. The bytes change
 with the Parquet writer; the rows do not, and a rebuild is right when its row hashes agree.
@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from music_evals.errors import NoDataError, UnknownNameError
 from music_evals.files import write_atomically
 
-__all__ = ["parquet_bytes", "rows_sha256", "write_dataset"]
+__all__ = ["load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
 
 
 def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the SHA-256 of rows as canonical JSON, one a line, keys sorted: independent of the file format.
-
-    Parameters
-    ----------
-    rows
-        Plain Python values that JSON can hold; bytes count as their hexadecimal digits.
-
-    """
+    """Return the SHA-256 of rows as canonical JSON, one a line, keys sorted: independent of the file format."""
     digest = hashlib.sha256()
     for row in rows:
         line = json.dumps(
@@ -91,3 +86,37 @@ def parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", compression_level=19)
     return bytes(sink.getvalue())
+
+
+def load_split(name: str, config: str, split: str, *, dataset: str | os.PathLike[str] | None = None) -> Any:
+    """Load one split of the data set `name` as a `datasets.Dataset`, by default from a clone.
+
+    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
+    out after a rebuild.
+
+    Raises
+    ------
+    NoDataError
+        No `dataset` was given, and the working folder is not that of a clone.
+    UnknownNameError
+        The folder has no such config and split.
+
+    """
+    import datasets
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    window = Path("datasets_scripts") / name
+    folder = window if dataset is None else Path(dataset)
+    if dataset is not None and not folder.is_dir():
+        return datasets.load_dataset(os.fspath(dataset), config, split=split)
+    if not folder.is_dir():
+        msg = f"there is no {window} below {Path.cwd()}; run from a clone of the repository or name the data set"
+        raise NoDataError(msg)
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("data/*/*.parquet")):
+        files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
+    if f"{config}/{split}" not in files:
+        kind = f"config and split of {name}"
+        raise UnknownNameError(kind, f"{config}/{split}", files)
+    return datasets.Dataset(pa.concat_tables([pq.read_table(path) for path in files[f"{config}/{split}"]]))

@@ -27,7 +27,8 @@ from music_evals.datasets.known_edits.pieces import Piece
 from music_evals.datasets.known_edits.songs import SONGS, compose
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.datasets.manifest import load_split
+from music_evals.errors import UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
@@ -35,7 +36,6 @@ from music_evals.symbolic.midi import read_midi, write_midi
 __all__ = [
     "SMALL_EDITS",
     "SMALL_PIECES",
-    "WINDOW",
     "Edit",
     "annotations",
     "build_configs",
@@ -50,9 +50,6 @@ __all__ = [
     "row_of",
     "score",
 ]
-
-WINDOW = Path("datasets_scripts") / "known_edits"
-"""Where the data set lies in a clone."""
 
 SIDES = ("reference", "estimate")
 
@@ -278,15 +275,12 @@ def load_rows(
 ) -> Any:
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
 
-    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
-    out after a rebuild.
-
     Parameters
     ----------
     config, split
         ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``.
     dataset
-        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+        A folder, or an id on the Hub; None is the folder of a clone, below the working folder.
 
     Raises
     ------
@@ -296,19 +290,7 @@ def load_rows(
         The folder has no such config and split.
 
     """
-    import datasets
-    import pyarrow.parquet as pq
-
-    folder = WINDOW if dataset is None else Path(dataset)
-    if dataset is not None and not folder.is_dir():
-        return datasets.load_dataset(os.fspath(dataset), config, split=split)
-    if not folder.is_dir():
-        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
-        raise NoDataError(msg)
-    files = {f"{path.parent.name}/{path.name.split('-')[0]}": path for path in folder.glob("data/*/*.parquet")}
-    if f"{config}/{split}" not in files:
-        raise UnknownNameError("config and split of known_edits", f"{config}/{split}", files)
-    return datasets.Dataset(pq.read_table(files[f"{config}/{split}"]))
+    return load_split("known_edits", config, split, dataset=dataset)
 
 
 def annotations(row: Mapping[str, Any], which: str) -> Features:
@@ -346,7 +328,7 @@ def _side(which: str) -> str:
 
 
 def chroma(row: Mapping[str, Any], which: str) -> Chroma:
-    """Return the pitch classes that one side of a row sounds, from its score; see `known_truth.velocity_chroma`."""
+    """Return the pitch classes that one side of a row sounds, from its score; see `truth.velocity_chroma`."""
     operations = json.loads(row["operations"]) if which == "estimate" else []
     return velocity_chroma(score(row, which), row[which]["duration_sec"], operations)
 

@@ -184,18 +184,7 @@ def _block(name: str, label: str, block: Block, key: Key, meter: tuple[int, int]
 def grow_melody(
     harmony: Sequence[Span], n_bars: int, meter: tuple[int, int], key: Key, rng: random.Random
 ) -> list[Note]:
-    """Grow a melody over chords: two motifs in turn, each phrase closed by a rest.
-
-    Parameters
-    ----------
-    harmony
-        Chords from tick 0, without gaps.
-    n_bars, meter, key
-        Length, meter, and the key whose scale is used, bent towards the chord.
-    rng
-        Source of every choice.
-
-    """
+    """Grow a melody over chords: two motifs in turn, each phrase closed by a rest."""
     open_cells, closing = _CELLS[meter]
     motifs = [(cell, _contour(rng, len(cell))) for cell in rng.sample(open_cells, 3)]
     endings = [(cell, _contour(rng, len(cell))) for cell in rng.sample(closing, 2)]
