@@ -24,7 +24,7 @@ from music_evals.datasets.known_edits.chorales import CHORALES, set_chorale
 from music_evals.datasets.known_edits.kinds import Edited, apply_edit
 from music_evals.datasets.known_edits.labels import Kind, declared, half_of, holds, kinds, pieces
 from music_evals.datasets.known_edits.pieces import Piece
-from music_evals.datasets.known_edits.songs import SONGS, compose
+from music_evals.datasets.known_edits.songs import compose, songs
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
 from music_evals.datasets.manifest import load_split
@@ -121,7 +121,7 @@ def compose_piece(name: str) -> Piece:
         A chorale, and music21 is not installed.
 
     """
-    if name in SONGS:
+    if name in songs():
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
