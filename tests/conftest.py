@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,17 @@ def rng() -> np.random.Generator:
 def root() -> Path:
     """The root of the repository."""
     return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny networks run on one thread: more would only slow them down."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +26,13 @@ def test_a_public_name_resolves_and_is_documented(name: str) -> None:
 def test_what_is_offered_is_few() -> None:
     assert set(music_evals._MODULE_OF) < set(music_evals.__all__)
     assert len(music_evals.__all__) <= 25
+
+
+def test_the_version_is_written_once(root: Path) -> None:
+    about = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in about["project"]
+    assert about["project"]["dynamic"] == ["version"]
+    assert about["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "music_evals.__version__"}
 
 
 def test_other_names_are_attribute_errors() -> None:

@@ -1,7 +1,7 @@
 """The network that follows the melody of a mixture: its input, its run, and the reading of what it says.
 
-The network (`models.melody_tracker`) was trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes
-and of random music; ``weights/melody_net.json`` is its receipt. It runs by onnxruntime on one thread.
+The network was trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes and of random music;
+``weights/melody_net.json`` is its receipt. It runs by onnxruntime on one thread.
 """
 
 from __future__ import annotations

@@ -94,16 +94,7 @@ class Chorale:
 
 
 def chorale_paths() -> dict[str, Path]:
-    """Return the compressed MusicXML files of Bach in music21's corpus, by name, sorted.
-
-    Raises
-    ------
-    MissingBackendError
-        music21 is not installed.
-    NoDataError
-        It is installed without its corpus.
-
-    """
+    """Return the compressed MusicXML files of Bach in music21's corpus, by name, sorted."""
     corpus = _music21().corpus
     paths = {path.stem: Path(path) for path in corpus.getComposer("bach") if path.suffix == ".mxl"}
     if not paths:
@@ -115,21 +106,7 @@ def chorale_paths() -> dict[str, Path]:
 
 
 def read_chorale(name: str) -> Chorale:
-    """Read one file of the corpus, about 0.15 s.
-
-    Parameters
-    ----------
-    name
-        File name without its ending, e.g. ``"bwv269"``.
-
-    Raises
-    ------
-    UnknownNameError
-        The corpus has no such file; the message offers the nearest.
-    UnreadableFileError
-        A part has no notes, so that voices and tracks do not pair up.
-
-    """
+    """Read one file of the corpus, about 0.15 s."""
     paths = chorale_paths()
     if name not in paths:
         raise UnknownNameError("chorale", name, paths)
@@ -155,19 +132,7 @@ def read_chorale(name: str) -> Chorale:
 
 
 def encoder_credit(path: Path) -> str:
-    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none.
-
-    Parameters
-    ----------
-    path
-        An ``.mxl`` file.
-
-    Returns
-    -------
-    str
-        E.g. ``"PDF © 2004 Margaret Greentree www.jsbchorales.net; used by permission"``.
-
-    """
+    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none."""
     with zipfile.ZipFile(path) as archive:
         pages = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META-INF/")]
         text = archive.read(pages[0]).decode("utf-8", errors="replace")

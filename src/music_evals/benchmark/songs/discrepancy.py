@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.engines import Failed, Unit, Work
@@ -39,6 +38,7 @@ from music_evals.benchmark.songs.songs import SongSet, read_songs
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
@@ -77,7 +77,7 @@ class Settings(RunSettings):
     out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
         See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
-        Names with commas out of `annotations.groupings.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
+        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
         dimensions.
     level, aggregation, normalize_by_self
         See `pipelines.discrepancy.study_discrepancy`.

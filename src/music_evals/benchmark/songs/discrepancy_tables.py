@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.cells import SIGNIFICANCE, align, format_value, markdown_rows
 from music_evals.benchmark.page import STYLE, facts_table, page, plain_table
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 
 __all__ = ["markdown_study", "render_study", "text_study"]

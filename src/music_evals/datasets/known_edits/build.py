@@ -24,14 +24,14 @@ from music_evals.datasets.known_edits.chorales import CHORALES, set_chorale
 from music_evals.datasets.known_edits.kinds import Edited, apply_edit
 from music_evals.datasets.known_edits.labels import Kind, declared, half_of, holds, kinds, pieces
 from music_evals.datasets.known_edits.pieces import Piece
-from music_evals.datasets.known_edits.songs import SONGS, compose
+from music_evals.datasets.known_edits.songs import compose, songs
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
+from music_evals.datasets.manifest import load_split
 from music_evals.errors import UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
-from music_evals.windows import DATASETS, find_window
 
 __all__ = [
     "SMALL_EDITS",
@@ -121,7 +121,7 @@ def compose_piece(name: str) -> Piece:
         A chorale, and music21 is not installed.
 
     """
-    if name in SONGS:
+    if name in songs():
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
@@ -275,9 +275,6 @@ def load_rows(
 ) -> Any:
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
 
-    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
-    out after a rebuild.
-
     Parameters
     ----------
     config, split
@@ -291,16 +288,7 @@ def load_rows(
         There is no such data set, or its folder has no such config and split.
 
     """
-    import datasets
-    import pyarrow.parquet as pq
-
-    place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
-    if not local:
-        return datasets.load_dataset(place, config, split=split)
-    files = {f"{path.parent.name}/{path.name.split('-')[0]}": path for path in Path(place).glob("data/*/*.parquet")}
-    if f"{config}/{split}" not in files:
-        raise UnknownNameError("config and split of known_edits", f"{config}/{split}", files)
-    return datasets.Dataset(pq.read_table(files[f"{config}/{split}"]))
+    return load_split(dataset, config, split)
 
 
 def annotations(row: Mapping[str, Any], which: str) -> Features:
@@ -338,7 +326,7 @@ def _side(which: str) -> str:
 
 
 def chroma(row: Mapping[str, Any], which: str) -> Chroma:
-    """Return the pitch classes that one side of a row sounds, from its score; see `known_truth.velocity_chroma`."""
+    """Return the pitch classes that one side of a row sounds, from its score; see `truth.velocity_chroma`."""
     operations = json.loads(row["operations"]) if which == "estimate" else []
     return velocity_chroma(score(row, which), row[which]["duration_sec"], operations)
 
