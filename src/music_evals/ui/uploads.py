@@ -88,8 +88,9 @@ def check_upload(path: str | os.PathLike[str] | None, *, suffixes: Collection[st
     if found.suffix.lower() not in suffixes:
         raise UnknownNameError("kind of file", found.suffix or found.name, suffixes)
     if found.stat().st_size > max_bytes:
-        msg = f"{found.name}: more than {max_bytes} bytes; upload a shorter excerpt"
-        raise FileTooLargeError(msg)
+        n_bytes = found.stat().st_size
+        msg = f"{found.name}: more than {max_bytes} bytes"
+        raise FileTooLargeError(msg, name=found.name, unit="bytes", limit=max_bytes, found=n_bytes)
     return found.absolute()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import math
@@ -25,6 +26,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models import baselines
+from music_evals.pipelines.gap_filling import SCORES
 from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.contexts import cut_context
 from music_evals.symbolic.midi import write_midi
@@ -33,7 +35,6 @@ from music_evals.ui.spaces import inpainting as inpainting_space
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_filling import (
     MODEL,
-    SCORES,
     Filling,
     Places,
     Request,
@@ -124,7 +125,7 @@ def test_without_a_true_middle_nothing_is_judged() -> None:
     assert "The true middle" not in shown
     assert 'class="note filled"' in shown
     assert "nothing to judge" in shell_code(filling)
-    assert "item_scores" not in python_code(NOWHERE, filling)
+    assert "judge=False" in python_code(NOWHERE, filling)
     assert zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).namelist() == ["candidate_1.mid"]
 
 
@@ -164,12 +165,9 @@ def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> Non
 def test_the_code_that_is_shown_gives_the_same(request_: Request, capsys: pytest.CaptureFixture[str]) -> None:
     filling = filled(request_)
     exec(python_code(NOWHERE, filling), {})  # noqa: S102
-    printed = capsys.readouterr().out.replace("'", '"')
-    if request_.judge:
-        expected: object = {name: [filling.candidates[0].scores[name]] for name in SCORES}
-    else:
-        expected = [filling.candidates[0].middle.tolist()]
-    assert json.loads(printed) == expected
+    printed = [ast.literal_eval(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [candidate.row for candidate in filling.candidates]
+    assert ("note_f1" in printed[0]) == request_.judge
 
 
 def test_bad_requests_are_named() -> None:
@@ -178,7 +176,7 @@ def test_bad_requests_are_named() -> None:
             Request("copy_past", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError):
         filled(Request("reference"))  # the control sees the answer
-    with pytest.raises(NoDataError, match="draw some"):
+    with pytest.raises(NoDataError, match="no notes before and after the gap"):
         filled(Request("copy_past"), melody_sources.empty_melody())
 
 
@@ -326,7 +324,7 @@ scope = {}
 exec(gap_filling.python_code(places, filling), scope)
 exec(gap_filling.python_code(places, fitted), {})
 print(json.dumps({"two": two, "three": three, "other": other, "likely": likely, "receipt": filling.receipt,
-  "code": [middle.tolist() for middle in scope["middles"]], "markov": len(fitted.candidates)}))
+  "code": [one.middle.tolist() for one in scope["candidates"]], "markov": len(fitted.candidates)}))
 """
 
 

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from music_evals.annotations import VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.metrics.catalogue import COMPANIONS, DESCRIPTION_SCORES, PRESERVATION_METRICS
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-from music_evals.pipelines.lyrics import SCORES as LYRIC_SCORES
-from music_evals.ui.widgets.bars import Mark, Range
-from music_evals.ui.widgets.score_bars import why_no_chance
 
-__all__ = ["PageMetric", "load_card", "load_metric", "meaning_of"]
+__all__ = ["PageMetric", "load_card", "load_metric"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,44 +84,3 @@ def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
         msg = f"{path}: expected YAML between two lines of ---, then the text"
         raise InvalidInputError(msg)
     return yaml.safe_load(match[1]), match[2].strip()
-
-
-def meaning_of(score: str, *, entrance: str = "", variant: str = "") -> tuple[Range, tuple[Mark, ...]]:
-    """Return the range of a score and the values that give it a meaning.
-
-    Markers are what the library knows: the value of a pair of equals where that is a property of the metric, the mean
-    over unrelated pieces where it was measured, and for a likelihood the model that knows nothing.
-
-    Parameters
-    ----------
-    score
-        Name of a score of any module.
-    entrance
-        What was compared, ``"audio"`` or ``"symbolic"``; empty where the score is of no pair of music.
-    variant
-        Which formulas. The mean over unrelated pieces was measured on recordings under the corrected ones, and is a
-        marker for these alone.
-
-    Raises
-    ------
-    KeyError
-        No module has such a score.
-
-    """
-    if score == "inpainting_nll":
-        return Range(*NLL_INFO[1:3], NLL_INFO.direction), (
-            Mark("all tokens equally likely", math.log(VOCABULARY_SIZE)),
-        )
-    if score in INPAINTING_METRICS:
-        info = INPAINTING_METRICS[score]
-        best = info.high if info.direction == "higher" else info.low
-        return Range(info.low, info.high, info.direction), (Mark("the true middle", best),)
-    if score in LYRIC_SCORES:
-        points = LYRIC_SCORES[score]
-        return Range(points.low, points.high, points.direction), ()
-    if score in DESCRIPTION_SCORES:
-        scale = DESCRIPTION_SCORES[score]
-        return Range(scale.low, scale.high, scale.direction), ()
-    scale = PRESERVATION_METRICS.get(score) or COMPANIONS[score]
-    unrelated = () if why_no_chance(entrance, variant) else (Mark("unrelated pairs, mean", scale.chance),)
-    return Range(scale.low, scale.high, scale.direction), (Mark("identical pair", scale.best), *unrelated)

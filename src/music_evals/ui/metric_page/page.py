@@ -78,7 +78,8 @@ def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
 
     metric = load_metric(name, app_file)
     largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
-    with frame.space(metric.card["title"], metric.card["description"], max_upload_bytes=largest) as page:
+    intro = f"{metric.card['description']}\n\n{frame.privacy()}"
+    with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
         inputs = _INPUTS[metric.kind]()
         with gr.Row():
             example = gr.Button("Run the worked example", elem_id="run_example")
@@ -104,8 +105,7 @@ def _add_outputs() -> list[Any]:
     python, shell = frame.code_panel()
     with gr.Accordion("Result as data", open=False):
         results = gr.JSON(elem_id="result_json", label="Result")
-    json_file, csv_file = frame.downloads_panel()
-    return [bars, results, receipt, python, shell, json_file, csv_file]
+    return [bars, results, receipt, python, shell, *frame.downloads_panel()]
 
 
 def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[Any]) -> None:
@@ -125,7 +125,8 @@ def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[An
     run.__signature__ = inspect.Signature([*fields, bar])  # type: ignore[attr-defined]  # names of the API
     run.__doc__ = given.judge.__doc__
     options: dict[str, Any] = {"cancel": given.cancel, "show_progress_on": outputs[:1]}
-    frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
+    event = frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
+    frame.forget_when(frame.edits_of(given.fields), outputs, run=event)
     if given.example is not None:
         frame.on_click(example, run_example, [], [*given.fields, *outputs], name="run_example", **options)
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.pipelines.gap_filling import SCORES, Candidate
 from music_evals.pipelines.inpainting import INPAINTING_METRICS
 from music_evals.ui import frame
+from music_evals.ui.assets import html
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_filling import (
     MAX_CANDIDATES,
     MAX_SEED,
     MAX_TEMPERATURE,
     MODEL,
-    SCORES,
-    Candidate,
     Filling,
     Places,
     Request,
@@ -33,10 +33,10 @@ from music_evals.ui.spaces.gap_filling import (
     find_places,
     python_code,
     shell_code,
-    shown,
 )
 from music_evals.ui.uploads import SCORE_TYPES
-from music_evals.ui.widgets.note_diff import NoteDiff
+from music_evals.ui.widgets.bars import number
+from music_evals.ui.widgets.note_diff import sentences, summary
 from music_evals.ui.widgets.roll_editor import Melody, read_melody, roll_editor, write_melody
 from music_evals.ui.widgets.roll_view import (
     RollNote,
@@ -173,16 +173,23 @@ def show_filling(filling: Filling) -> str:
     pitches = pitch_range([*context_notes(filling.melody.tokens, truth), *(note for roll in rolls for note in roll)])
     draw = functools.partial(roll_svg, pitches=pitches, first_measure=filling.melody.first_measure)
     kinds = {"outside", *(("true", "kept", "missed", "extra") if filling.request.judge else ("filled",))}
-    parts = [*(f"<p><em>{escape(note)}</em></p>" for note in filling.notes), _table(filling)]
-    if filling.request.judge:
-        svg = draw(context_notes(filling.melody.tokens, truth, kind="true"), label=_label("The true middle", filling))
-        parts.append(figure_html("The true middle", svg, tokens=filling.melody.tokens, file_name="reference"))
-    parts.append(legend_html(kinds))
-    parts += [
-        _candidate(filling, candidate, draw(roll, label=_label(f"Candidate {candidate.number}", filling)))
-        for candidate, roll in zip(filling.candidates, rolls, strict=True)
-    ]
-    return "\n".join(parts)
+    svg = draw(context_notes(filling.melody.tokens, truth, kind="true"), label=_label("The true middle", filling))
+    judged = filling.candidates if filling.request.judge else ()
+    return html(
+        "candidates.html",
+        notes=filling.notes,
+        numbers=[candidate.number for candidate in judged],
+        scores=[_score_row(name, judged) for name in SCORES] if judged else [],
+        undefined=any(math.isnan(value) for candidate in judged for value in candidate.scores.values()),
+        truth=figure_html("The true middle", svg, tokens=filling.melody.tokens, file_name="reference")
+        if filling.request.judge
+        else "",
+        legend=legend_html(kinds),
+        figures=[
+            _candidate(filling, candidate, draw(roll, label=_label(f"Candidate {candidate.number}", filling)))
+            for candidate, roll in zip(filling.candidates, rolls, strict=True)
+        ],
+    )
 
 
 def pairs_archive(filling: Filling) -> bytes:
@@ -216,7 +223,7 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
     # a small network loses an order of magnitude where several threads wait for few cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     places = find_places(root)
-    with frame.space(TITLE, INTRO) as page:
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
         editor = _melody_part(places)
         _filling_part(places, editor)
     return page
@@ -284,8 +291,7 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     gr.Markdown("## 3. The candidates")
     status = gr.Markdown("Nothing is filled yet.", elem_id="status")
     view = roll_view(elem_id="candidates")
-    json_file, csv_file = frame.downloads_panel()
-    midi_file = gr.DownloadButton("MIDI (ZIP)", elem_id="download_midi", size="sm")
+    files = frame.downloads_panel("MIDI (ZIP)")
     python, shell = frame.code_panel()
     with gr.Accordion("Receipt", open=False, elem_id="receipt_part"):
         receipt = gr.HTML(elem_id="receipt")
@@ -293,16 +299,18 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
         lambda name: gr.update(visible=name == MODEL), system, temperature, api_visibility="private", queue=False
     )
     cancel.click(_cancelled, status, status, api_visibility="private", queue=False)
-    frame.on_click(
+    inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
+    run = frame.on_click(
         button,
         functools.partial(_fill_on_page, places),
-        [editor, system, temperature, seed, n, judge],
-        [status, view, receipt, python, shell, json_file, csv_file, midi_file],
+        inputs,
+        outputs,
         name="fill",
         cancel=cancel,
         show_progress_on=[status],
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
     )
+    frame.forget_when(frame.edits_of(inputs), outputs, run=run)
 
 
 def _open_on_page(path: str | None) -> tuple[Any, ...]:
@@ -385,7 +393,7 @@ def _candidate(filling: Filling, candidate: Candidate, svg: str) -> str:
     twin = next((one for one in filling.candidates if (one.middle == candidate.middle).all()), candidate)
     note = "" if twin.number == candidate.number else f"the same notes as candidate {twin.number}"
     if candidate.scores:
-        note = "; ".join(filter(None, [f"note F1 {shown(candidate.scores['note_f1'])}", note]))
+        note = "; ".join(filter(None, [f"note F1 {number(candidate.scores['note_f1'])}", note]))
     name = f"{filling.request.system}_{filling.request.seed}_{candidate.number}"
     return figure_html(
         f"Candidate {candidate.number}",
@@ -393,38 +401,23 @@ def _candidate(filling: Filling, candidate: Candidate, svg: str) -> str:
         tokens=_whole(filling.melody, candidate.middle),
         file_name=name,
         note=note,
-        details="" if candidate.diff is None else _diff(candidate.diff, filling.melody),
+        details=_diff(candidate, filling.melody),
     )
 
 
-def _diff(diff: NoteDiff, melody: Melody) -> str:
-    sentences = "".join(
-        f"<li>{escape(line)}</li>" for line in diff.sentences(melody.first_measure + MUSIB_LAYOUT.past_measures)
-    )
-    listed = f"<details><summary>Note by note</summary><ul>{sentences}</ul></details>" if sentences else ""
-    return f'<p class="diff">{escape(diff.summary())}</p>{listed}'
-
-
-def _table(filling: Filling) -> str:
-    """Return the scores of all candidates, each with its range and direction."""
-    if not filling.request.judge or not filling.candidates:
+def _diff(candidate: Candidate, melody: Melody) -> str:
+    if candidate.diff is None:
         return ""
-    head = "".join(f'<th scope="col">{candidate.number}</th>' for candidate in filling.candidates)
-    rows = "".join(_score_row(name, filling.candidates) for name in SCORES)
-    undefined = any(math.isnan(value) for candidate in filling.candidates for value in candidate.scores.values())
-    why = "<p>Undefined: no note of the candidate starts where a true note starts, so there is nothing to compare.</p>"
-    why = why if undefined else ""
-    return (
-        '<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">Score</th>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>{why}"
-    )
+    said = sentences(candidate.diff, melody.first_measure + MUSIB_LAYOUT.past_measures)
+    return html("note_diff.html", summary=summary(candidate.diff), sentences=said)
 
 
-def _score_row(name: str, candidates: Sequence[Candidate]) -> str:
+def _score_row(name: str, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """Return a score of all candidates, with its range and direction."""
     info = INPAINTING_METRICS[name]
-    cells = "".join(f"<td>{shown(candidate.scores[name])}</td>" for candidate in candidates)
-    scale = f"{info.low:g} to {info.high:g}, {info.direction} is better"
-    return (
-        f'<tr><th scope="row"><code>{name}</code><br><span class="muted">{DESCRIPTIONS[name]}<br>{scale}</span></th>'
-        f"{cells}</tr>"
-    )
+    return {
+        "name": name,
+        "words": DESCRIPTIONS[name],
+        "scale": f"{info.low:g} to {info.high:g}, {info.direction} is better",
+        "values": [number(candidate.scores[name]) for candidate in candidates],
+    }

@@ -132,10 +132,8 @@ def open_piece(path: str | os.PathLike[str] | None) -> Piece:
         msg = f"{name} holds no notes; upload a file with a melody"
         raise NoDataError(msg)
     if len(sounding) > MAX_VOICES:
-        msg = (
-            f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}; upload the voice that you want alone"
-        )
-        raise FileTooLargeError(msg)
+        msg = f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}"
+        raise FileTooLargeError(msg, name=name, unit="voices", limit=MAX_VOICES, found=len(sounding))
     return Piece(name, score, {_label(score, voice): voice for voice in sounding})
 
 
