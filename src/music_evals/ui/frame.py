@@ -422,16 +422,11 @@ def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = No
     """
     import gradio as gr
 
-    first = [component.value for component in outputs]
-
-    def forget() -> list[Any]:
-        return [gr.update(value=value) for value in first]
-
+    first = [{"__type__": "update", "value": component.value} for component in outputs]
     cancels = [] if run is None else [run]
-    gr.on(
-        changed, forget, None, list(outputs), cancels=cancels, api_visibility="private", queue=False,
-        show_progress="hidden",
-    )  # fmt: skip
+    # in the browser alone: what a visitor does next is not overtaken by an answer of the server
+    empty = f"() => ({json.dumps(first)})"
+    gr.on(changed, None, None, list(outputs), js=empty, cancels=cancels, api_visibility="private")
 
 
 def edits_of(inputs: Sequence[Any]) -> list[Any]:

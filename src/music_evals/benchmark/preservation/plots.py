@@ -40,6 +40,7 @@ PICTURE_STYLE = """
 .timeline text.inside { fill: var(--ink); }
 .timeline .span { fill: var(--muted); fill-opacity: .16; stroke: var(--surface); }
 .timeline .edit .span { fill: var(--accent); }
+.timeline .ground { fill: var(--muted); fill-opacity: .07; }
 .timeline .note { fill: var(--muted); }
 .timeline .edit .note { fill: var(--accent); }
 .timeline .differs { fill: var(--second); fill-opacity: .55; stroke: none; }
@@ -218,7 +219,8 @@ def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
         return ""
     low, high = min(pitches) - 1, max(pitches) + 1  # one scale for both sides
     height = _MELODY / (high - low)
-    return "".join(
+    ground = _box(lanes, 0, _WIDTH / lanes.px_per_sec, "ground", height=_MELODY)
+    return ground + "".join(
         _box(lanes, start, end, "note differs" if differs else "note", top=(high - pitch) * height - 2, height=4)
         for (start, end, pitch), differs in zip(own, differing_notes(own, other), strict=True)
     )

@@ -273,10 +273,15 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     gr.Markdown("## 2. Fill the gap")
     with gr.Row():
         system = gr.Dropdown(
-            list(places.systems), value=places.systems[0], label="System", info=SYSTEM_HELP, elem_id="system"
+            list(places.systems),
+            value=places.systems[0],
+            label="System",
+            info=SYSTEM_HELP,
+            elem_id="system",
+            min_width=240,
         )
         temperature = gr.Slider(
-            0, MAX_TEMPERATURE, 0.25, step=0.05, label="Temperature", elem_id="temperature",
+            0, MAX_TEMPERATURE, 0.25, step=0.05, label="Temperature", elem_id="temperature", min_width=240,
             visible=places.systems[0] == MODEL, info="0 takes the most likely note; higher is bolder.",
         )  # fmt: skip
     with gr.Row():
