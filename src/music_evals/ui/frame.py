@@ -151,16 +151,7 @@ def _is_address(path: Any) -> bool:
 
 
 def launch(page: gr.Blocks, **options: Any) -> Any:
-    """Serve a page: uploads bounded, no folder of the machine shown, no statistics, no public link.
-
-    Parameters
-    ----------
-    page
-        What `space` gave.
-    options
-        Go to `gradio.Blocks.launch`, over ours.
-
-    """
+    """Serve a page: uploads bounded, no folder of the machine shown, no statistics, no public link."""
     import gradio as gr
 
     settings: dict[str, Any] = {
@@ -190,21 +181,15 @@ def friendly(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     Generators are wrapped as generators. Gradio renders messages as HTML, and ours quote typed text and file names:
     they are escaped, and shown without the folder of the upload.
     """
-    if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def steps(*args: Arguments.args, **options: Arguments.kwargs) -> Any:
-            with _plain_words():
-                yield from function(*args, **options)
-
-        return steps
+    if not inspect.isgeneratorfunction(function):
+        return _plain_words()(function)
 
     @functools.wraps(function)
-    def answer(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
+    def steps(*args: Arguments.args, **options: Arguments.kwargs) -> Any:
         with _plain_words():
-            return function(*args, **options)
+            yield from function(*args, **options)
 
-    return answer
+    return steps
 
 
 @contextlib.contextmanager

@@ -192,7 +192,7 @@ def test_progress_is_told_stage_by_stage() -> None:
         True,
         progress=lambda share, what: told.append((share, what)),
     )
-    assert [len(step.candidates) for step in steps] == [0, 1]
+    assert [step[0] for step in steps] == ["0 of 1 candidates by copy_past ...", "1 of 1 candidates by copy_past."]
     assert [what for _, what in told] == ["Reading the melody", "Loading copy_past", "Candidate 1 of 1", "Drawing"]
     assert [share for share, _ in told] == sorted(share for share, _ in told)
 
@@ -204,7 +204,7 @@ def test_a_file_is_opened_voice_by_voice(tmp_path: Path) -> None:
     assert (voice, last) == (voices[0], 5)
     assert read_melody(text).notes[0] == [0, 12, 60]
     assert "20 measures, 2 voices" in note
-    moved = read_melody(inpainting_space.change_window(piece, voices[1], 3, text))
+    moved = read_melody(inpainting_space.change_voice(piece, voices[1], 3, text))
     assert moved.first_measure == 3
     assert moved.notes[0] == [0, 12, 50]
     assert inpainting_space.change_voice(None, "", 1, text) == text
@@ -245,7 +245,7 @@ def test_a_note_that_is_held_over_the_start_is_kept_as_holds(tmp_path: Path) -> 
     score = Score(make_notes([0, 480 * 4 * 17], [480 * 6, 480], [60, 62]), 480)
     (tmp_path / "a.mid").write_bytes(write_midi(score))
     piece, _, voice, *_ = inpainting_space.open_file(str(tmp_path / "a.mid"))
-    melody = read_melody(inpainting_space.change_window(piece, voice, 2, ""))
+    melody = read_melody(inpainting_space.change_voice(piece, voice, 2, ""))
     assert melody.tokens[:13].tolist() == [HOLD] * 12 + [REST]
     assert np.array_equal(melody.tokens, cut_context(score, 1))
 

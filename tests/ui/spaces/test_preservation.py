@@ -30,7 +30,6 @@ from music_evals.ui.spaces.preservation import (
     _track,
     code_of,
     compare_uploads,
-    compared,
     findings_html,
     results_of,
     show,
@@ -43,6 +42,16 @@ from music_evals.ui.widgets.loudness import integrated_loudness
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
+
+
+def compared(original: str | None, edit: str | None, **options) -> Compared:
+    """What `compare_uploads` returns, without its stages."""
+    stages = compare_uploads(original, edit, **options)
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            return end.value
 
 
 @pytest.fixture(scope="module")

@@ -47,14 +47,7 @@ class PageMetric:
 
 
 def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
-    """Load script and card that lie beside an `app.py`.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `load_card`.
-
-    """
+    """Load script and card that lie beside an `app.py`."""
     import evaluate
 
     folder = Path(app_file).resolve().parent
@@ -63,16 +56,7 @@ def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
 
 
 def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
-    """Return the YAML and the text of a card, `README.md` in a metric's folder.
-
-    Raises
-    ------
-    NoDataError
-        There is no card.
-    InvalidInputError
-        It has no YAML between two lines of three hyphens.
-
-    """
+    """Return the YAML and the text of a card, `README.md` in a metric's folder."""
     import yaml
 
     path = Path(folder) / "README.md"

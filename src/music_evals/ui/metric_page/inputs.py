@@ -78,16 +78,6 @@ def _silent(share: float, stage: str) -> None:
 def parse_tokens(text: str) -> list[int]:
     """Read NoteSeq tokens from text.
 
-    Parameters
-    ----------
-    text
-        Whole numbers between blanks or commas; ``128*23`` stands for 23 times 128.
-
-    Raises
-    ------
-    InvalidTokensError
-        Something else, or more than 4,096 tokens.
-
     Examples
     --------
     >>> parse_tokens("60 128*3, 129")
@@ -110,11 +100,6 @@ def parse_tokens(text: str) -> list[int]:
 def parse_numbers(text: str) -> list[list[float]]:
     r"""Read rows of numbers from text, one row a line, numbers between blanks or commas.
 
-    Raises
-    ------
-    InvalidInputError
-        Something else, or more than 4,096 numbers.
-
     Examples
     --------
     >>> parse_numbers("-0.5 -1.5\n-1, -2")
@@ -136,11 +121,6 @@ def parse_numbers(text: str) -> list[list[float]]:
 
 def parse_tags(text: str) -> list[str]:
     """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
-
-    Raises
-    ------
-    InvalidTagsError
-        More than 100 tags, or one of more than 60 characters.
 
     Examples
     --------
@@ -167,14 +147,7 @@ def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
 
 
 def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
-    """Judge a prediction typed as tokens against a reference typed as tokens.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_tokens` and the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge a prediction typed as tokens against a reference typed as tokens."""
     _check_length(reference, "reference", InvalidTokensError)
     _check_length(prediction, "prediction", InvalidTokensError)
     options = {"variant": variant}
@@ -199,16 +172,7 @@ def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
 def judge_files(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
 ) -> Judged:
-    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
-        As `music_evals.ui.uploads.load_score`.
-    MusicEvalsError
-        As the metric.
-
-    """
+    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own."""
     if reference is None or prediction is None:
         raise NoDataError("upload two files: the true context and the prediction")
     progress(0.1, "Reading the files")
@@ -223,16 +187,7 @@ def judge_files(
 def judge_edit(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
 ) -> Judged:
-    """Judge uploaded edited music against its uploaded original: two recordings, or two scores.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
-        As `music_evals.ui.uploads.trusted_sources`.
-    MusicEvalsError
-        As the metric.
-
-    """
+    """Judge uploaded edited music against its uploaded original: two recordings, or two scores."""
     if reference is None or prediction is None:
         raise NoDataError("upload two files: the original and the edited music")
     progress(0.05, "Reading the files")
@@ -282,14 +237,7 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
 
 
 def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
-    """Judge rows of numbers typed as text.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_numbers` and the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge rows of numbers typed as text."""
     _check_length(predictions, "numbers", InvalidInputError)
     rows = parse_numbers(predictions)
     result, notes = _compute(metric, predictions=rows)
@@ -305,25 +253,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str,
     normalise: bool,  # noqa: FBT001
 ) -> Judged:
-    """Judge typed lyrics against a typed pattern, and tell where points were lost.
-
-    Parameters
-    ----------
-    metric
-        Whose page it is.
-    lyrics
-        Generated text.
-    pattern
-        Headers, and lines of ``c``, ``R`` and spaces.
-    variant, rhyme, normalise
-        Options of the metric.
-
-    Raises
-    ------
-    MusicEvalsError
-        As the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge typed lyrics against a typed pattern, and tell where points were lost."""
     from music_evals.pipelines.lyrics import lyric_structure
 
     _check_length(lyrics, "lyrics", InvalidLyricsError)
@@ -349,15 +279,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
 
 
 def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> Judged:
-    """Judge typed tags against typed tags.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_tags` and the metric; a text of more than 20,000 characters, or an encoder that is not on this
-        machine.
-
-    """
+    """Judge typed tags against typed tags."""
     from music_evals.ui.spaces.tag_comparison import page_encoder
 
     _check_length(generated, "generated tags", InvalidTagsError)

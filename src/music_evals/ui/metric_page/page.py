@@ -54,26 +54,7 @@ class Input(NamedTuple):
 
 
 def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the page of a metric.
-
-    Parameters
-    ----------
-    name
-        Module name, e.g. ``"note_f1"``. A Space's folder is not called like its metric, so it has to be said.
-    app_file
-        ``__file__`` of the `app.py`; script and card lie beside it.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `music_evals.ui.metric_page.card.load_card`.
-
-    """
+    """Build the page of a metric."""
     import gradio as gr
 
     metric = load_metric(name, app_file)

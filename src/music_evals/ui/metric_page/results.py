@@ -137,20 +137,7 @@ def content_hash(content: bytes | str) -> str:
 def python_code(
     name: str, inputs: Mapping[str, str], settings: Mapping[str, Any], *, imports: Sequence[str] = ()
 ) -> str:
-    """Return Python that computes a metric; it runs in the root of a clone of this repository.
-
-    Parameters
-    ----------
-    name
-        Of the metric.
-    inputs
-        Argument of `compute` -> expression.
-    settings
-        Option of `compute` -> value.
-    imports
-        Lines that the expressions need.
-
-    """
+    """Return Python that computes a metric; it runs in the root of a clone of this repository."""
     arguments = {**inputs, **{option: repr(value) for option, value in settings.items()}}
     lines = [
         *("import evaluate", *imports),

@@ -121,7 +121,7 @@ class Filling:
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row a candidate."""
         about = {"system": self.request.system, "seed": self.request.seed}
-        return [about | candidate.row for candidate in self.candidates]
+        return [{"candidate": candidate.number, **about, **candidate.row} for candidate in self.candidates]
 
     def results(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -144,17 +144,8 @@ class Filling:
 def find_places(root: str | os.PathLike[str]) -> Places:
     """Find the model and the data.
 
-    Parameters
-    ----------
-    root
-        The repository, whose folders are used where they are there, and no organisation is named.
-
-    Returns
-    -------
-    Places
-        Hub ids where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else the folders of the
-        repository; else, on the Hub, the repositories of the Space's owner.
-
+    They are Hub ids where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else folders of the
+    repository at `root`; else, on the Hub, repositories of the Space's owner.
     """
     named = os.environ.get("MUSIC_EVALS_ORG", "").strip()
     if named:
@@ -168,18 +159,7 @@ def find_places(root: str | os.PathLike[str]) -> Places:
 
 
 def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
-    """Fill the gap: the first value has no candidate yet, each following one has one more.
-
-    Raises
-    ------
-    NoDataError
-        Past and future have no note.
-    UnknownNameError
-        A system that is not offered here.
-    MusicEvalsError
-        The model or its training data cannot be loaded.
-
-    """
+    """Fill the gap: the first value has no candidate yet, each following one has one more."""
     if request.system not in places.systems:
         raise UnknownNameError("system", request.system, places.systems)
     system = _load(places, request.system, request.temperature if request.system == MODEL else None)

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = [
     "build_page",
     "change_voice",
-    "change_window",
     "example_melody",
     "fill_gap",
     "open_file",
@@ -108,13 +107,6 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
 
     Args:
         path: MIDI, MusicXML or ABC, at most 1 MiB.
-
-    Returns
-    -------
-    tuple
-        The piece, its voices, the voice that is shown, the last measure at which sixteen measures can start, the melody
-        as text for the editor, and a note in Markdown.
-
     """
     piece = melody_sources.open_piece(path)
     voice = piece.first_voice()
@@ -127,43 +119,6 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
 def change_voice(piece: Piece | None, voice: str, first_measure: float, current: str) -> str:
     """Return sixteen measures of a voice as text for the editor; what is there where no file was uploaded."""
     return current if piece is None else write_melody(piece.cut(voice, int(first_measure)))
-
-
-change_window = change_voice
-
-
-def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
-    places: Places,
-    melody: str,
-    system: str,
-    temperature: float,
-    seed: float,
-    n_candidates: float,
-    judge: bool,  # noqa: FBT001
-    *,
-    progress: Progress = _silent,
-) -> Iterator[Filling]:
-    """Fill the gap; each value has one candidate more.
-
-    Args:
-        melody: JSON such as {"notes": [[onset, duration, pitch], ...], "first_measure": 1}, in steps of 24 a measure.
-        system: anticipation_rnn, or a baseline.
-        temperature: Of the model, 0 to 2; 0 takes the most likely note.
-        seed: A whole number from 0.
-        n_candidates: 1 to 8.
-        judge: Whether the middle of the melody is the true one, to judge against.
-
-    """
-    progress(0.0, "Reading the melody")
-    checked = read_melody(melody)
-    request = Request(system, float(temperature), int(seed or 0), int(n_candidates), bool(judge))
-    progress(0.05, f"Loading {system}")
-    for filling in fill(places, checked, request):
-        done = len(filling.candidates)
-        if not filling.complete:
-            progress(0.2 + 0.75 * done / filling.n_candidates, f"Candidate {done + 1} of {filling.n_candidates}")
-        yield filling
-    progress(0.97, "Drawing")
 
 
 def show_filling(filling: Filling) -> str:
@@ -207,19 +162,7 @@ def pairs_archive(filling: Filling) -> bytes:
 
 
 def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the Space.
-
-    Parameters
-    ----------
-    root
-        The repository, where model and data are looked for; see `gap_filling.find_places`.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    """
+    """Build the Space."""
     # a small network loses an order of magnitude where several threads wait for few cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     places = find_places(root)
@@ -262,7 +205,7 @@ def _melody_part(places: Places) -> gr.HTML:
     )
     window = {"inputs": [piece, voice, start, editor], "outputs": editor, "api_visibility": "private"}
     voice.input(frame.friendly(change_voice), **window)
-    start.input(frame.friendly(change_window), **window, trigger_mode="always_last")
+    start.input(frame.friendly(change_voice), **window, trigger_mode="always_last")
     return editor
 
 
@@ -307,7 +250,7 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
     run = frame.on_click(
         button,
-        functools.partial(_fill_on_page, places),
+        functools.partial(fill_gap, places),
         inputs,
         outputs,
         name="fill",
@@ -328,7 +271,7 @@ def _open_on_page(path: str | None) -> tuple[Any, ...]:
     return piece, gr.update(choices=voices, value=voice), slider, text, note
 
 
-def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
+def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
     places: Places,
     melody: str,
     system: str,
@@ -339,7 +282,7 @@ def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
     *,
     progress: Progress = _silent,
 ) -> Iterator[tuple[Any, ...]]:
-    """Fill the gap of a melody and judge the candidates.
+    """Fill the gap of a melody and judge the candidates; each value shows one candidate more, the last has the files.
 
     Args:
         melody: JSON such as {"notes": [[onset, duration, pitch], ...], "first_measure": 1}, in steps of 24 a measure.
@@ -352,11 +295,17 @@ def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
     """
     import gradio as gr
 
-    rest = [gr.skip()] * 6
-    for filling in fill_gap(places, melody, system, temperature, seed, n_candidates, judge, progress=progress):
-        done = f"{len(filling.candidates)} of {filling.n_candidates} candidates by {filling.request.system}"
+    progress(0.0, "Reading the melody")
+    checked = read_melody(melody)
+    request = Request(system, float(temperature), int(seed or 0), int(n_candidates), bool(judge))
+    progress(0.05, f"Loading {system}")
+    for filling in fill(places, checked, request):
+        n = len(filling.candidates)
+        done = f"{n} of {filling.n_candidates} candidates by {system}"
         if not filling.complete:
-            yield (f"{done}{_GOING}", show_filling(filling), *rest)
+            progress(0.2 + 0.75 * n / filling.n_candidates, f"Candidate {n + 1} of {filling.n_candidates}")
+            yield (f"{done}{_GOING}", show_filling(filling), *[gr.skip()] * 6)
+    progress(0.97, "Drawing")
     json_path, csv_path = frame.write_downloads(filling.results(), filling.rows(), name="candidates")
     midi_path = Path(json_path).with_name("pairs.zip")
     midi_path.write_bytes(pairs_archive(filling))

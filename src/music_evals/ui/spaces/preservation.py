@@ -62,7 +62,6 @@ __all__ = [
     "build_demo",
     "code_of",
     "compare_uploads",
-    "compared",
     "findings_html",
     "results_of",
     "show",
@@ -143,38 +142,7 @@ class Compared:
 def compare_uploads(
     original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False
 ) -> Generator[Stage, None, Compared]:
-    """Compare two uploaded files, a stage at a time.
-
-    Parameters
-    ----------
-    original, edit
-        Paths of two recordings or of two scores.
-    variant
-        ``"corrected"``, ``"official"`` or ``"paper"``.
-    companions
-        Also compute the companions of the eleven scores.
-
-    Yields
-    ------
-    Stage
-        Before each stage.
-
-    Returns
-    -------
-    Compared
-
-    Raises
-    ------
-    NoDataError
-        A file is missing.
-    InvalidInputError
-        A recording beside a score.
-    FileTooLargeError
-        A recording of more than 64 MiB or 6 minutes, a score of more than 1 MiB or 6 minutes.
-    MusicEvalsError
-        A file that cannot be read.
-
-    """
+    """Compare two uploaded files, a stage at a time."""
     paths = _both(original, edit)
     settings = Settings.of(variant=variant, companions=companions)
     steps = _steps(paths, settings)
@@ -255,17 +223,6 @@ def _track(title: str, value: Audio | Score) -> Track:
     policy = dataclasses.replace(value.policy, sample_rate=PLAY_RATE, peak_normalise=False)
     heard = value.at_rate(PLAY_RATE) if value.reload is None else value.reload(policy=policy)
     return Track(title, heard.samples, heard.sample_rate)
-
-
-def compared(original: str | None, edit: str | None, **options: Any) -> Compared:
-    """Return what `compare_uploads` returns, without its stages."""
-    stages = compare_uploads(original, edit, **options)
-    while True:
-        try:
-            next(stages)
-        except StopIteration as end:
-            found: Compared = end.value
-            return found
 
 
 def findings_html(pair: Compared) -> str:
@@ -351,19 +308,7 @@ def show(pair: Compared) -> tuple[Any, ...]:
 
 
 def build_demo(*, warm_up: bool = True) -> gr.Blocks:
-    """Build the page.
-
-    Parameters
-    ----------
-    warm_up
-        Compile the extractors in the background, so that the first visitor does not wait for it.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    """
+    """Build the page."""
     import gradio as gr
 
     from music_evals.ui.spaces.preservation_examples import write_examples
@@ -451,19 +396,19 @@ def _run(
     import gradio as gr
 
     kept = (gr.skip(),) * 9
-    stages = compare_uploads(original, edit, variant=variant, companions=companions)
-    while True:
-        try:
-            stage = next(stages)
-        except StopIteration as end:
-            pair: Compared = end.value
-            break
-        except MusicEvalsError:
-            yield _told("Not compared; the message says why."), *kept
-            raise
-        progress(stage.done, stage.text)
-        yield _told(f"{stage.text} ..."), *kept
-    yield _told(f"Compared {pair.names[0]} with {pair.names[1]}."), *show(pair)
+    pair: list[Compared] = []
+
+    def stages() -> Iterator[Stage]:
+        pair.append((yield from compare_uploads(original, edit, variant=variant, companions=companions)))
+
+    try:
+        for stage in stages():
+            progress(stage.done, stage.text)
+            yield _told(f"{stage.text} ..."), *kept
+    except MusicEvalsError:
+        yield _told("Not compared; the message says why."), *kept
+        raise
+    yield _told(f"Compared {' with '.join(pair[0].names)}."), *show(pair[0])
 
 
 def _told(text: str) -> str:

@@ -42,14 +42,7 @@ class Track(NamedTuple):
 
 
 def add_player(**options: Any) -> gr.HTML:
-    """Add an empty player to the page; a callback returns `player` for it.
-
-    Parameters
-    ----------
-    options
-        Go to `gradio.HTML`, over ours.
-
-    """
+    """Add an empty player to the page; a callback returns `player` for it."""
     import gradio as gr
 
     settings: dict[str, Any] = {
@@ -68,21 +61,7 @@ def empty_player() -> dict[str, Any]:
 
 
 def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
-    """Return the value of a player with two tracks.
-
-    Parameters
-    ----------
-    first, second
-        Original and edit. The shorter one is followed by silence.
-    picture
-        HTML below the player whose ``data-sec`` and timelines move it; it must be escaped.
-
-    Returns
-    -------
-    dict
-        ``html``, ``tracks`` (``file``, which Gradio serves and removes later, and ``gain``) and ``seconds``.
-
-    """
+    """Return the value of a player with two tracks."""
     from markupsafe import Markup
 
     loudness = [integrated_loudness(track.samples, track.sample_rate) for track in (first, second)]
@@ -109,13 +88,6 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
 
 def levels_told(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:
     """Say what was done to the levels.
-
-    Parameters
-    ----------
-    first_lufs, second_lufs
-        Loudness of both as their sources have it; NaN where it is undefined.
-    sources
-        What the level of each is told against.
 
     Examples
     --------

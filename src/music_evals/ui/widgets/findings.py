@@ -92,20 +92,7 @@ def chord_name(label: str) -> str:
 
 
 def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
-    """Say what differs between the features of an original and of its edit.
-
-    Parameters
-    ----------
-    original, edit
-        Features of both. What neither side was asked for (None, and not in `Features.undefined`) is passed over.
-
-    Returns
-    -------
-    tuple of Finding
-        In the order length, key, tempo, beats, chords, sections, melody, voicing. A feature that one side does not
-        have makes a finding of the kind ``"undefined"`` with the reason.
-
-    """
+    """Say what differs between the features of an original and of its edit."""
     found = [_length(original.duration_sec, edit.duration_sec)]
     about = _About(original.duration_sec, _stretch(original.beats, edit.beats))
     for feature, facet, describe in _DESCRIBED:

@@ -61,18 +61,6 @@ class Melody:
 def read_melody(text: str) -> Melody:
     """Read the value of the editor.
 
-    Parameters
-    ----------
-    text
-        JSON, see the module. Notes may come in any order; what lies beyond the sixteen measures is refused.
-
-    Raises
-    ------
-    InvalidNotesError
-        Not such JSON, or a note that is not within the grid.
-    PolyphonyError
-        Two notes sound at once.
-
     Examples
     --------
     >>> read_melody('{"notes": [[0, 6, 60], [6, 3, 62]]}').tokens[:10].tolist()

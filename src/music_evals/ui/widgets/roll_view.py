@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tempo, TimeSignature, Tokens
+from music_evals.annotations import MUSIB_LAYOUT, NoteArray, Score, Tempo, TimeSignature, Tokens
 from music_evals.pipelines.gap_filling import NoteDiff
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
@@ -78,41 +78,26 @@ class RollNote(NamedTuple):
     kind: str
 
 
-def context_notes(
-    context: Tokens, middle: Tokens, *, kind: str = "filled", layout: ContextLayout = MUSIB_LAYOUT
-) -> list[RollNote]:
-    """Return the notes of a context with a middle in it.
-
-    Parameters
-    ----------
-    context
-        Shape (384,); its past and future are taken, whatever its middle holds.
-    middle
-        Shape (96,), values 0..129.
-    kind
-        Of the notes that begin in the middle.
-
-    """
-    inside = range(layout.middle.start, layout.middle.stop)
+def context_notes(context: Tokens, middle: Tokens, *, kind: str = "filled") -> list[RollNote]:
+    """Return the notes of a context with a middle in it."""
+    inside = range(MUSIB_LAYOUT.middle.start, MUSIB_LAYOUT.middle.stop)
     return [
         RollNote(onset, duration, pitch, kind if onset in inside else "outside")
-        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle, layout)))
+        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle)))
     ]
 
 
-def diff_roll(
-    context: Tokens, middle: Tokens, diff: NoteDiff, *, layout: ContextLayout = MUSIB_LAYOUT
-) -> list[RollNote]:
+def diff_roll(context: Tokens, middle: Tokens, diff: NoteDiff) -> list[RollNote]:
     """Return the notes of a context with a middle in it, those of the middle by what became of them.
 
     Notes that sound are drawn with the length that they sound, which may reach into the future; missed ones as the true
     middle has them.
     """
     kinds = {(change.onset, change.pitch): change.kind for change in diff.changes if change.kind != "missed"}
-    start = layout.middle.start
+    start = MUSIB_LAYOUT.middle.start
     notes = [
         note._replace(kind=kinds[note.onset - start, note.pitch]) if note.kind == "filled" else note
-        for note in context_notes(context, middle, layout=layout)
+        for note in context_notes(context, middle)
     ]
     missed = [
         RollNote(start + change.onset, change.duration, change.pitch, "missed")
@@ -136,15 +121,15 @@ def roll_svg(
     label: str,
     first_measure: int = 1,
     pitches: tuple[int, int] | None = None,
-    layout: ContextLayout = MUSIB_LAYOUT,
 ) -> Markup:
     """Draw a roll as an ``<svg>``.
 
-    Notes are in steps of `layout`, `label` says what is shown to readers who do not see it, and `pitches` are the
+    Notes are in steps of `MUSIB_LAYOUT`, `label` says what is shown to readers who do not see it, and `pitches` are the
     lowest and the highest one: `pitch_range` of the notes by default; give one for all rolls that are compared.
     """
     low, high = pitches or pitch_range(notes)
     height = _HEAD_PX + (high - low + 1) * _PITCH_PX
+    measure_px = MUSIB_LAYOUT.steps_per_measure * _STEP_PX
 
     def top(pitch: int) -> int:
         return _HEAD_PX + (high - pitch) * _PITCH_PX
@@ -152,12 +137,12 @@ def roll_svg(
     return html(
         "roll.html",
         label=label,
-        width=layout.n_steps * _STEP_PX,
+        width=MUSIB_LAYOUT.n_steps * _STEP_PX,
         height=height,
         head=_HEAD_PX,
-        gap=(layout.middle.start * _STEP_PX, layout.middle_steps * _STEP_PX),
+        gap=(MUSIB_LAYOUT.middle.start * _STEP_PX, MUSIB_LAYOUT.middle_steps * _STEP_PX),
         octaves=[(top(pitch) + _PITCH_PX, pitch_name(pitch)) for pitch in range(low, high + 1) if pitch % 12 == 0],
-        bars=[(i * layout.steps_per_measure * _STEP_PX, first_measure + i) for i in range(layout.n_measures)],
+        bars=[(i * measure_px, first_measure + i) for i in range(MUSIB_LAYOUT.n_measures)],
         notes=[  # the outlines of missed ones lie on top; a gap shows two notes of one pitch to be two
             (note.kind, note.onset * _STEP_PX, top(note.pitch), note.duration * _STEP_PX - 1, pitch_name(note.pitch))
             for note in sorted(notes, key=lambda note: note.kind == "missed")
@@ -180,7 +165,6 @@ def figure_html(
     file_name: str,
     note: str = "",
     details: str = "",
-    layout: ContextLayout = MUSIB_LAYOUT,
 ) -> Markup:
     """Return a roll of `roll_svg` with its title, buttons that play it, and its MIDI file.
 
@@ -189,8 +173,8 @@ def figure_html(
     """
     from markupsafe import Markup
 
-    start = layout.middle.start - layout.steps_per_measure
-    stop = layout.middle.stop + layout.steps_per_measure
+    start = MUSIB_LAYOUT.middle.start - MUSIB_LAYOUT.steps_per_measure
+    stop = MUSIB_LAYOUT.middle.stop + MUSIB_LAYOUT.steps_per_measure
     return html(
         "figure.html",
         title=title,
@@ -200,21 +184,12 @@ def figure_html(
         notes=json.dumps([list(row) for row in _rows(noteseq.decode(tokens))]),
         midi=base64.b64encode(midi_bytes(tokens, title)).decode(),
         file_name="".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in file_name),
-        buttons={"Play the gap": (start, stop), "Play all": (0, layout.n_steps)},
+        buttons={"Play the gap": (start, stop), "Play all": (0, MUSIB_LAYOUT.n_steps)},
     )
 
 
 def midi_bytes(tokens: Tokens, voice: str = "melody") -> bytes:
-    """Return tokens as the bytes of a MIDI file: one track, 4/4, `TEMPO_BPM`.
-
-    Parameters
-    ----------
-    tokens
-        NoteSeq tokens, shape (steps,), values 0..129.
-    voice
-        Name of the track.
-
-    """
+    """Return tokens as the bytes of a MIDI file: one track, 4/4, `TEMPO_BPM`."""
     score = Score(
         noteseq.decode(tokens),
         MUSIB_LAYOUT.steps_per_measure // 4,
@@ -233,9 +208,9 @@ def roll_view(value: str = "", **options: Any) -> gr.HTML:
     return gr.HTML(value, css_template=style("rolls"), js_on_load=start, apply_default_css=False, **options)
 
 
-def _put(context: Tokens, middle: Tokens, layout: ContextLayout) -> Tokens:
+def _put(context: Tokens, middle: Tokens) -> Tokens:
     whole = np.array(context, dtype=np.uint8)
-    whole[layout.middle] = middle
+    whole[MUSIB_LAYOUT.middle] = middle
     return whole
 
 

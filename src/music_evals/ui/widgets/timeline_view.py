@@ -43,14 +43,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(original: Mapping[str, Any], edit: Mapping[str, Any]) -> list[Disagreement]:
-    """Return the places that the picture colours, by kind, then by time.
-
-    Parameters
-    ----------
-    original, edit
-        From `preservation_worker.outline`. What only one side has is not compared.
-
-    """
+    """Return the places that the picture colours, by kind, then by time."""
     found: list[Disagreement] = []
     for kind, compare in (("chords", _chords), ("beats", _beats), ("segments", _sections), ("melody", _notes)):
         if kind in original and kind in edit:
