@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.annotations import Score, Tempo
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
@@ -23,10 +22,10 @@ from music_evals.errors import (
     NoDataError,
 )
 from music_evals.metrics.arrays import VARIANTS
-from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.midi import save_midi
 from music_evals.ui.metric_page.card import PageMetric
 from music_evals.ui.metric_page.results import Judged, content_hash, python_code, shell_code
+from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
 
 __all__ = [
@@ -325,34 +324,12 @@ def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
     return {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}
 
 
-# A tune of eight bars over four chords, one number a quarter above the root of the scale; two sections of eight bars.
-_CHORDS = (0, 7, 9, 5)
-_TUNE = (12, 16, 19, 16, 14, 19, 23, 19, 12, 16, 21, 24, 17, 21, 24, 21)
-_OTHER_TUNE = (24, 23, 21, 19, 17, 16, 14, 12, 14, 17, 21, 17, 16, 12, 7, 12)
-
-
 def example_pair(folder: Path) -> tuple[str, str]:
     """Write the worked example of an edit as two MIDI files into a folder; return their paths.
 
-    Sixteen bars in C major at 120 quarters a minute, the second half an octave higher; and what an edit made of them:
-    everything a whole tone higher, at 108 quarters a minute, with another tune in the second half.
+    A tune of sixteen measures in C major at 120 quarters a minute; and what an edit made of it: everything a whole tone
+    higher, at 108 quarters a minute, with the third phrase of the melody backwards.
     """
-    paths = folder / "original.mid", folder / "edited.mid"
-    for path, key, tempo, last in ((paths[0], 48, 120.0, _TUNE), (paths[1], 50, 108.0, _OTHER_TUNE)):
-        path.write_bytes(write_midi(_example_score(key, tempo, last)))
-    return str(paths[0]), str(paths[1])
-
-
-def _example_score(key: int, tempo: float, last_tune: tuple[int, ...]) -> Score:
-    rows = []
-    for bar in range(16):
-        register = key + 12 * (bar // 8)
-        root = _CHORDS[bar % 4]
-        third = 3 if root == 9 else 4
-        rows += [(1920 * bar, 1920, register + root + step, 0) for step in (0, third, 7)]
-        tune = last_tune if bar >= 8 else _TUNE
-        notes = tune[4 * (bar % 4) : 4 * (bar % 4) + 4]
-        rows += [(1920 * bar + 480 * beat, 480, register + note, 1) for beat, note in enumerate(notes)]
-    onsets, durations, pitches, voices = zip(*rows, strict=True)
-    notes_of_all = make_notes(onsets, durations, pitches, voice=voices)
-    return Score(notes_of_all, 480, tempos=(Tempo(0, tempo),), voices=("Chords", "Melody"))
+    pieces = {"original": Piece(), "edited": Piece(bpm=108.0, transpose=2, altered=True)}
+    original, edited = (str(save_midi(score_of(piece), folder / f"{name}.mid")) for name, piece in pieces.items())
+    return original, edited

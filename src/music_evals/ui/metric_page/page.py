@@ -127,8 +127,8 @@ def _add_edit() -> list[Input]:
 
     gr.Markdown(
         "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
-        "sixteen bars in C major at 120 quarters a minute; the edit moved them up a whole tone, slowed them to 108 and "
-        "wrote another tune for the second half."
+        "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to 108 "
+        "and turned the third phrase of the melody backwards."
     )
     types = [*RECORDING_TYPES, *SCORE_TYPES]
     with gr.Row():
