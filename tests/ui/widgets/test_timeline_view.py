@@ -52,6 +52,14 @@ def test_every_place_of_the_list_seeks():
     assert abs(float(chord[1]) / per_sec - 4.0) < 0.01  # a click on it goes to second 4
 
 
+def test_a_legend_says_the_colours_and_each_side_has_a_melody_of_its_own():
+    shown = timeline_html(ORIGINAL, EDIT)
+    legend = re.findall(r'<i(?: class="(\w+)")?></i>([^<:]+)', shown)
+    assert legend == [("", "original"), ("edit", "edit"), ("differs", "not so on the other side")]
+    assert re.findall(r">(melody, \w+)</text>", shown) == ["melody, original", "melody, edit"]
+    assert re.findall(r'<text class="inside"[^>]*>([^<]+)', shown)[:4] == ["C", "G", "C", "Em"]
+
+
 def test_equal_sides_have_no_list_and_empty_ones_no_picture():
     assert "Nothing that is drawn differs." in timeline_html(ORIGINAL, ORIGINAL)
     nothing = timeline_html(Features(1.0), Features(1.0))

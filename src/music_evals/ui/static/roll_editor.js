@@ -47,7 +47,7 @@
   const add = (melody, step, pitch, length, steps) => {
     const kept = cutAt(melody.notes, step).filter(([onset]) => onset !== step);
     const note = [step, Math.min(length, nextOnset(kept, step, steps) - step), pitch];
-    const notes = [...kept, note].toSorted((a, b) => a[0] - b[0]);
+    const notes = [...kept, note].sort((a, b) => a[0] - b[0]);
     return { ...melody, held: Math.min(melody.held, step), notes };
   };
 
