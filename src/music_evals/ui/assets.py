@@ -38,7 +38,7 @@ def script(*names: str, start: str = "", **settings: Any) -> str:
     """
     parts = [_text(f"{name}.js") for name in names]
     if start:
-        parts.append(f"musicEvals.{start}.start({{ element, props, watch }}, {json.dumps(settings)});")
+        parts.append(f"musicEvals.{start}.start({{ element, props, watch, trigger }}, {json.dumps(settings)});")
     return "\n".join(parts)
 
 
