@@ -242,9 +242,12 @@ def test_every_module_loads_and_those_of_tokens_compute_without_any_extra(run: R
 
 def test_a_name_of_the_package_says_what_it_needs(run: Run) -> None:
     ended = run(
-        "-c", "import music_evals, sys\ntry: music_evals.train_from_file\nexcept ImportError as e: sys.exit(str(e))"
+        "-c",
+        "import music_evals, sys\n"
+        "try: music_evals.evaluate_lyrics(['(verse)\\nccR'], ['(verse)\\n春眠晓'])\n"
+        "except ImportError as error: sys.exit(str(error))",
     )
-    assert_one_line(ended, "models")
+    assert_one_line(ended, "lyrics")
 
 
 def test_the_extras_here_are_those_of_the_project() -> None:

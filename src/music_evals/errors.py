@@ -185,7 +185,33 @@ class UnreadableFileError(MusicEvalsError, ValueError):
 
 
 class FileTooLargeError(UnreadableFileError):
-    """A file over the bounds on bytes, ticks or notes."""
+    """A file, or what it holds, over a bound on bytes, seconds, notes ...
+
+    Parameters
+    ----------
+    message
+        What was found and what the bound is.
+    name
+        Of the file.
+    unit
+        What is counted: ``"bytes"``, ``"seconds"``, ``"notes"`` ...
+    limit
+        The bound.
+    found
+        How many there are; None where nobody counted beyond the bound.
+
+    """
+
+    name: str = ""
+    unit: str = ""
+    limit: float | None = None
+    found: float | None = None
+
+    def __init__(
+        self, message: str, *, name: str = "", unit: str = "", limit: float | None = None, found: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.name, self.unit, self.limit, self.found = name, unit, limit, found
 
 
 class ParserCrashError(UnreadableFileError):
@@ -262,10 +288,13 @@ class MissingBackendError(MusicEvalsError, ImportError):
 
     extra: str = ""
     """The extra of `music_evals` that installs it; empty where there is none."""
+    package: str = ""
+    what: str = ""
 
     def __init__(self, package: str, extra: str, what: str, *, install: str = "") -> None:
         super().__init__(f"{what} needs the package {package!r}; install it with: {install or _install_line(extra)}")
         self.extra = "" if install else extra
+        self.package, self.what = package, what
 
 
 def _install_line(extra: str) -> str:
@@ -325,6 +354,7 @@ def located(error: MusicEvalsError, place: str) -> MusicEvalsError:
     """Return an error of the same kind whose message starts with the place that it is about."""
     # not __init__: some build their message there
     moved: MusicEvalsError = type(error).__new__(type(error), f"{place}: {error}")
+    moved.__dict__.update(vars(error))  # its facts
     return moved
 
 

@@ -149,7 +149,9 @@ class _Worker(Generic[T]):
         kind, value = answer
         if kind is None:
             return cast("T", value)
-        error: MusicEvalsError = kind.__new__(kind, value)  # not __init__: some build their message there
+        message, facts = value
+        error: MusicEvalsError = kind.__new__(kind, message)  # not __init__: some build their message there
+        error.__dict__.update(facts)
         return error
 
     def _ask(self, request: Any, timeout_sec: float) -> Any:
@@ -214,11 +216,11 @@ def _find(module: str, name: str) -> Callable[[Any], Any]:
 
 
 def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsError] | None, Any]:
-    """Return (None, result), or the kind and the message of a named error; any other exception ends the worker."""
+    """Return (None, result), or kind, message and facts of a named error; any other exception ends the worker."""
     try:
         return None, reader(item)
     except MusicEvalsError as error:
-        return type(error), str(error)
+        return type(error), (str(error), vars(error))
 
 
 def forbid_core_files() -> None:

@@ -217,6 +217,23 @@ def test_a_run_is_cancelled(open_space: Any) -> None:
     fill(page, "1 of 1 candidates by anticipation_rnn.")
 
 
+def test_candidates_go_when_the_melody_or_a_setting_changes(open_space: Any) -> None:
+    page = open_space(NAME)
+    page.wait_for_selector(NOTES)
+    assert page.is_disabled("#download_midi")
+    choose(page, "system", "copy_past")
+    for change in ("button", "setting"):
+        fill(page, "1 of 1 candidates by copy_past.")
+        page.wait_for_selector("#download_midi:not([disabled])")
+        if change == "button":
+            page.get_by_role("button", name="Empty the gap").click()
+        else:
+            page.fill("#seed input", "5")
+        count(page, "#candidates figure", 0)
+        page.wait_for_selector("#download_midi[disabled]")
+        assert page.inner_text("#status").strip() == "Nothing is filled yet."
+
+
 def test_a_melody_of_nothing_is_refused_in_words(open_space: Any) -> None:
     page = open_space(NAME)
     empty(page)
@@ -232,6 +249,14 @@ def test_a_phone_shows_it_in_the_dark_and_takes_taps(open_space: Any, screenshot
     choose(page, "system", "copy_past")
     fill(page, "1 of 1 candidates by copy_past.")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    text, arrow = (
+        page.locator(f"#system .{part}").bounding_box()
+        for part in ("secondary-wrap input", "secondary-wrap .icon-wrap")
+    )
+    padding = page.eval_on_selector(
+        "#system .secondary-wrap input", "node => parseFloat(getComputedStyle(node).paddingRight)"
+    )
+    assert text["x"] + text["width"] - padding <= arrow["x"]  # what is chosen is not under the arrow
     empty(page)
     box = page.locator("#editor .grid").bounding_box()
     at = {"clientX": box["x"] + 20, "clientY": box["y"] + 60, "pointerType": "touch", "button": 0, "isPrimary": True}

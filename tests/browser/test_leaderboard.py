@@ -122,7 +122,7 @@ def test_another_table_and_its_timelines(open_space, screenshot):
     choose(page, "Music editing: what is preserved: known_edits small test, variant corrected")
     page.wait_for_selector("#table tr.unranked")
     page.get_by_role("button", name="reharmonised, Chroma").click()
-    page.wait_for_selector("#words svg.timeline")
+    page.wait_for_selector("#words .timeline")
     screenshot(page, "leaderboard_timeline")
 
 

@@ -42,12 +42,13 @@ def test_an_example_pair_is_judged_told_and_played(open_space, screenshot, capsy
     with capsys.disabled():
         sys.stdout.write(f"\npreservation: a pair of 33 s and 34 s answered in {taken:.1f} s\n")
     assert page.locator("#scores .score").count() == 11
-    assert page.locator("#scores [data-score='delta_bpm'] .bar .identical").count() == 1
-    assert page.locator("#scores [data-score='delta_bpm'] .bar .unrelated").count() == 1
+    assert page.locator("#scores [data-score='delta_bpm'] .bar .best").count() == 1
+    assert page.locator("#scores [data-score='delta_bpm'] .bar .chance").count() == 1
     assert "lower is better" in page.inner_text("#scores [data-score='delta_bpm']")
     told = page.inner_text("#findings")
     assert "key moved up a fifth (C major to G major)" in told
     assert "tempo 4 BPM slower (120 to 116 BPM)" in told
+    assert told.startswith("Preserved in ")
     listen_and_look(page)
     page.get_by_role("button", name="Receipt").click()
     page.wait_for_selector("#receipt .me-receipt")
@@ -76,7 +77,7 @@ def listen_and_look(page) -> None:
 
 
 def loop_between(page) -> None:
-    picture = page.locator("#player svg.timeline")
+    picture = page.locator("#player .timeline .lanes")
     picture.scroll_into_view_if_needed()
     box = picture.bounding_box()
     page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + box["height"] - 8)
@@ -103,7 +104,7 @@ def test_scores_are_played_by_a_synthesiser_and_downloads_hold_the_results(open_
     page = open_space("preservation")
     compare(page, SCORES)
     assert "of 62 melody notes found again" in page.inner_text("#findings")
-    assert page.locator("#scores .unrelated").count() == 0  # it was measured on recordings
+    assert page.locator("#scores .bar .chance").count() == 0  # it was measured on recordings
     for kind in ("json", "csv"):
         with page.expect_download() as download:
             page.click(f"#download_{kind}")
@@ -116,6 +117,32 @@ def test_scores_are_played_by_a_synthesiser_and_downloads_hold_the_results(open_
     page.get_by_role("button", name="Copy as code").click()
     page.wait_for_selector("#code_shell .cm-content")
     assert "music-evals preserve --reference ./original.mid" in page.inner_text("#code_shell .cm-content")
+
+
+def test_a_result_goes_when_an_input_changes_and_downloads_wait_for_one(open_space):
+    page = open_space("preservation")
+    page.wait_for_selector("#download_json", state="attached")
+    assert page.is_disabled("#download_json")
+    compare(page, SCORES)
+    page.wait_for_selector("#download_json:not([disabled])")
+    page.get_by_text(SILENT, exact=True).click()  # another example
+    page.wait_for_function("document.querySelectorAll('#scores .score, #findings li, #player .timeline').length === 0")
+    page.wait_for_selector("#download_json[disabled]")
+    assert page.inner_text("#status").strip() == ""
+
+
+def test_a_recording_that_is_too_long_is_refused_in_words_of_visitors(open_space, tmp_path):
+    import soundfile
+
+    page = open_space("preservation")
+    soundfile.write(tmp_path / "long.wav", np.zeros(7 * 60 * 8000), 8000)
+    for side in ("original", "edit"):
+        page.set_input_files(f"#{side} input[type=file]", tmp_path / "long.wav")
+        page.wait_for_selector(f"#{side} .file-preview")
+    page.click("#compare")
+    said = page.wait_for_selector(".toast-body").inner_text()
+    assert "long.wav is too long or too large (7 min): at most 6 min are taken here." in said
+    assert "AudioLimits" not in said
 
 
 def test_what_is_undefined_says_why(open_space):
@@ -176,6 +203,12 @@ def test_it_fits_a_telephone(open_space, screenshot, dark):
     page = open_space("preservation", viewport=(390, 844), dark=dark)
     compare(page, FIFTH)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.inner_text(".timeline-legend").startswith("original")
+    page.eval_on_selector(".timeline", "node => { node.scrollLeft = 300; }")
+    lefts = page.evaluate(
+        "['.timeline', '.timeline .names'].map(s => document.querySelector(s).getBoundingClientRect().left)"
+    )
+    assert lefts[0] == lefts[1]  # the names of the lanes stay
     screenshot(page, f"preservation_mobile_{'dark' if dark else 'light'}")
 
 

@@ -22,8 +22,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidInputError,
+    MissingBackendError,
+    ModelUnavailableError,
+    MusicEvalsError,
+    NoDataError,
+    located,
+)
 from music_evals.ui import frame
+from music_evals.ui.uploads import load_recording
 
 
 class ShownError(RuntimeError):
@@ -67,6 +76,60 @@ def test_visitors_know_their_files_by_name(monkeypatch: pytest.MonkeyPatch) -> N
     for folder in (place, Path("/somewhere/gradio/0123abcd")):
         with pytest.raises(ShownError, match=r"^my song\.wav: not a readable file$"):
             frame.friendly(refuse)(f"{folder}/my song.wav: not a readable file")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            FileTooLargeError("song.wav: more", name="song.wav", unit="seconds", limit=360, found=421.6),
+            "song.wav is too long or too large (7 min 2 s): at most 6 min are taken here. Upload a shorter excerpt.",
+        ),
+        (
+            FileTooLargeError("a.mid: more", name="a.mid", unit="bytes", limit=2**20),
+            "a.mid is too long or too large: at most 1 MiB are taken here. Upload a shorter excerpt.",
+        ),
+        (
+            FileTooLargeError("a: more", name="a", unit="notes", limit=500, found=6_000),
+            "a is too long or too large (6,000 notes): at most 500 notes are taken here. Upload a shorter excerpt.",
+        ),
+        (
+            MissingBackendError("essentia", "", "official chords", install="pip install essentia"),
+            "official chords: not available on this page, since its server lacks the package essentia.",
+        ),
+        (
+            ModelUnavailableError("no weights; run music-evals train models/x/train.yaml"),
+            "The model cannot be loaded on this page now. Choose another one, or come back later.",
+        ),
+        (InvalidInputError("expected 4, got 5"), "expected 4, got 5"),
+    ],
+)
+def test_visitors_are_told_facts_and_what_they_can_do_here(error: MusicEvalsError, said: str) -> None:
+    assert frame.say_error(error) == said
+
+
+def test_a_file_over_the_limit_is_told_without_the_names_of_our_code(tmp_path: Path) -> None:
+    """Also through the process that reads uploads: facts travel with the error."""
+    soundfile = pytest.importorskip("soundfile")
+    path = tmp_path / "long.wav"
+    soundfile.write(path, np.zeros(3 * 8000), 8000)
+    with pytest.raises(FileTooLargeError) as refused:
+        load_recording(path, max_seconds=2)
+    assert (refused.value.limit, refused.value.found, refused.value.unit) == (2, 3, "seconds")
+    said = frame.say_error(refused.value)
+    assert said.startswith("long.wav is too long or too large (3 seconds): at most 2 seconds")
+    assert "AudioLimits" not in said
+    moved = located(refused.value, "pair 1")
+    assert (str(moved), moved.limit) == (f"pair 1: {refused.value}", 2)
+
+
+@pytest.mark.parametrize(("space", "said"), [(None, "stays on the machine"), ("org/page", "sent to the server")])
+def test_where_uploads_go_is_said_as_it_is(monkeypatch: pytest.MonkeyPatch, space: str | None, said: str) -> None:
+    monkeypatch.delenv("SPACE_ID", raising=False)
+    if space is not None:
+        monkeypatch.setenv("SPACE_ID", space)
+    assert said in frame.privacy()
+    assert frame.privacy().endswith(frame.REMOVAL)
 
 
 @pytest.mark.usefixtures("stub_gradio")
@@ -114,10 +177,9 @@ def test_a_receipt_is_escaped_at_any_depth() -> None:
     shown = frame.receipt_html({"<k>": {"file": '<script>"', "n": [1, 2.5, None], "none": []}, "v": 0.1 + 0.2})
     assert "<k>" not in shown
     assert "<script" not in shown
-    assert "&lt;script&gt;&quot;" in shown
+    assert "&lt;script&gt;&#34;" in shown
     assert "<dd>1, 2.5, none</dd>" in shown
     assert "<dd>0.3</dd>" in shown
-    assert frame.code_html("</code><b>") == '<pre class="me-code"><code>&lt;/code&gt;&lt;b&gt;</code></pre>'
 
 
 def test_downloads_hold_what_was_found() -> None:

@@ -54,21 +54,25 @@ def test_a_package_that_is_broken_is_not_passed_over(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("there", [True, False])
 def test_a_model_is_on_the_card_while_it_works(monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
     from music_evals.ui.spaces import gap_filling
+    from music_evals.ui.spaces.melody_sources import example
 
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
     seen: list[Any] = []
 
     class Model:
+        deterministic = sees_reference = False
+
         def to(self, device: str) -> None:
             seen.append(device)
 
-        def inpaint(self, masked: Any, **_options: Any) -> list[int]:
+        def inpaint(self, masked: Any, **_options: Any) -> Any:
             seen.append("inpaint")
-            return [masked]
+            return masked[:, :96]
 
-    drawn = gap_filling._draw_on_gpu(Model(), 7, 0, 2)
-    assert [next(drawn), next(drawn)] == [7, 7]
+    request = gap_filling.Request("probe", n_candidates=2, judge=False)
+    drawn = gap_filling._fill_on_gpu(Model(), example("Ode to Joy").tokens, request)
+    assert [next(drawn).number, next(drawn).number] == [1, 2]
     drawn.close()
     assert seen == (["cuda", "inpaint", "inpaint", "cpu"] if there else ["inpaint", "inpaint"])
     seen.clear()

@@ -367,13 +367,13 @@ def _opened(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Iterator[De
     with OPENERS[policy.decoder](path) as decoded:
         _check_format(decoded.rate, decoded.channels, limits, f"{path}: ")
         if decoded.n_frames > limits.max_sec * decoded.rate:
-            raise _too_long(path, limits)
+            raise _too_long(path, limits, decoded.n_frames / decoded.rate)
         yield decoded
 
 
-def _too_long(path: Path, limits: AudioLimits) -> FileTooLargeError:
-    msg = f"{path}: more than {limits.max_sec:g} s; pass AudioLimits(max_sec=...) if it is meant to be so long"
-    return FileTooLargeError(msg)
+def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -> FileTooLargeError:
+    msg = f"{path}: more than {limits.max_sec:g} s (AudioLimits.max_sec)"
+    return FileTooLargeError(msg, name=path.name, unit="seconds", limit=limits.max_sec, found=found_sec)
 
 
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
@@ -399,8 +399,8 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
         msg = f"{path}: {'a folder' if stat.S_ISDIR(about.st_mode) else 'a pipe or device'}, not a file"
         raise UnreadableFileError(msg)
     if about.st_size > limits.max_bytes:
-        msg = f"{path}: more than {limits.max_bytes} bytes; pass AudioLimits(max_bytes=...) to read it"
-        raise FileTooLargeError(msg)
+        msg = f"{path}: more than {limits.max_bytes} bytes (AudioLimits.max_bytes)"
+        raise FileTooLargeError(msg, name=path.name, unit="bytes", limit=limits.max_bytes, found=about.st_size)
 
 
 def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
@@ -421,8 +421,9 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
     frames = _frames(array, limits)
     _check_format(rate, frames.shape[1], limits, "")
     if len(frames) > limits.max_sec * rate:
-        msg = f"the array lasts {len(frames) / rate:.0f} s, more than {limits.max_sec:g}; pass AudioLimits(max_sec=...)"
-        raise FileTooLargeError(msg)
+        found = len(frames) / rate
+        msg = f"the array lasts {found:.0f} s, more than {limits.max_sec:g} (AudioLimits.max_sec)"
+        raise FileTooLargeError(msg, unit="seconds", limit=limits.max_sec, found=found)
     return frames, rate
 
 

@@ -70,8 +70,8 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
 def check_n_bytes(n_bytes: int, limits: Limits, name: str) -> None:
     """Raise if there are more than `limits.max_bytes`."""
     if n_bytes > limits.max_bytes:
-        msg = f"{name}: more than {limits.max_bytes} bytes; pass Limits(max_bytes=...) if it is meant to be this large"
-        raise FileTooLargeError(msg)
+        msg = f"{name}: more than {limits.max_bytes} bytes (Limits.max_bytes)"
+        raise FileTooLargeError(msg, name=Path(name).name, unit="bytes", limit=limits.max_bytes)
 
 
 def check_score(score: Score, limits: Limits, name: str) -> Score:
@@ -91,15 +91,17 @@ def check_score(score: Score, limits: Limits, name: str) -> Score:
 def check_n_notes(n_notes: int, limits: Limits, name: str) -> None:
     """Raise if there are more than `limits.max_notes`."""
     if n_notes > limits.max_notes:
-        msg = f"{name}: {n_notes} notes, more than {limits.max_notes}; pass Limits(max_notes=...) to read it"
-        raise FileTooLargeError(msg)
+        msg = f"{name}: {n_notes} notes, more than {limits.max_notes} (Limits.max_notes)"
+        raise FileTooLargeError(msg, name=Path(name).name, unit="notes", limit=limits.max_notes, found=n_notes)
 
 
 def check_end(tick: int, ticks_per_quarter: int, limits: Limits, name: str) -> None:
     """Raise if a tick lies beyond `limits.max_quarters`."""
     if tick > limits.max_quarters * ticks_per_quarter:
+        quarters = tick / ticks_per_quarter
         msg = (
-            f"{name}: lasts {tick / ticks_per_quarter:.0f} quarter notes, more than {limits.max_quarters}; the file is "
-            "probably damaged, else pass Limits(max_quarters=...)"
+            f"{name}: lasts {quarters:.0f} quarter notes, more than {limits.max_quarters} "
+            "(Limits.max_quarters); the file is probably damaged"
         )
-        raise FileTooLargeError(msg)
+        name, limit = Path(name).name, limits.max_quarters
+        raise FileTooLargeError(msg, name=name, unit="quarter notes", limit=limit, found=round(quarters))

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import csv
 import functools
-import html
 import inspect
 import io
 import json
@@ -24,12 +23,19 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from music_evals.errors import MusicEvalsError, check_extras
+from music_evals.errors import (
+    FileTooLargeError,
+    MissingBackendError,
+    ModelUnavailableError,
+    MusicEvalsError,
+    check_extras,
+)
+from music_evals.ui.assets import html, style
 from music_evals.ui.uploads import MAX_UPLOAD_BYTES
-from music_evals.ui.widgets.bars import BAR_CSS
 from music_evals.ui.words import ENGLISH
 
 if TYPE_CHECKING:
@@ -40,14 +46,17 @@ if TYPE_CHECKING:
 __all__ = [
     "REMOVAL",
     "RETENTION_SEC",
-    "code_html",
     "code_panel",
     "downloads_panel",
+    "edits_of",
+    "forget_when",
     "friendly",
     "language_switch",
     "launch",
     "on_click",
+    "privacy",
     "receipt_html",
+    "say_error",
     "serve",
     "space",
     "temporary_folder",
@@ -66,6 +75,12 @@ SWEEP_SEC = 300  # between two looks for what is too old, by us and by Gradio
 REMOVAL = "Files that you upload and files that are made for you are removed within 70 minutes."
 """What pages and their cards say of removal: the retention, a sweep, and five minutes to spare."""
 
+PRIVACY = {
+    "local": "What you upload stays on the machine that serves this page, in memory and in temporary files.",
+    "hosted": "What you upload is sent to the server of this Space, which processes it in memory and in temporary "
+    "files and sends it nowhere else.",
+}
+
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 
 # of the visitor's system, Chinese included: no font is fetched
@@ -73,23 +88,10 @@ FONTS = ("system-ui", "sans-serif")
 MONO_FONTS = ("ui-monospace", "monospace")
 SKIP = {"en": "Skip to the tool", "zh": "跳到工具"}
 
-CSS = """
-.gradio-container {--me-quiet: color-mix(in srgb, var(--body-text-color) 78%, transparent); overflow-wrap: break-word}
-.gradio-container :focus-visible {outline: 2px solid var(--color-accent); outline-offset: 2px}
-.gradio-container .prose table {display: block; max-width: 100%; overflow-x: auto; border: 0}
-.gradio-container .prose :is(th, td) {overflow-wrap: normal; word-break: normal}
-.me-anchor {position: absolute !important}
-.me-skip {position: absolute; left: -100vw; top: 0; z-index: 100; padding: .5rem 1rem; white-space: nowrap;
-  background: var(--background-fill-primary); color: var(--body-text-color)}
-.me-skip:focus {left: 0}
-.me-receipt {display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: .2rem 1rem; margin: 0;
-  font-size: var(--text-sm)}
-.me-receipt dt {color: var(--me-quiet)}
-.me-receipt dd {margin: 0; font-family: var(--font-mono); overflow-wrap: anywhere}
-.me-receipt dd .me-receipt {grid-template-columns: fit-content(10rem) 1fr}
-.me-code {white-space: pre-wrap; padding: .5rem; background: var(--background-fill-secondary);
-  font-family: var(--font-mono)}
-"""
+
+def privacy() -> str:
+    """Say where uploads go, which depends on where the page is served, and when they are removed."""
+    return f"{PRIVACY['hosted' if os.environ.get('SPACE_ID') else 'local']} {REMOVAL}"
 
 
 @contextlib.contextmanager
@@ -124,7 +126,7 @@ def space(
     with gr.Blocks(title=title, analytics_enabled=False, delete_cache=(SWEEP_SEC, RETENTION_SEC)) as page:
         spoken = words.languages if words is not None else (ENGLISH,)
         skip = " / ".join(SKIP[language] for language in spoken)
-        gr.HTML(f'<a class="me-skip" href="#tool">{skip}</a>', elem_id="skip", elem_classes="me-anchor")
+        gr.HTML(html("skip.html", words=skip), elem_id="skip", elem_classes="me-anchor")
         gr.Markdown(f"# {title}\n\n{intro}", elem_id="intro")
         gr.HTML('<span id="tool" tabindex="-1"></span>', elem_classes="me-anchor")
         yield page
@@ -177,23 +179,14 @@ def serve(build_demo: Callable[[], gr.Blocks], app_file: str | os.PathLike[str])
 
 
 def launch(page: gr.Blocks, **options: Any) -> Any:
-    """Serve a page: uploads bounded, no folder of the machine shown, no statistics, no public link.
-
-    Parameters
-    ----------
-    page
-        What `space` gave.
-    options
-        Go to `gradio.Blocks.launch`, over ours.
-
-    """
+    """Serve a page: uploads bounded, no folder of the machine shown, no statistics, no public link."""
     import gradio as gr
 
     settings: dict[str, Any] = {
         "max_file_size": getattr(page, "max_upload_bytes", MAX_UPLOAD_BYTES),
         "allowed_paths": [],
         "theme": gr.themes.Soft(font=FONTS, font_mono=MONO_FONTS),
-        "css": CSS + BAR_CSS,
+        "css": style("frame", "bars"),
         "show_error": False,  # a named error is shown as gr.Error; what is a bug tells visitors nothing of the machine
         "share": False,
         "run_history": False,
@@ -216,21 +209,15 @@ def friendly(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
     Generators are wrapped as generators. Gradio renders messages as HTML, and ours quote typed text and file names:
     they are escaped, and shown without the folder of the upload.
     """
-    if inspect.isgeneratorfunction(function):
-
-        @functools.wraps(function)
-        def steps(*args: Arguments.args, **options: Arguments.kwargs) -> Any:
-            with _plain_words():
-                yield from function(*args, **options)
-
-        return steps
+    if not inspect.isgeneratorfunction(function):
+        return _plain_words()(function)
 
     @functools.wraps(function)
-    def answer(*args: Arguments.args, **options: Arguments.kwargs) -> Result:
+    def steps(*args: Arguments.args, **options: Arguments.kwargs) -> Any:
         with _plain_words():
-            return function(*args, **options)
+            yield from function(*args, **options)
 
-    return answer
+    return steps
 
 
 @contextlib.contextmanager
@@ -240,8 +227,35 @@ def _plain_words() -> Iterator[None]:
     except MusicEvalsError as error:
         import gradio as gr
 
-        message = html.escape(_without_folders(str(error)), quote=False)
-        raise gr.Error(message, print_exception=False) from error
+        raise gr.Error(escape(say_error(error), quote=False), print_exception=False) from error
+
+
+def say_error(error: MusicEvalsError) -> str:
+    """Return what visitors are told of an error: what of their input was refused, and what they can do here.
+
+    An error whose remedy lies in code (a bound to raise, a package to install) is put into words of its own from its
+    facts; every other message is for all readers. Visitors know their files by name: folders are left out.
+    """
+    if isinstance(error, FileTooLargeError) and error.limit is not None:
+        name = error.name or "what you gave"
+        found = "" if error.found is None else f" ({_amount(error.found, error.unit)})"
+        most = _amount(error.limit, error.unit)
+        return f"{name} is too long or too large{found}: at most {most} are taken here. Upload a shorter excerpt."
+    if isinstance(error, MissingBackendError) and error.what:
+        return f"{error.what}: not available on this page, since its server lacks the package {error.package}."
+    if isinstance(error, ModelUnavailableError):
+        return "The model cannot be loaded on this page now. Choose another one, or come back later."
+    return _without_folders(str(error))
+
+
+def _amount(number: float, unit: str) -> str:
+    """Return an amount as visitors read it: minutes and seconds, MiB, or a number of things."""
+    if unit == "seconds" and number >= 60:
+        minutes, seconds = divmod(round(number), 60)
+        return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
+    if unit == "bytes":
+        return f"{number / 2**20:.1f} MiB".replace(".0 ", " ")
+    return f"{number:,.10g} {unit}"
 
 
 def _without_folders(message: str) -> str:
@@ -361,29 +375,11 @@ def receipt_html(receipt: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> receipt_html({"variant": "<b>"})
-    '<dl class="me-receipt"><dt>variant</dt><dd>&lt;b&gt;</dd></dl>'
+    >>> print(receipt_html({"variant": "<b>"}))
+    <dl class="me-receipt"><dt>variant</dt><dd>&lt;b&gt;</dd></dl>
 
     """
-    rows = "".join(
-        f"<dt>{html.escape(str(name))}</dt><dd>{_receipt_value(value)}</dd>" for name, value in receipt.items()
-    )
-    return f'<dl class="me-receipt">{rows}</dl>'
-
-
-def _receipt_value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return receipt_html(value)
-    if isinstance(value, list | tuple):
-        return ", ".join(_receipt_value(part) for part in value) or "none"
-    if value is None:
-        return "none"
-    return html.escape(f"{value:g}" if isinstance(value, float) else str(value))
-
-
-def code_html(code: str) -> str:
-    """Return code as escaped HTML, for pages that need no copy button."""
-    return f'<pre class="me-code"><code>{html.escape(code)}</code></pre>'
+    return html("receipt.html", receipt=receipt).strip()
 
 
 def code_panel(label: str = "Copy as code") -> tuple[gr.Code, gr.Code]:
@@ -401,13 +397,60 @@ def code_panel(label: str = "Copy as code") -> tuple[gr.Code, gr.Code]:
     return python, shell
 
 
-def downloads_panel() -> tuple[gr.DownloadButton, gr.DownloadButton]:
-    """Add the buttons for JSON (``#download_json``) and CSV (``#download_csv``); `write_downloads` fills them."""
+def downloads_panel(*names: str) -> list[gr.DownloadButton]:
+    """Add the buttons for JSON (``#download_json``) and CSV (``#download_csv``), and one for each further name.
+
+    `write_downloads` fills them; as long as there is nothing to download they cannot be pressed.
+    """
     import gradio as gr
 
     with gr.Row():
-        buttons = [gr.DownloadButton(kind.upper(), elem_id=f"download_{kind}", size="sm") for kind in ("json", "csv")]
-    return buttons[0], buttons[1]
+        buttons = [
+            gr.DownloadButton(name, elem_id=f"download_{name.split()[0].lower()}", size="sm", interactive=False)
+            for name in ("JSON", "CSV", *names)
+        ]
+    for button in buttons:
+        button.change(_follow_file, button, button, api_visibility="private", queue=False, show_progress="hidden")
+    return buttons
+
+
+def _follow_file(path: str | None) -> Any:
+    import gradio as gr
+
+    return gr.update(interactive=path is not None)
+
+
+def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = None) -> None:
+    """Empty outputs when inputs change: no result stays beside inputs that it is not of.
+
+    Parameters
+    ----------
+    changed
+        Events of inputs, such as ``box.input``; what a callback writes into inputs must not be among them.
+    outputs
+        Components that go back to what they held when the page was built.
+    run
+        The event that fills them; it is cancelled, since its result would be of the former inputs.
+
+    """
+    import gradio as gr
+
+    first = [{"__type__": "update", "value": component.value} for component in outputs]
+    cancels = [] if run is None else [run]
+    # in the browser alone: what a visitor does next is not overtaken by an answer of the server
+    empty = f"() => ({json.dumps(first)})"
+    gr.on(changed, None, None, list(outputs), js=empty, cancels=cancels, api_visibility="private")
+
+
+def edits_of(inputs: Sequence[Any]) -> list[Any]:
+    """Return the events by which visitors change inputs: files that come and go, and what is typed, moved or drawn."""
+    names = ("upload", "clear", "delete", "input")
+    return [
+        getattr(component, name)
+        for component in inputs
+        for name in (("change",) if type(component).__name__ == "HTML" else names)
+        if hasattr(component, name)
+    ]
 
 
 def write_downloads(

@@ -19,11 +19,6 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def on_gpu(duration: int = 60) -> Callable[[Function], Function]:
     """Decorate a function for ZeroGPU where the package ``spaces`` is installed; elsewhere return it as it is.
 
-    Parameters
-    ----------
-    duration
-        Seconds that a call may take at most. A visitor's quota is charged for what was used.
-
     Examples
     --------
     >>> @on_gpu(duration=30)
@@ -46,12 +41,6 @@ def moved_to_card(model: Any) -> Iterator[None]:
     """Hold a torch module on the graphics card as long as the ``with`` lasts, and on the CPU again after it.
 
     For the inside of a function of `on_gpu`: the card is there in no other place. Without a card nothing is moved.
-
-    Parameters
-    ----------
-    model
-        A ``torch.nn.Module`` on the CPU.
-
     """
     import torch
 

@@ -58,27 +58,7 @@ Value = TypeVar("Value")
 
 
 def check_upload(path: str | os.PathLike[str] | None, *, suffixes: Collection[str], max_bytes: int) -> Path:
-    """Return the path of an uploaded file whose name and size are within the limits; nothing of it is read.
-
-    Parameters
-    ----------
-    path
-        What the page got; None where nothing was uploaded.
-    suffixes
-        Accepted suffixes, lower case, with the dot.
-    max_bytes
-        Largest size.
-
-    Raises
-    ------
-    NoDataError
-        Nothing was uploaded, or the file is gone.
-    UnknownNameError
-        Another suffix.
-    FileTooLargeError
-        Over `max_bytes`.
-
-    """
+    """Return the path of an uploaded file whose name and size are within the limits; nothing of it is read."""
     if path is None:
         raise NoDataError("upload a file first")
     found = Path(path)
@@ -88,22 +68,14 @@ def check_upload(path: str | os.PathLike[str] | None, *, suffixes: Collection[st
     if found.suffix.lower() not in suffixes:
         raise UnknownNameError("kind of file", found.suffix or found.name, suffixes)
     if found.stat().st_size > max_bytes:
-        msg = f"{found.name}: more than {max_bytes} bytes; upload a shorter excerpt"
-        raise FileTooLargeError(msg)
+        n_bytes = found.stat().st_size
+        msg = f"{found.name}: more than {max_bytes} bytes"
+        raise FileTooLargeError(msg, name=found.name, unit="bytes", limit=max_bytes, found=n_bytes)
     return found.absolute()
 
 
 def load_score(path: str | os.PathLike[str] | None) -> Score:
-    """Read an uploaded MIDI, MusicXML or ABC file in a process of its own.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError
-        As `check_upload`, with `SCORE_TYPES` and `MAX_UPLOAD_BYTES`.
-    UnreadableFileError
-        It is not what its suffix says, or its parser died or did not finish.
-
-    """
+    """Read an uploaded MIDI, MusicXML or ABC file in a process of its own."""
     checked = check_upload(path, suffixes=SCORE_TYPES, max_bytes=MAX_UPLOAD_BYTES)
     return _apart(str(checked), read_score, TIMEOUT_SEC, checked.name)
 
@@ -128,13 +100,6 @@ def load_recording(
         As `music_evals.audio.io.load_audio` gives it. Where an extractor needs another rate, the file is decoded
         again, apart as well.
 
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError
-        As `check_upload`, with `RECORDING_TYPES` and `MAX_RECORDING_BYTES`; or a recording over `max_seconds`.
-    UnreadableFileError, InvalidAudioError
-        As `music_evals.audio.io.load_audio`, or the decoder died or did not finish.
-
     """
     from music_evals.audio.io import DEFAULT_POLICY
 
@@ -152,13 +117,6 @@ def trusted_sources(*paths: str | os.PathLike[str] | None) -> Iterator[list[Path
     A score becomes a `Score`. A recording becomes a float WAV file of our own making, mixed down at its own rate, which
     `music_evals.audio.io.load_audio` turns into the very samples that it makes of the upload. The files are removed
     when the ``with`` ends.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `load_score` and `load_recording`, of the first upload that is refused. A recording of more samples than
-        six minutes hold at 96 kHz is refused as too long.
-
     """
     checked = [_check_source(path) for path in paths]
     with tempfile.TemporaryDirectory(prefix="music_evals_upload_") as folder:

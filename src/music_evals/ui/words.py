@@ -65,14 +65,7 @@ class Words:
         return [(LANGUAGES[language], language) for language in self.languages]
 
     def __call__(self, language: str = ENGLISH) -> Callable[..., str]:
-        """Return the function that says a key in a language; its named arguments fill the fields of the text.
-
-        Raises
-        ------
-        UnknownNameError
-            No such language; and, from the function, no such key.
-
-        """
+        """Return the function that says a key in a language; its named arguments fill the fields of the text."""
         if language not in self.texts:
             raise UnknownNameError("language", language, self.texts)
         spoken, english = self.texts[language], self.texts[ENGLISH]

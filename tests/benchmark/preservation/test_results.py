@@ -336,8 +336,12 @@ def test_a_timeline_shows_what_there_is() -> None:
     assert 'aria-label="a &quot;pair&quot;"' in picture
     assert "&lt;N&gt;" in picture
     assert picture.count('<line class="differs"') == 3  # beats 2 and 3 of the original, 2.5 of the edit
-    assert picture.count("note differs") == 1
-    assert picture.count("note edit") == 1
+    assert re.findall(r">(melody, \w+)</text>", picture) == ["melody, original", "melody, edit"]
+    lanes = re.findall(r'<g class="(\w+)" [^>]*>(.*?)</g>', picture)
+    notes = [(side, re.findall(r'class="(note[^"]*)"', drawn)) for side, drawn in lanes]
+    assert [found for found in notes if found[1]] == [("original", ["note", "note differs"]), ("edit", ["note"])]
+    assert re.findall(r'class="inside"[^>]*>([^<]+)', picture)[0] == "C"  # as musicians write C:maj
+    assert "<title>C:maj</title>" in picture  # also where the block is too narrow for its name
     alone = timeline(reference, {"duration_sec": 10.0, "beats": [1.0]}, label="no melody in the edit")
     assert alone.count("note differs") == 2
     bare = timeline({"duration_sec": 1.0}, {"duration_sec": 0.0}, label="nothing")

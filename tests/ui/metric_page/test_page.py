@@ -35,8 +35,9 @@ from music_evals.ui import uploads
 from music_evals.ui.metric_page import card as metric_card
 from music_evals.ui.metric_page import inputs as metric_inputs
 from music_evals.ui.metric_page import results as metric_results
-from music_evals.ui.metric_page.card import PageMetric, meaning_of
+from music_evals.ui.metric_page.card import PageMetric
 from music_evals.ui.metric_page.results import Judged
+from music_evals.ui.widgets.bars import bar_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
@@ -86,15 +87,15 @@ def test_the_example_scores_what_a_reader_counts(note_f1: PageMetric) -> None:
     judged = metric_inputs.judge_tokens(note_f1, *TOKENS, "corrected")
     assert judged.scores == {"note_f1": pytest.approx(18 / 22)}
     shown = metric_results.show(note_f1, judged)
-    assert '<span class="me-bar-value">0.818</span>' in shown.bars
-    assert 'style="left:81.82%"' in shown.bars
-    assert "the true middle: 1.000" in shown.bars
+    assert "<b>0.818</b>" in shown.bars
+    assert 'class="value" style="left:81.8%"' in shown.bars
+    assert "the true middle 1<" in shown.bars
     assert shown.results["scores"]["note_f1"] == pytest.approx(18 / 22)
     assert "<dd>corrected</dd>" in shown.receipt
     assert json.loads(Path(shown.json_file).read_text(encoding="utf-8")) == json.loads(json.dumps(shown.results))
     header, row = Path(shown.csv_file).read_text(encoding="utf-8").splitlines()
-    assert header == "score,value,low,high,direction"
-    assert row.startswith("note_f1,0.818")
+    assert header == "score,facet,title,value,low,high,direction,identical,unrelated,state,reason"
+    assert row.startswith("note_f1,inpainting,Note F1,0.818")
 
 
 def test_the_code_gives_what_the_page_shows(
@@ -146,7 +147,7 @@ def test_every_metric_answers_its_example(name: str) -> None:
         judged = metric_inputs.judge_numbers(metric, metric_inputs.EXAMPLE_NUMBERS)
         assert judged.scores[score] == pytest.approx(0.5)  # (0.1 + 0.2 + 0.7 + 0.1 + 1.3 + 0.6) / 6
         assert judged.result[f"{score}_n_defined"] == 2
-        assert "all tokens equally likely: 4.868" in bars(metric, judged)  # ln 130
+        assert "all tokens equally likely 4.87" in bars(metric, judged)  # ln 130
 
 
 def test_files(note_f1: PageMetric, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_every_metric_of_edits_judges_two_files(name: str, tmp_path: Path) -> No
     assert "both: no tempo at the start of the file: 120 quarters a minute assumed" in judged.notes
     shown = bars(metric, judged)
     assert all(f'data-score="{score}"' in shown for score in judged.scores)
-    assert "unrelated pairs" not in shown.replace("what unrelated pairs score was measured on recordings", "")
+    assert "unrelated pair about" not in shown
     assert "no such marker for scores" in shown
     assert not judged.extractors
 
@@ -208,8 +209,8 @@ def test_the_example_of_edits(tmp_path: Path) -> None:
     tempo = metric_inputs.judge_edit(page_metric("delta_bpm"), *pair, "corrected")
     assert tempo.scores["delta_bpm"] == pytest.approx(12, abs=1e-3)
     shown = bars(page_metric("delta_bpm"), tempo)
-    assert "unrelated pairs, mean" not in shown  # measured on recordings
-    assert "<span>∞</span>" in shown
+    assert "unrelated pair about" not in shown  # measured on recordings
+    assert "0 and up, drawn to 15; lower is better" in shown
     assert shown.index("Companions") > shown.index('data-score="delta_bpm"')
 
 
@@ -227,9 +228,9 @@ def test_two_recordings(tmp_path: Path) -> None:
     assert same.scores["chroma_dtw_similarity"] == pytest.approx(1)
     assert "version" in same.extractors["chroma"]
     assert "extractors" in metric_results.show(metric, same).receipt
-    assert "unrelated pairs, mean" in bars(metric, same)
+    assert "unrelated pair about" in bars(metric, same)
     paper = bars(metric, metric_inputs.judge_edit(metric, *paths, "paper"))
-    assert "unrelated pairs, mean" not in paper
+    assert "unrelated pair about" not in paper
     assert "no such marker for this variant" in paper
     other = metric_inputs.judge_edit(metric, *paths, "corrected")
     assert other.scores["chroma_dtw_similarity"] < 0.999
@@ -263,7 +264,7 @@ def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
     shown = metric_results.show(
         metric, metric_inputs.judge_lyrics(metric, lyrics, "(verse)\nccccR", "official", "char", False)
     )
-    assert "<b>" not in shown.bars + shown.receipt
+    assert "<b>床" not in shown.bars + shown.receipt
     assert shown.bars.count("</code>") == 1
 
 
@@ -287,7 +288,7 @@ def test_the_example_tags() -> None:
     alone = metric_inputs.judge_tags(metric, "抒情", "抒情", "char-ngrams", "f1")
     assert alone.scores["tag_semantic_similarity"] == pytest.approx(1)
     nothing = metric_inputs.judge_tags(metric, " ,", "抒情", "char-ngrams", "mean")
-    assert '<span class="me-bar-value">undefined</span>' in bars(metric, nothing)
+    assert '<b class="none">undefined</b>' in bars(metric, nothing)
 
 
 def test_tags_are_cut_at_commas_of_both_widths() -> None:
@@ -362,11 +363,14 @@ def test_an_undefined_score_is_said_to_be_one() -> None:
     metric = page_metric("pitch_accuracy")
     judged = metric_inputs.judge_tokens(metric, TOKENS[0], "129*96", "corrected")
     shown = metric_results.show(metric, judged)
-    assert '<span class="me-bar-value">undefined</span>' in shown.bars
-    assert "me-bar-point" not in shown.bars
+    assert '<b class="none">undefined</b>' in shown.bars
+    assert 'class="value" style' not in shown.bars
     assert any(note.startswith("pitch_accuracy is undefined") for note in judged.notes)
     assert shown.results["scores"] == {"pitch_accuracy": None}
-    assert Path(shown.csv_file).read_text(encoding="utf-8").splitlines()[1] == "pitch_accuracy,,0.0,1.0,higher"
+    assert (
+        Path(shown.csv_file).read_text(encoding="utf-8").splitlines()[1]
+        == "pitch_accuracy,inpainting,Pitch accuracy,,0.0,1.0,higher,1.0,,undefined,"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "sixty", "60;62", "-1", "60 128*", "60 *3", "1234", "60 0x1F", "٦٠", "60.5"])
@@ -410,11 +414,11 @@ def test_the_meaning_of_every_score_is_that_of_its_card(folder: Path) -> None:
     rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) to ([\d.]+|∞).*? \| (\w+) is better \|$", section, re.MULTILINE)
     assert rows
     for name, low, high, direction in rows:
-        span, marks = meaning_of(name, entrance="audio", variant="corrected")
-        assert len(marks) - len(meaning_of(name)[1]) == (folder.name in EDITS)
-        assert (span.low, span.direction) == (float(low), direction)
-        assert span.high == pytest.approx(math.inf if high == "∞" else float(high), abs=5e-4)
-        assert all(math.isnan(mark.value) or span.low <= mark.value <= span.high for mark in marks)
+        bar = bar_of(name, 0.5, entrance="audio", variant="corrected")
+        assert (bar.chance is not None and bar_of(name, 0.5).chance is None) == (folder.name in EDITS)
+        assert (bar.low, bar.direction) == (float(low), direction)
+        assert bar.high == pytest.approx(math.inf if high == "∞" else float(high), abs=5e-4)
+        assert all(bar.low <= mark.value <= bar.high for mark in bar.marks.values())
 
 
 def test_nothing_is_left_on_disk(note_f1: PageMetric) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import math
@@ -25,6 +26,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models import baselines
+from music_evals.pipelines.gap_filling import SCORES
 from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.contexts import cut_context
 from music_evals.symbolic.midi import write_midi
@@ -33,7 +35,6 @@ from music_evals.ui.spaces import inpainting as inpainting_space
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_filling import (
     MODEL,
-    SCORES,
     Filling,
     Places,
     Request,
@@ -124,7 +125,7 @@ def test_without_a_true_middle_nothing_is_judged() -> None:
     assert "The true middle" not in shown
     assert 'class="note filled"' in shown
     assert "nothing to judge" in shell_code(filling)
-    assert "item_scores" not in python_code(NOWHERE, filling)
+    assert "judge=False" in python_code(NOWHERE, filling)
     assert zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).namelist() == ["candidate_1.mid"]
 
 
@@ -164,12 +165,9 @@ def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> Non
 def test_the_code_that_is_shown_gives_the_same(request_: Request, capsys: pytest.CaptureFixture[str]) -> None:
     filling = filled(request_)
     exec(python_code(NOWHERE, filling), {})  # noqa: S102
-    printed = capsys.readouterr().out.replace("'", '"')
-    if request_.judge:
-        expected: object = {name: [filling.candidates[0].scores[name]] for name in SCORES}
-    else:
-        expected = [filling.candidates[0].middle.tolist()]
-    assert json.loads(printed) == expected
+    printed = [ast.literal_eval(line) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [candidate.row for candidate in filling.candidates]
+    assert ("note_f1" in printed[0]) == request_.judge
 
 
 def test_bad_requests_are_named() -> None:
@@ -178,7 +176,7 @@ def test_bad_requests_are_named() -> None:
             Request("copy_past", **wrong)  # type: ignore[arg-type]
     with pytest.raises(UnknownNameError):
         filled(Request("reference"))  # the control sees the answer
-    with pytest.raises(NoDataError, match="draw some"):
+    with pytest.raises(NoDataError, match="no notes before and after the gap"):
         filled(Request("copy_past"), melody_sources.empty_melody())
 
 
@@ -194,7 +192,7 @@ def test_progress_is_told_stage_by_stage() -> None:
         True,
         progress=lambda share, what: told.append((share, what)),
     )
-    assert [len(step.candidates) for step in steps] == [0, 1]
+    assert [step[0] for step in steps] == ["0 of 1 candidates by copy_past ...", "1 of 1 candidates by copy_past."]
     assert [what for _, what in told] == ["Reading the melody", "Loading copy_past", "Candidate 1 of 1", "Drawing"]
     assert [share for share, _ in told] == sorted(share for share, _ in told)
 
@@ -206,7 +204,7 @@ def test_a_file_is_opened_voice_by_voice(tmp_path: Path) -> None:
     assert (voice, last) == (voices[0], 5)
     assert read_melody(text).notes[0] == [0, 12, 60]
     assert "20 measures, 2 voices" in note
-    moved = read_melody(inpainting_space.change_window(piece, voices[1], 3, text))
+    moved = read_melody(inpainting_space.change_voice(piece, voices[1], 3, text))
     assert moved.first_measure == 3
     assert moved.notes[0] == [0, 12, 50]
     assert inpainting_space.change_voice(None, "", 1, text) == text
@@ -247,7 +245,7 @@ def test_a_note_that_is_held_over_the_start_is_kept_as_holds(tmp_path: Path) -> 
     score = Score(make_notes([0, 480 * 4 * 17], [480 * 6, 480], [60, 62]), 480)
     (tmp_path / "a.mid").write_bytes(write_midi(score))
     piece, _, voice, *_ = inpainting_space.open_file(str(tmp_path / "a.mid"))
-    melody = read_melody(inpainting_space.change_window(piece, voice, 2, ""))
+    melody = read_melody(inpainting_space.change_voice(piece, voice, 2, ""))
     assert melody.tokens[:13].tolist() == [HOLD] * 12 + [REST]
     assert np.array_equal(melody.tokens, cut_context(score, 1))
 
@@ -326,7 +324,7 @@ scope = {}
 exec(gap_filling.python_code(places, filling), scope)
 exec(gap_filling.python_code(places, fitted), {})
 print(json.dumps({"two": two, "three": three, "other": other, "likely": likely, "receipt": filling.receipt,
-  "code": [middle.tolist() for middle in scope["middles"]], "markov": len(fitted.candidates)}))
+  "code": [one.middle.tolist() for one in scope["candidates"]], "markov": len(fitted.candidates)}))
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import math
 import shlex
@@ -22,14 +23,13 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.pipelines.preservation import PRESERVATION_METRICS, Value, evaluate_preservation
+from music_evals.pipelines.preservation import PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.ui.spaces.preservation import (
     Compared,
     _track,
     code_of,
     compare_uploads,
-    compared,
     findings_html,
     results_of,
     show,
@@ -37,11 +37,21 @@ from music_evals.ui.spaces.preservation import (
 from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_examples
 from music_evals.ui.uploads import load_recording
 from music_evals.ui.widgets.ab_player import levels_told
+from music_evals.ui.widgets.bars import bars_html
 from music_evals.ui.widgets.loudness import integrated_loudness
-from music_evals.ui.widgets.score_bars import entries, score_bars
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")
+
+
+def compared(original: str | None, edit: str | None, **options) -> Compared:
+    """What `compare_uploads` returns, without its stages."""
+    stages = compare_uploads(original, edit, **options)
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            return end.value
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +70,7 @@ def recordings(examples):
 
 
 def entry(pair: Compared, name: str) -> dict:
-    return next(dict(found) for found in pair.entries if found["score"] == name)
+    return next(bar.row for bar in pair.bars if bar.score == name)
 
 
 def test_recordings_are_compared_a_stage_at_a_time(examples):
@@ -104,58 +114,50 @@ def test_every_score_carries_its_markers(recordings):
     found = entry(recordings, "circle_of_fifths_distance")
     assert (found["low"], found["high"], found["direction"]) == (0.0, 1.0, "lower")
     assert (found["identical"], found["unrelated"], found["state"]) == (0.0, 0.44, "defined")
-    shown = score_bars(recordings.entries)
+    shown = bars_html(recordings.bars)
     assert shown.count('class="score"') == 11
-    assert shown.count('class="identical"') == shown.count('class="unrelated"') == shown.count('class="value"') == 11
-    assert "0 and up, drawn to 40; lower is better; identical pair 0; unrelated pair about 18.8" in shown
+    assert [shown.count(f'<span class="{kind}"') for kind in ("best", "chance", "value")] == [11, 11, 11]
+    assert "0 and up, drawn to 23.5; lower is better; identical pair 0; unrelated pair about 18.8" in shown
     assert [shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")] == sorted(
         shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")
     )
 
 
 def test_markers_of_unrelated_pairs_are_left_out_where_they_were_not_measured(scores, examples):
-    assert all(found["unrelated"] is None for found in scores.entries)
+    assert all(bar.row["unrelated"] is None for bar in scores.bars)
     assert "measured on recordings" in findings_html(scores)
     paper = compared(examples[-1].original, examples[-1].edit, variant="paper")
-    assert all(found["unrelated"] is None for found in paper.entries)
+    assert all(bar.row["unrelated"] is None for bar in paper.bars)
 
 
 @pytest.mark.gradio
 def test_undefined_is_shown_as_undefined_with_its_reason(examples):
     pair = compared(examples[3].original, examples[3].edit)
-    assert {found["state"] for found in pair.entries} == {"undefined"}
-    shown = score_bars(pair.entries)
+    assert {bar.state for bar in pair.bars} == {"undefined"}
+    shown = bars_html(pair.bars)
     assert shown.count(">undefined</b>") == 11
     assert "silent: the peak lies below -60 dBFS" in shown
-    assert 'class="value"' not in shown
+    assert '<span class="value"' not in shown
     assert "both play as they are" in show(pair)[3]["html"].lower()
 
 
-def test_failed_is_shown_with_its_named_error_and_not_as_undefined():
-    error = MissingBackendError("essentia_bgate", "", "essentia", install="pip install <essentia>")
-    values = {"beat_f_measure": Value(0.5), "segment_ari": Value(float("nan"), "only <one> section")}
-    rows = entries(["circle_of_fifths_distance", *values], values, {"circle_of_fifths_distance": error}, chance=True)
-    assert [row["state"] for row in rows] == ["failed", "defined", "undefined"]
-    shown = score_bars(rows)
-    assert "MissingBackendError: " in shown
+def test_failed_is_told_in_words_of_visitors_and_not_as_undefined(scores):
+    error = MissingBackendError("essentia_bgate", "", "beats by <essentia>", install="pip install essentia")
+    judgement = scores.judgement._replace(failures={"circle_of_fifths_distance": error})
+    pair = dataclasses.replace(scores, judgement=judgement)
+    assert [bar.state for bar in pair.bars[:2]] == ["failed", "defined"]
+    shown = bars_html(pair.bars)
     assert ">not computed</b>" in shown
-    assert "&lt;essentia&gt;" in shown
-    assert "only &lt;one&gt; section" in shown
+    assert "beats by &lt;essentia&gt;: not available on this page" in shown
+    assert "pip install" not in shown
 
 
-def test_a_value_beyond_its_bar_stands_at_its_end():
-    values = {"delta_bpm": Value(100.0), "segment_ari": Value(-0.5)}
-    shown = score_bars(entries(values, values, {}, chance=False))
-    assert '<span class="value" style="left:100.0%">' in shown
-    assert '<span class="value" style="left:25.0%">' in shown  # of -1..1
-
-
-def test_companions_without_bounds_have_no_bar(examples):
+def test_companions_without_bounds_are_drawn_as_far_as_they_go(examples):
     pair = compared(examples[-1].original, examples[-1].edit, companions=True)
-    shown = score_bars(pair.entries)
+    shown = bars_html(pair.bars)
     assert 'data-score="tempo_octave"' in shown
-    assert "any number; nearer to 0 is better" in shown
-    assert len(pair.entries) > 20
+    assert "any number, drawn to 1; nearer to 0 is better" in shown
+    assert len(pair.bars) > 20
 
 
 @pytest.mark.gradio
@@ -189,7 +191,7 @@ def test_the_python_that_is_offered_gives_the_same_scores(scores, examples):
     program = python.replace("print(", "import json; print(json.dumps(").replace("[0])", "[0], default=str))")
     run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True)
     got = json.loads(run.stdout)
-    for found in scores.entries:
+    for found in (bar.row for bar in scores.bars):
         assert got[found["score"]] == pytest.approx(found["value"])
 
 
@@ -202,14 +204,12 @@ def test_the_command_that_is_offered_gives_the_same_scores(scores, examples, tmp
     subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     results = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     [system] = [system for system, about in results["systems"].items() if about["role"] == "system"]
-    for found in scores.entries:
+    for found in (bar.row for bar in scores.bars):
         assert results["scores"][system][found["score"]]["value"] == pytest.approx(found["value"])
 
 
 @pytest.mark.gradio
 def test_names_of_files_are_escaped_everywhere(scores):
-    import dataclasses
-
     names = ("=1+1;<b>'x'.mid", '$(touch hacked)"; `ls`.mid')
     pair = dataclasses.replace(scores, names=names)
     shown = show(pair)
@@ -257,7 +257,11 @@ def test_a_score_that_plays_for_an_hour_is_refused_before_it_is_rendered(tmp_pat
 
 def test_an_identical_pair_scores_the_marker_of_identical_pairs(examples):
     pair = compared(examples[-1].original, examples[-1].original)
-    assert all(math.isclose(found["value"], found["identical"], abs_tol=1e-9) for found in pair.entries)
+    assert all(math.isclose(bar.row["value"], bar.row["identical"], abs_tol=1e-9) for bar in pair.bars)
+    assert (
+        results_of(pair)["preserved"]
+        == "Preserved in full: length, key, tempo, beats, chords, sections, melody, voicing."
+    )
     assert {finding.kind for finding in pair.findings} == {"same"}
 
 

@@ -7,15 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from music_evals.ui.widgets.ab_player import (
-    PLAYER_SCRIPT,
-    PLAYER_STYLE,
-    Track,
-    empty_player,
-    encode,
-    levels_told,
-    player,
-)
+from music_evals.ui.widgets.ab_player import Track, empty_player, encode, levels_told, player
 from music_evals.ui.widgets.loudness import integrated_loudness
 
 soundfile = pytest.importorskip("soundfile")
@@ -51,16 +43,10 @@ def test_both_are_heard_equally_loud_and_names_are_escaped():
     assert max(gains) == 1.0
     assert value["seconds"] == 3.0
     assert "<i>" not in value["html"]
-    assert value["html"].endswith("<svg></svg>")
+    assert value["html"].rstrip().endswith("<svg></svg>")
     assert all(part["file"]["path"].endswith(".flac") for part in value["tracks"])
 
 
 def test_an_empty_player_says_what_to_do():
     assert empty_player()["tracks"] == []
     assert "Compare two files" in empty_player()["html"]
-
-
-def test_gradio_would_not_take_style_or_script_for_a_template():
-    # the style goes through Handlebars and a template literal, the markup is put in as it is
-    assert not any(mark in PLAYER_STYLE for mark in ("{{", "`", "${", "\\"))
-    assert "http" not in PLAYER_SCRIPT

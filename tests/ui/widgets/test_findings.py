@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Beats, Chords, F0Track, Features, Key, Melody, Segments
-from music_evals.ui.widgets.findings import findings, interval_name, key_name
+from music_evals.ui.widgets.findings import Finding, findings, interval_name, key_name, preserved_sentence
 
 
 def told(original: Features, edit: Features) -> dict[str, tuple[str, str]]:
@@ -206,3 +206,25 @@ def test_what_is_undefined_is_told_with_its_reason_and_what_was_not_asked_for_is
         "key cannot be compared (edit: silent: the peak lies below -60 dBFS)",
     )
     assert list(found) == ["length", "key"]
+
+
+def test_one_sentence_says_how_much_was_preserved():
+    original = features(key=Key(0, "major"), beats=beats(0.25, 0.5, 40), melody=melody([60.0, 62.0, 64.0, 65.0]))
+    edit = features(key=Key(2, "major"), beats=beats(0.25, 0.5, 40), melody=melody([60.0, 62.0, 64.0, 70.0]))
+    said = preserved_sentence(findings(original, edit))
+    assert said == "Preserved in full: length, tempo, beats; in part: melody (75 %); not preserved: key."
+    more = features(beats=beats(0.25, 0.25, 80, bpm=120.0))
+    said = preserved_sentence(findings(features(beats=beats(0.25, 0.5, 40)), more))
+    assert "in part: beats (all found again, with changes)" in said  # never 100 % of what is not the same
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.004, "Not preserved: chords."), (0.996, "Preserved in part: chords (all found again, with changes).")],
+)
+def test_no_part_is_told_as_nothing_or_all(share, said):
+    assert preserved_sentence([Finding("chords", "changed", "", share)]) == said
+
+
+def test_what_cannot_be_compared_is_not_told_as_lost():
+    assert preserved_sentence([Finding("chords", "undefined", "")]) == "Not comparable: chords."

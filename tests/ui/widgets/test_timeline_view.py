@@ -47,9 +47,17 @@ def test_every_place_of_the_list_seeks():
     shown = timeline_html(ORIGINAL, EDIT)
     assert re.findall(r'data-sec="([\d.]+)"', shown) == ["4.000", "2.500", "2.700", "4.000", "5.000", "2.000", "2.000"]
     assert "Melody: 2 places differ" in shown
-    left, per_sec = (float(found) for found in re.search(r'data-left="(\d+)" data-per-sec="([\d.]+)"', shown).groups())
+    per_sec = float(re.search(r'data-per-sec="([\d.]+)"', shown)[1])
     chord = re.search(r'<rect class="differs" x="([\d.]+)"', shown)
-    assert abs((float(chord[1]) - left) / per_sec - 4.0) < 0.01  # a click on it goes to second 4
+    assert abs(float(chord[1]) / per_sec - 4.0) < 0.01  # a click on it goes to second 4
+
+
+def test_a_legend_says_the_colours_and_each_side_has_a_melody_of_its_own():
+    shown = timeline_html(ORIGINAL, EDIT)
+    legend = re.findall(r'<i(?: class="(\w+)")?></i>([^<:]+)', shown)
+    assert legend == [("", "original"), ("edit", "edit"), ("differs", "not so on the other side")]
+    assert re.findall(r">(melody, \w+)</text>", shown) == ["melody, original", "melody, edit"]
+    assert re.findall(r'<text class="inside"[^>]*>([^<]+)', shown)[:4] == ["C", "G", "C", "Em"]
 
 
 def test_equal_sides_have_no_list_and_empty_ones_no_picture():

@@ -11,7 +11,17 @@ import numpy.typing as npt
 
 from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
 
-__all__ = ["PICTURE_STYLE", "RIM", "differing_notes", "differing_spans", "outward", "radar", "timeline", "unmatched"]
+__all__ = [
+    "PICTURE_STYLE",
+    "RIM",
+    "chord_symbol",
+    "differing_notes",
+    "differing_spans",
+    "outward",
+    "radar",
+    "timeline",
+    "unmatched",
+]
 
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
@@ -22,16 +32,22 @@ NOTE_TOLERANCE_SEC = 0.1  # two frames of the longest hop of our pitch trackers
 
 PICTURE_STYLE = """
 .radars { display: grid; grid-template-columns: repeat(auto-fill, minmax(24rem, 1fr)); gap: 0 2rem; }
-.timeline { width: 100%; max-width: none; background: var(--raised); border-radius: 4px; }
+.timeline { overflow-x: auto; }
+.timeline .sheet { display: grid; grid-template-columns: 12fr 88fr; min-width: 44rem; }
+.timeline svg { width: 100%; max-width: none; background: var(--raised); }
+.timeline .names { position: sticky; left: 0; z-index: 1; border-right: 1px solid var(--line); }
 .timeline text { font: 11px system-ui, sans-serif; fill: var(--muted); }
 .timeline text.inside { fill: var(--ink); }
-.timeline .span { fill: var(--accent); fill-opacity: .16; stroke: var(--surface); }
-.timeline .differs { fill: var(--second); fill-opacity: .55; stroke: none; }
+.timeline .span { fill: var(--muted); fill-opacity: .16; stroke: var(--surface); }
+.timeline .edit .span { fill: var(--accent); }
+.timeline .ground { fill: var(--muted); fill-opacity: .07; }
 .timeline .note { fill: var(--muted); }
-.timeline .note.edit { fill: var(--accent); }
-.timeline .note.differs { fill: var(--second); fill-opacity: 1; }
+.timeline .edit .note { fill: var(--accent); }
+.timeline .differs { fill: var(--second); fill-opacity: .55; stroke: none; }
+.timeline .edit .note.differs, .timeline .note.differs { fill: var(--second); fill-opacity: 1; }
 .timeline line { stroke: var(--muted); stroke-width: 1.2; }
-.timeline line.differs { stroke: var(--second); stroke-width: 2.4; }
+.timeline .edit line { stroke: var(--accent); }
+.timeline .edit line.differs, .timeline line.differs { stroke: var(--second); stroke-width: 2.4; }
 .timeline line.axis { stroke: var(--line); stroke-width: 1; }
 """
 
@@ -114,7 +130,7 @@ def _closed(angles: Floats, places: Floats) -> tuple[Floats, Floats]:
     return np.append(angles, angles[:1]), np.append(places, places[:1])
 
 
-_LEFT, _WIDTH, _LANE, _GAP, _MELODY = 108, 1000, 16, 6, 84
+_NAMES, _WIDTH, _LANE, _GAP, _MELODY = 120, 880, 16, 6, 56
 _LETTER_PX = 7
 
 
@@ -127,54 +143,49 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
     Parameters
     ----------
     reference, estimate
-        From `preservation_worker.outline`; what a file lacks is left out.
+        From `worker.outline`; what a file lacks is left out.
     label
         What is shown, for readers who do not see the picture.
     playable
-        Add what a script needs to follow a player: the attributes ``data-left`` (where second 0 lies) and
-        ``data-per-sec`` (units of the view box a second), and a line of the class ``playhead``.
+        Add what a script needs to follow a player: the attribute ``data-per-sec`` (units of the view box a second), and
+        a line of the class ``playhead``.
 
     Returns
     -------
     str
-        An ``<svg>`` element.
+        A ``<div>`` with the names of the lanes, which stay where the picture scrolls, and the picture.
 
     """
     end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
-    lanes = _Lanes((_WIDTH - _LEFT) / end_sec)
-    for kind, word, draw in _DRAWN:
-        for title, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
+    lanes = _Lanes(_WIDTH / end_sec)
+    for kind, word, height, draw in _DRAWN:
+        for side, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
-                lanes.add(f"{word}, {title}", draw(lanes, own[kind], other.get(kind, [])))
-    if "melody" in reference or "melody" in estimate:
-        notes = _melody(lanes, reference.get("melody", []), estimate.get("melody", []))
-        lanes.add("melody", notes, _MELODY)
+                lanes.add(f"{word}, {side}", draw(lanes, own[kind], other.get(kind, [])), height, side)
     lanes.add("seconds", _axis(lanes, end_sec))
     return lanes.drawn(label, playable=playable)
 
 
 class _Lanes:
-    """Lanes below each other."""
+    """Lanes below each other, and beside them their names."""
 
     def __init__(self, px_per_sec: float) -> None:
         self.px_per_sec = px_per_sec
-        self._top, self._parts = _GAP, list[str]()
+        self._top, self._names, self._parts = _GAP, list[str](), list[str]()
 
-    def x(self, time_sec: float) -> float:
-        return _LEFT + time_sec * self.px_per_sec
-
-    def add(self, title: str, drawn: str, height: int = _LANE) -> None:
-        self._parts.append(
-            f'<g transform="translate(0 {self._top})"><text x="4" y="12">{html.escape(title)}</text>{drawn}</g>'
-        )
+    def add(self, name: str, drawn: str, height: int = _LANE, side: str = "") -> None:
+        self._names.append(f'<text x="4" y="{self._top + 12}">{html.escape(name)}</text>')
+        self._parts.append(f'<g class="{side}" transform="translate(0 {self._top})">{drawn}</g>')
         self._top += height + _GAP
 
     def drawn(self, label: str, *, playable: bool) -> str:
-        scale = f' data-left="{_LEFT}" data-per-sec="{self.px_per_sec:.4f}"' if playable else ""
-        head = f'<line class="playhead" x1="{_LEFT}" x2="{_LEFT}" y1="0" y2="{self._top}"/>' if playable else ""
+        scale = f' data-per-sec="{self.px_per_sec:.4f}"' if playable else ""
+        head = f'<line class="playhead" x1="0" x2="0" y1="0" y2="{self._top}"/>' if playable else ""
         return (
-            f'<svg class="timeline" role="img" aria-label="{html.escape(label, quote=True)}"{scale} '
-            f'viewBox="0 0 {_WIDTH + 8} {self._top}">{"".join(self._parts)}{head}</svg>'
+            '<div class="timeline" tabindex="0" role="group" aria-label="Beats, chords, sections and melody">'
+            f'<div class="sheet"><svg class="names" aria-hidden="true" viewBox="0 0 {_NAMES} {self._top}">'
+            f'{"".join(self._names)}</svg><svg class="lanes" role="img" aria-label="{html.escape(label, quote=True)}"'
+            f'{scale} viewBox="0 0 {_WIDTH} {self._top}">{"".join(self._parts)}{head}</svg></div></div>'
         )
 
 
@@ -185,7 +196,14 @@ def _beats(lanes: _Lanes, own: Sequence[float], other: Sequence[float]) -> str:
 
 def _chords(lanes: _Lanes, own: Spans, other: Spans) -> str:
     differing = "".join(_box(lanes, start, end, "differs") for start, end in differing_spans(own, other))
-    return "".join(_span(lanes, *span) for span in own) + differing + "".join(_text(lanes, *span) for span in own)
+    labels = "".join(_text(lanes, start, end, chord_symbol(label)) for start, end, label in own)
+    return "".join(_span(lanes, *span) for span in own) + differing + labels
+
+
+def chord_symbol(label: str) -> str:
+    """Return a chord as musicians write it: ``"A:min"`` is Am and ``"C:maj"`` is C; other labels stay as they are."""
+    root, _, quality = label.partition(":")
+    return root + {"maj": "", "min": "m"}[quality] if quality in {"maj", "min"} else label
 
 
 def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
@@ -195,31 +213,26 @@ def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
     return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
 
 
-def _melody(lanes: _Lanes, reference: Spans, estimate: Spans) -> str:
-    pitches = [pitch for *_, pitch in (*reference, *estimate)]
+def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
+    pitches = [pitch for *_, pitch in (*own, *other)]
     if not pitches:
         return ""
-    low, high = min(pitches) - 1, max(pitches) + 1
+    low, high = min(pitches) - 1, max(pitches) + 1  # one scale for both sides
     height = _MELODY / (high - low)
-
-    def note(span: tuple[float, float, float], kind: str, thickness: float) -> str:
-        start, end, pitch = span
-        top = (high - pitch) * height - thickness / 2
-        return _box(lanes, start, end, f"note {kind}", top=top, height=thickness)
-
-    lost = zip(reference, differing_notes(reference, estimate), strict=True)
-    new = zip(estimate, differing_notes(estimate, reference), strict=True)
-    return "".join(note(span, "differs" if differs else "", 6) for span, differs in lost) + "".join(
-        note(span, "edit differs" if differs else "edit", 3) for span, differs in new
+    ground = _box(lanes, 0, _WIDTH / lanes.px_per_sec, "ground", height=_MELODY)
+    return ground + "".join(
+        _box(lanes, start, end, "note differs" if differs else "note", top=(high - pitch) * height - 2, height=4)
+        for (start, end, pitch), differs in zip(own, differing_notes(own, other), strict=True)
     )
 
 
-_DRAWN: tuple[tuple[str, str, Callable[[_Lanes, Any, Any], str]], ...] = (
-    ("beats", "beats", _beats),
-    ("chords", "chords", _chords),
-    ("segments", "sections", _sections),
+_DRAWN: tuple[tuple[str, str, int, Callable[[_Lanes, Any, Any], str]], ...] = (
+    ("beats", "beats", _LANE, _beats),
+    ("chords", "chords", _LANE, _chords),
+    ("segments", "sections", _LANE, _sections),
+    ("melody", "melody", _MELODY, _melody),
 )
-"""What an outline holds, its word, and how it is drawn."""
+"""What an outline holds, its word, the height of its lane, and how it is drawn."""
 
 
 def unmatched(own: Sequence[float], other: Sequence[float], tolerance_sec: float) -> list[bool]:
@@ -250,30 +263,34 @@ def differing_spans(own: Spans, other: Spans) -> list[tuple[float, float]]:
     return differing
 
 
-def _span(lanes: _Lanes, start: float, end: float, _label: object) -> str:
-    return _box(lanes, start, end, "span")
+def _span(lanes: _Lanes, start: float, end: float, label: object) -> str:
+    return _box(lanes, start, end, "span", title=str(label))
 
 
 def _text(lanes: _Lanes, start: float, end: float, label: object) -> str:
     """Write a label where it fits."""
     if (end - start) * lanes.px_per_sec < _LETTER_PX * len(str(label)) + 4:
         return ""
-    return f'<text class="inside" x="{lanes.x(start) + 3:.1f}" y="12">{html.escape(str(label))}</text>'
+    return f'<text class="inside" x="{start * lanes.px_per_sec + 3:.1f}" y="12">{html.escape(str(label))}</text>'
 
 
-def _box(lanes: _Lanes, start: float, end: float, kind: str, *, top: float = 0, height: float = _LANE) -> str:
-    width = max((end - start) * lanes.px_per_sec, 0.5)
-    return f'<rect class="{kind}" x="{lanes.x(start):.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:g}"/>'
+def _box(
+    lanes: _Lanes, start: float, end: float, kind: str, *, top: float = 0, height: float = _LANE, title: str = ""
+) -> str:
+    x, width = start * lanes.px_per_sec, max((end - start) * lanes.px_per_sec, 0.5)
+    box = f'<rect class="{kind}" x="{x:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:g}"'
+    return f"{box}><title>{html.escape(title)}</title></rect>" if title else f"{box}/>"
 
 
 def _stroke(lanes: _Lanes, time: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{lanes.x(time):.1f}" x2="{lanes.x(time):.1f}" y1="0" y2="{_LANE}"/>'
+    x = f"{time * lanes.px_per_sec:.1f}"
+    return f'<line class="{kind}" x1="{x}" x2="{x}" y1="0" y2="{_LANE}"/>'
 
 
 def _axis(lanes: _Lanes, end_sec: float) -> str:
     step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if end_sec / step <= 20), 300)
     return "".join(
-        f'<line class="axis" x1="{lanes.x(time):.1f}" x2="{lanes.x(time):.1f}" y1="0" y2="5"/>'
-        f'<text x="{lanes.x(time) + 2:.1f}" y="13">{time}</text>'
+        f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="5"/><text x="{x + 2:.1f}" y="13">{time}</text>'
         for time in range(0, int(end_sec) + 1, step)
+        for x in [time * lanes.px_per_sec]
     )

@@ -117,8 +117,8 @@ def _timelines(results: Mapping[str, Any], found: Found, n: int) -> str:
     intro = (
         f"{len(drawn)} of {len(pairs)} pairs: the worst of each system, by the mean of their places on the radar. "
         "Orange: chords that differ, beats without a partner within 70 ms, section boundaries without one within "
-        "0.5 s, notes of the melody that the other file does not begin with the same pitch within 100 ms. The melody "
-        f"of the original is drawn thick, that of the edit thin.{_left_out(results)}"
+        "0.5 s, notes of the melody that the other file does not begin with the same pitch within "
+        f"100 ms.{_left_out(results)}"
     )
     return f"<h2>Pairs</h2>\n<p>{intro}</p>\n" + "\n".join(drawn)
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import re
 from pathlib import Path
 from typing import Any
 
-from music_evals.annotations import VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.metrics.catalogue import metric_of
-from music_evals.ui.widgets.bars import Mark, Range
-from music_evals.ui.widgets.score_bars import why_no_chance
 
-__all__ = ["PageMetric", "load_card", "load_metric", "meaning_of"]
+__all__ = ["PageMetric", "load_card", "load_metric"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,14 +47,7 @@ class PageMetric:
 
 
 def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
-    """Load script and card that lie beside an `app.py`.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `load_card`.
-
-    """
+    """Load script and card that lie beside an `app.py`."""
     import evaluate
 
     folder = Path(app_file).resolve().parent
@@ -68,16 +56,7 @@ def load_metric(name: str, app_file: str | os.PathLike[str]) -> PageMetric:
 
 
 def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
-    """Return the YAML and the text of a card, `README.md` in a metric's folder.
-
-    Raises
-    ------
-    NoDataError
-        There is no card.
-    InvalidInputError
-        It has no YAML between two lines of three hyphens.
-
-    """
+    """Return the YAML and the text of a card, `README.md` in a metric's folder."""
     import yaml
 
     path = Path(folder) / "README.md"
@@ -89,37 +68,3 @@ def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
         msg = f"{path}: expected YAML between two lines of ---, then the text"
         raise InvalidInputError(msg)
     return yaml.safe_load(match[1]), match[2].strip()
-
-
-def meaning_of(score: str, *, entrance: str = "", variant: str = "") -> tuple[Range, tuple[Mark, ...]]:
-    """Return the range of a score and the values that give it a meaning.
-
-    Markers are what the library knows: the value of a pair of equals where that is a property of the metric, the mean
-    over unrelated pieces where it was measured, and for a likelihood the model that knows nothing.
-
-    Parameters
-    ----------
-    score
-        Name of a score of any module.
-    entrance
-        What was compared, ``"audio"`` or ``"symbolic"``; empty where the score is of no pair of music.
-    variant
-        Which formulas. The mean over unrelated pieces was measured on recordings under the corrected ones, and is a
-        marker for these alone.
-
-    Raises
-    ------
-    UnknownNameError
-        No module has such a score.
-
-    """
-    metric = metric_of(score)
-    span = Range(metric.low, metric.high, metric.direction)
-    if score == "inpainting_nll":
-        return span, (Mark("all tokens equally likely", math.log(VOCABULARY_SIZE)),)
-    if metric.task == "inpainting":
-        return span, (Mark("the true middle", metric.best),)
-    if metric.task != "preservation":
-        return span, ()
-    unrelated = () if why_no_chance(entrance, variant) else (Mark("unrelated pairs, mean", metric.chance),)
-    return span, (Mark("identical pair", metric.best), *unrelated)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from music_evals.annotations import Score, Tempo
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
@@ -23,10 +22,10 @@ from music_evals.errors import (
     NoDataError,
 )
 from music_evals.metrics.arrays import VARIANTS
-from music_evals.symbolic.midi import write_midi
-from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.midi import save_midi
 from music_evals.ui.metric_page.card import PageMetric
 from music_evals.ui.metric_page.results import Judged, content_hash, python_code, shell_code
+from music_evals.ui.spaces.preservation_examples import Piece, score_of
 from music_evals.ui.uploads import load_score, trusted_sources
 
 __all__ = [
@@ -78,16 +77,6 @@ def _silent(share: float, stage: str) -> None:
 def parse_tokens(text: str) -> list[int]:
     """Read NoteSeq tokens from text.
 
-    Parameters
-    ----------
-    text
-        Whole numbers between blanks or commas; ``128*23`` stands for 23 times 128.
-
-    Raises
-    ------
-    InvalidTokensError
-        Something else, or more than 4,096 tokens.
-
     Examples
     --------
     >>> parse_tokens("60 128*3, 129")
@@ -110,11 +99,6 @@ def parse_tokens(text: str) -> list[int]:
 def parse_numbers(text: str) -> list[list[float]]:
     r"""Read rows of numbers from text, one row a line, numbers between blanks or commas.
 
-    Raises
-    ------
-    InvalidInputError
-        Something else, or more than 4,096 numbers.
-
     Examples
     --------
     >>> parse_numbers("-0.5 -1.5\n-1, -2")
@@ -136,11 +120,6 @@ def parse_numbers(text: str) -> list[list[float]]:
 
 def parse_tags(text: str) -> list[str]:
     """Read tags from text, between commas (also Chinese ones), semicolons or newlines.
-
-    Raises
-    ------
-    InvalidTagsError
-        More than 100 tags, or one of more than 60 characters.
 
     Examples
     --------
@@ -167,14 +146,7 @@ def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
 
 
 def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
-    """Judge a prediction typed as tokens against a reference typed as tokens.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_tokens` and the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge a prediction typed as tokens against a reference typed as tokens."""
     _check_length(reference, "reference", InvalidTokensError)
     _check_length(prediction, "prediction", InvalidTokensError)
     options = {"variant": variant}
@@ -199,16 +171,7 @@ def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: s
 def judge_files(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
 ) -> Judged:
-    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
-        As `music_evals.ui.uploads.load_score`.
-    MusicEvalsError
-        As the metric.
-
-    """
+    """Judge one uploaded prediction against one uploaded true context; both are read in a process of their own."""
     if reference is None or prediction is None:
         raise NoDataError("upload two files: the true context and the prediction")
     progress(0.1, "Reading the files")
@@ -223,16 +186,7 @@ def judge_files(
 def judge_edit(
     metric: PageMetric, reference: str | None, prediction: str | None, variant: str, progress: Progress = _silent
 ) -> Judged:
-    """Judge uploaded edited music against its uploaded original: two recordings, or two scores.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
-        As `music_evals.ui.uploads.trusted_sources`.
-    MusicEvalsError
-        As the metric.
-
-    """
+    """Judge uploaded edited music against its uploaded original: two recordings, or two scores."""
     if reference is None or prediction is None:
         raise NoDataError("upload two files: the original and the edited music")
     progress(0.05, "Reading the files")
@@ -282,14 +236,7 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
 
 
 def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
-    """Judge rows of numbers typed as text.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_numbers` and the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge rows of numbers typed as text."""
     _check_length(predictions, "numbers", InvalidInputError)
     rows = parse_numbers(predictions)
     result, notes = _compute(metric, predictions=rows)
@@ -305,25 +252,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str,
     normalise: bool,  # noqa: FBT001
 ) -> Judged:
-    """Judge typed lyrics against a typed pattern, and tell where points were lost.
-
-    Parameters
-    ----------
-    metric
-        Whose page it is.
-    lyrics
-        Generated text.
-    pattern
-        Headers, and lines of ``c``, ``R`` and spaces.
-    variant, rhyme, normalise
-        Options of the metric.
-
-    Raises
-    ------
-    MusicEvalsError
-        As the metric; or a text of more than 20,000 characters.
-
-    """
+    """Judge typed lyrics against a typed pattern, and tell where points were lost."""
     from music_evals.pipelines.lyrics import lyric_structure
 
     _check_length(lyrics, "lyrics", InvalidLyricsError)
@@ -349,15 +278,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
 
 
 def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str, aggregation: str) -> Judged:
-    """Judge typed tags against typed tags.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `parse_tags` and the metric; a text of more than 20,000 characters, or an encoder that is not on this
-        machine.
-
-    """
+    """Judge typed tags against typed tags."""
     from music_evals.ui.spaces.tag_comparison import page_encoder
 
     _check_length(generated, "generated tags", InvalidTagsError)
@@ -403,34 +324,12 @@ def _file_expressions(reference: str, prediction: str) -> dict[str, str]:
     return {"predictions": repr([Path(prediction).name]), "references": repr([Path(reference).name])}
 
 
-# A tune of eight bars over four chords, one number a quarter above the root of the scale; two sections of eight bars.
-_CHORDS = (0, 7, 9, 5)
-_TUNE = (12, 16, 19, 16, 14, 19, 23, 19, 12, 16, 21, 24, 17, 21, 24, 21)
-_OTHER_TUNE = (24, 23, 21, 19, 17, 16, 14, 12, 14, 17, 21, 17, 16, 12, 7, 12)
-
-
 def example_pair(folder: Path) -> tuple[str, str]:
     """Write the worked example of an edit as two MIDI files into a folder; return their paths.
 
-    Sixteen bars in C major at 120 quarters a minute, the second half an octave higher; and what an edit made of them:
-    everything a whole tone higher, at 108 quarters a minute, with another tune in the second half.
+    A tune of sixteen measures in C major at 120 quarters a minute; and what an edit made of it: everything a whole tone
+    higher, at 108 quarters a minute, with the third phrase of the melody backwards.
     """
-    paths = folder / "original.mid", folder / "edited.mid"
-    for path, key, tempo, last in ((paths[0], 48, 120.0, _TUNE), (paths[1], 50, 108.0, _OTHER_TUNE)):
-        path.write_bytes(write_midi(_example_score(key, tempo, last)))
-    return str(paths[0]), str(paths[1])
-
-
-def _example_score(key: int, tempo: float, last_tune: tuple[int, ...]) -> Score:
-    rows = []
-    for bar in range(16):
-        register = key + 12 * (bar // 8)
-        root = _CHORDS[bar % 4]
-        third = 3 if root == 9 else 4
-        rows += [(1920 * bar, 1920, register + root + step, 0) for step in (0, third, 7)]
-        tune = last_tune if bar >= 8 else _TUNE
-        notes = tune[4 * (bar % 4) : 4 * (bar % 4) + 4]
-        rows += [(1920 * bar + 480 * beat, 480, register + note, 1) for beat, note in enumerate(notes)]
-    onsets, durations, pitches, voices = zip(*rows, strict=True)
-    notes_of_all = make_notes(onsets, durations, pitches, voice=voices)
-    return Score(notes_of_all, 480, tempos=(Tempo(0, tempo),), voices=("Chords", "Melody"))
+    pieces = {"original": Piece(), "edited": Piece(bpm=108.0, transpose=2, altered=True)}
+    original, edited = (str(save_midi(score_of(piece), folder / f"{name}.mid")) for name, piece in pieces.items())
+    return original, edited

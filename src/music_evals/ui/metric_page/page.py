@@ -53,31 +53,13 @@ class Input(NamedTuple):
 
 
 def build_metric_page(name: str, app_file: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the page of a metric.
-
-    Parameters
-    ----------
-    name
-        Module name, e.g. ``"note_f1"``. A Space's folder is not called like its metric, so it has to be said.
-    app_file
-        ``__file__`` of the `app.py`; script and card lie beside it.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    Raises
-    ------
-    NoDataError, InvalidInputError
-        As `music_evals.ui.metric_page.card.load_card`.
-
-    """
+    """Build the page of a metric."""
     import gradio as gr
 
     metric = load_metric(name, app_file)
     largest = MAX_RECORDING_BYTES if metric.kind == "edits" else MAX_UPLOAD_BYTES
-    with frame.space(metric.card["title"], metric.card["description"], max_upload_bytes=largest) as page:
+    intro = f"{metric.card['description']}\n\n{frame.privacy()}"
+    with frame.space(metric.card["title"], intro, max_upload_bytes=largest) as page:
         inputs = _INPUTS[metric.kind]()
         with gr.Row():
             example = gr.Button("Run the worked example", elem_id="run_example")
@@ -103,8 +85,7 @@ def _add_outputs() -> list[Any]:
     python, shell = frame.code_panel()
     with gr.Accordion("Result as data", open=False):
         results = gr.JSON(elem_id="result_json", label="Result")
-    json_file, csv_file = frame.downloads_panel()
-    return [bars, results, receipt, python, shell, json_file, csv_file]
+    return [bars, results, receipt, python, shell, *frame.downloads_panel()]
 
 
 def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[Any]) -> None:
@@ -124,7 +105,8 @@ def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[An
     run.__signature__ = inspect.Signature([*fields, bar])  # type: ignore[attr-defined]  # names of the API
     run.__doc__ = given.judge.__doc__
     options: dict[str, Any] = {"cancel": given.cancel, "show_progress_on": outputs[:1]}
-    frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
+    event = frame.on_click(given.button, run, given.fields, outputs, name=given.judge.__name__, **options)
+    frame.forget_when(frame.edits_of(given.fields), outputs, run=event)
     if given.example is not None:
         frame.on_click(example, run_example, [], [*given.fields, *outputs], name="run_example", **options)
 
@@ -144,8 +126,8 @@ def _add_edit() -> list[Input]:
 
     gr.Markdown(
         "Two recordings of at most six minutes, or two scores: the original, and what became of it. The example is "
-        "sixteen bars in C major at 120 quarters a minute; the edit moved them up a whole tone, slowed them to 108 and "
-        "wrote another tune for the second half."
+        "a tune of Beethoven in C major at 120 quarters a minute; the edit moved it up a whole tone, slowed it to 108 "
+        "and turned the third phrase of the melody backwards."
     )
     types = [*RECORDING_TYPES, *SCORE_TYPES]
     with gr.Row():

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import html
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.metrics.catalogue import COMPANIONS
-from music_evals.ui.frame import code_html, receipt_html, write_downloads
-from music_evals.ui.metric_page.card import PageMetric, meaning_of
-from music_evals.ui.widgets.bars import number, range_bar
-from music_evals.ui.widgets.score_bars import why_no_chance
+from music_evals.ui.assets import html
+from music_evals.ui.frame import receipt_html, write_downloads
+from music_evals.ui.metric_page.card import PageMetric
+from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, number, why_no_chance
 
 __all__ = ["Judged", "Shown", "content_hash", "python_code", "shell_code", "show"]
 
@@ -60,6 +59,12 @@ class Judged:
         names = [key.removesuffix("_n_defined") for key in self.result if key.endswith("_n_defined")]
         return {name: float(self.result[name]) for name in names}
 
+    @property
+    def bars(self) -> list[Bar]:
+        """Scores with their ranges and markers."""
+        known = {"entrance": self.entrance, "variant": str(self.settings.get("variant", ""))}
+        return [bar_of(name, value, **known) for name, value in self.scores.items()]
+
 
 class Shown(NamedTuple):
     """What the page shows, in the order of its outputs."""
@@ -85,23 +90,20 @@ def show(metric: PageMetric, judged: Judged) -> Shown:
         "notes": list(judged.notes),
         "receipt": receipt,
     }
-    files = write_downloads(results, list(_rows(judged)), name=metric.name)
+    files = write_downloads(results, [bar.row for bar in judged.bars], name=metric.name)
     return Shown(_bars(judged), results, receipt_html(receipt), judged.python, judged.shell, *files)
 
 
 def _bars(judged: Judged) -> str:
-    known = {"entrance": judged.entrance, "variant": str(judged.settings.get("variant", ""))}
-    bars = {name: range_bar(name, value, *meaning_of(name, **known)) for name, value in judged.scores.items()}
-    beside = "".join(bars.pop(name) for name in list(bars) if name in COMPANIONS)
-    parts = list(bars.values())
-    if beside:
-        parts.append(f"<details><summary>Companions, beside the score</summary>{beside}</details>")
-    parts += [f"<p>{html.escape(line)}</p>" for line in _remarks(judged)]
-    if judged.notes:
-        parts.append("<ul>" + "".join(f"<li>{html.escape(note)}</li>" for note in judged.notes) + "</ul>")
-    if judged.lines:
-        parts.append("<h3>Where points were lost</h3>" + code_html("\n".join(judged.lines)))
-    return "".join(parts)
+    beside = [bar for bar in judged.bars if bar.score in COMPANIONS]
+    return html(
+        "metric_result.html",
+        bars=bars_html([bar for bar in judged.bars if bar not in beside], headings=False),
+        companions=bars_html(beside, headings=False) if beside else "",
+        remarks=list(_remarks(judged)),
+        notes=judged.notes,
+        lines=judged.lines,
+    )
 
 
 def _remarks(judged: Judged) -> Iterator[str]:
@@ -113,12 +115,6 @@ def _remarks(judged: Judged) -> Iterator[str]:
             yield f"{name} is undefined for this pair"
     if judged.entrance and (why := why_no_chance(judged.entrance, str(judged.settings.get("variant", "")))):
         yield why
-
-
-def _rows(judged: Judged) -> Iterator[dict[str, Any]]:
-    for name, value in judged.scores.items():
-        span, _ = meaning_of(name)
-        yield {"score": name, "value": value, "low": span.low, "high": span.high, "direction": span.direction}
 
 
 def _receipt(metric: PageMetric, judged: Judged) -> dict[str, Any]:
@@ -141,20 +137,7 @@ def content_hash(content: bytes | str) -> str:
 def python_code(
     name: str, inputs: Mapping[str, str], settings: Mapping[str, Any], *, imports: Sequence[str] = ()
 ) -> str:
-    """Return Python that computes a metric; it runs in the root of a clone of this repository.
-
-    Parameters
-    ----------
-    name
-        Of the metric.
-    inputs
-        Argument of `compute` -> expression.
-    settings
-        Option of `compute` -> value.
-    imports
-        Lines that the expressions need.
-
-    """
+    """Return Python that computes a metric; it runs in the root of a clone of this repository."""
     arguments = {**inputs, **{option: repr(value) for option, value in settings.items()}}
     lines = [
         *("import evaluate", *imports),

@@ -1,27 +1,20 @@
-"""Fill the gap of one melody with a model or a baseline, judge the candidates, and say how to do it again in code."""
+"""What the inpainting page offers to fill a gap with, what was asked for and found, and how to do it again in code."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import json
-import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inpainting.systems import baseline_names, baseline_system, load_model
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.metrics.catalogue import INPAINTING_METRICS
-from music_evals.pipelines.inpainting import item_scores
-from music_evals.symbolic import noteseq
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.pipelines.gap_filling import Candidate, fill_gap
 from music_evals.ui.gpu import moved_to_card, on_gpu
-from music_evals.ui.widgets.note_diff import NoteDiff, diff_notes
 from music_evals.ui.widgets.roll_editor import Melody
 
 if TYPE_CHECKING:
@@ -31,8 +24,6 @@ __all__ = [
     "MAX_CANDIDATES",
     "MAX_SEED",
     "MODEL",
-    "SCORES",
-    "Candidate",
     "Filling",
     "Places",
     "Request",
@@ -49,11 +40,6 @@ DATASET: Final = "jsb_chorales"
 DATASET_CONFIG: Final = "musib"
 FITTED: Final = ("markov", "corpus_prior")
 """Baselines that are fitted on the train split of the data set."""
-
-SCORES: Final = tuple(
-    name for name in ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy") if name in INPAINTING_METRICS
-)
-"""Scores of one candidate, the one to rank with first."""
 
 MAX_CANDIDATES: Final = 8
 MAX_SEED: Final = 2**31 - 1
@@ -117,29 +103,6 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Candidate:
-    """One filled middle.
-
-    Parameters
-    ----------
-    number
-        From 1.
-    middle
-        NoteSeq tokens, shape (96,), values 0..129.
-    scores
-        Score -> value, NaN where undefined; empty where the true middle is not known.
-    diff
-        Its notes against the true ones, or None.
-
-    """
-
-    number: int
-    middle: Tokens
-    scores: Mapping[str, float]
-    diff: NoteDiff | None
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Filling:
     """The candidates so far, and what made them."""
 
@@ -157,17 +120,8 @@ class Filling:
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row a candidate."""
-        return [
-            {
-                "candidate": candidate.number,
-                "system": self.request.system,
-                "seed": self.request.seed,
-                **candidate.scores,
-                **({} if candidate.diff is None else _counts(candidate.diff)),
-                "middle": " ".join(map(str, candidate.middle.tolist())),
-            }
-            for candidate in self.candidates
-        ]
+        about = {"system": self.request.system, "seed": self.request.seed}
+        return [{"candidate": candidate.number, **about, **candidate.row} for candidate in self.candidates]
 
     def results(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -190,17 +144,8 @@ class Filling:
 def find_places(root: str | os.PathLike[str]) -> Places:
     """Find the model and the data.
 
-    Parameters
-    ----------
-    root
-        The repository, whose folders are used where they are there, and no organisation is named.
-
-    Returns
-    -------
-    Places
-        Hub ids where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else the folders of the
-        repository; else, on the Hub, the repositories of the Space's owner.
-
+    They are Hub ids where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else folders of the
+    repository at `root`; else, on the Hub, repositories of the Space's owner.
     """
     named = os.environ.get("MUSIC_EVALS_ORG", "").strip()
     if named:
@@ -214,44 +159,30 @@ def find_places(root: str | os.PathLike[str]) -> Places:
 
 
 def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
-    """Fill the gap: the first value has no candidate yet, each following one has one more.
-
-    Parameters
-    ----------
-    places
-        Where model and training data are.
-    melody
-        Sixteen measures. Systems never see the middle.
-    request
-        What is asked for.
-
-    Raises
-    ------
-    NoDataError
-        Past and future have no note.
-    UnknownNameError
-        A system that is not offered here.
-    MusicEvalsError
-        The model or its training data cannot be loaded.
-
-    """
-    outside = np.concatenate([melody.tokens[MUSIB_LAYOUT.past], melody.tokens[MUSIB_LAYOUT.future]])
-    if not (outside < HOLD).any():
-        raise NoDataError("there are no notes before and after the gap; draw some, upload a file or take an example")
+    """Fill the gap: the first value has no candidate yet, each following one has one more."""
     if request.system not in places.systems:
         raise UnknownNameError("system", request.system, places.systems)
     system = _load(places, request.system, request.temperature if request.system == MODEL else None)
-    plugin = system.inpainter
-    n = 1 if plugin is None or plugin.deterministic else request.n_candidates
-    masked = noteseq.mask_middle(melody.tokens[None])
-    notes = _notes(melody, request, n)
-    receipt = _receipt(system, request, n)
+    n = 1 if system.inpainter is None or system.inpainter.deterministic else request.n_candidates
+    begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n))
+    draw = _fill_on_gpu if request.system == MODEL else _fill
+    yield begun
     found: list[Candidate] = []
-    yield Filling(melody, request, (), n, notes, receipt)
-    draw = _draw_on_gpu if request.system == MODEL else _draw
-    for middle in draw(plugin, masked, request.seed, n):
-        found.append(_judge(len(found) + 1, melody, middle, judge=request.judge))
-        yield Filling(melody, request, tuple(found), n, notes, receipt)
+    for candidate in draw(system.inpainter, melody.tokens, request):
+        found.append(candidate)
+        yield dataclasses.replace(begun, candidates=tuple(found))
+
+
+def _fill(inpainter: Any, context: Tokens, request: Request) -> Iterator[Candidate]:
+    n = request.n_candidates
+    yield from fill_gap(context, inpainter, seed=request.seed, n_candidates=n, judge=request.judge)
+
+
+@on_gpu(duration=60)
+def _fill_on_gpu(inpainter: Any, context: Tokens, request: Request) -> Iterator[Candidate]:
+    """Yield what `_fill` yields, drawn by a network on the card where there is one."""
+    with moved_to_card(inpainter):
+        yield from _fill(inpainter, context, request)
 
 
 @functools.lru_cache(maxsize=8)
@@ -267,31 +198,6 @@ def _train(dataset: str) -> Tokens:
     from music_evals.benchmark.inpainting.items import load_items
 
     return load_items(dataset, DATASET_CONFIG, "train").contexts
-
-
-def _draw(plugin: Any, masked: Tokens, seed: int, n: int) -> Iterator[Tokens]:
-    """Yield n middles, shape (96,), each from randomness of its own."""
-    for number in range(1, n + 1):
-        yield plugin.inpaint(masked, rng=np.random.default_rng([seed, number]))[0]
-
-
-@on_gpu(duration=60)
-def _draw_on_gpu(plugin: Any, masked: Tokens, seed: int, n: int) -> Iterator[Tokens]:
-    """Yield what `_draw` yields, drawn by a network on the card where there is one."""
-    with moved_to_card(plugin):
-        yield from _draw(plugin, masked, seed, n)
-
-
-def _judge(number: int, melody: Melody, middle: Tokens, *, judge: bool) -> Candidate:
-    if not judge:
-        return Candidate(number, middle, {}, None)
-    values = item_scores(melody.tokens[None], middle[None])
-    scores = {name: float(values[name][0]) for name in SCORES}
-    return Candidate(number, middle, scores, diff_notes(melody.tokens[MUSIB_LAYOUT.middle], middle))
-
-
-def _counts(diff: NoteDiff) -> dict[str, int]:
-    return {kind: diff.count(kind) for kind in ("kept", "missed", "extra")}
 
 
 def _notes(melody: Melody, request: Request, n: int) -> tuple[str, ...]:
@@ -320,28 +226,18 @@ def _receipt(system: System, request: Request, n: int) -> dict[str, Any]:
 
 
 _CODE = """\
-import numpy as np
-
-from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.systems import {imported}
-from music_evals.pipelines.inpainting import item_scores
-from music_evals.symbolic.noteseq import mask_middle
+from music_evals.pipelines.gap_filling import fill_gap
 from music_evals.ui.widgets.roll_editor import read_melody
 
 melody = read_melody(
     '{melody}'
 )
 {system}
-context = melody.tokens[None]  # NoteSeq tokens, shape (1, {steps})
-middles = [
-    system.inpainter.inpaint(mask_middle(context), rng=np.random.default_rng([{seed}, number]))[0]
-    for number in range(1, {n} + 1)
-]
+candidates = list(fill_gap(melody.tokens, system.inpainter, seed={seed}, n_candidates={n}, judge={judge}))
+for candidate in candidates:
+    print(candidate.row)
 """
-
-_CODE_SCORES = """\
-scores = item_scores(np.repeat(context, len(middles), axis=0), np.stack(middles))
-print({name: scores[name].tolist() for name in """
 
 
 def python_code(places: Places, filling: Filling) -> str:
@@ -361,18 +257,14 @@ def python_code(places: Places, filling: Filling) -> str:
         )
     else:
         imported, system = "baseline_system", f'system = baseline_system("{request.system}", None)'
-    code = _CODE.format(
+    return _CODE.format(
         imported=imported,
         melody=write_melody(filling.melody),
         system=system,
-        steps=MUSIB_LAYOUT.n_steps,
         seed=request.seed,
         n=filling.n_candidates,
+        judge=request.judge,
     )
-    if not request.judge:
-        unused = "from music_evals.pipelines.inpainting import item_scores\n"
-        return code.replace(unused, "") + "print(np.stack(middles).tolist())\n"
-    return f"{code}{_CODE_SCORES}{json.dumps(SCORES)}}})\n"
 
 
 def shell_code(filling: Filling) -> str:
@@ -392,8 +284,3 @@ def _place(place: str | None, name: str, filling: Filling) -> str:
         return name
     revision = filling.receipt.get("revision")
     return f"{place}@{revision}" if revision and name == MODEL else place
-
-
-def shown(value: float) -> str:
-    """Return a score in words."""
-    return "undefined" if math.isnan(value) else f"{value:.3f}"

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.pipelines.gap_filling import SCORES, Candidate
 from music_evals.ui import frame
+from music_evals.ui.assets import html
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_filling import (
     MAX_CANDIDATES,
     MAX_SEED,
     MAX_TEMPERATURE,
     MODEL,
-    SCORES,
-    Candidate,
     Filling,
     Places,
     Request,
@@ -33,10 +33,10 @@ from music_evals.ui.spaces.gap_filling import (
     find_places,
     python_code,
     shell_code,
-    shown,
 )
 from music_evals.ui.uploads import SCORE_TYPES
-from music_evals.ui.widgets.note_diff import NoteDiff
+from music_evals.ui.widgets.bars import number
+from music_evals.ui.widgets.note_diff import sentences, summary
 from music_evals.ui.widgets.roll_editor import Melody, read_melody, roll_editor, write_melody
 from music_evals.ui.widgets.roll_view import (
     RollNote,
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 __all__ = [
     "build_page",
     "change_voice",
-    "change_window",
     "example_melody",
     "fill_gap",
     "open_file",
@@ -108,13 +107,6 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
 
     Args:
         path: MIDI, MusicXML or ABC, at most 1 MiB.
-
-    Returns
-    -------
-    tuple
-        The piece, its voices, the voice that is shown, the last measure at which sixteen measures can start, the melody
-        as text for the editor, and a note in Markdown.
-
     """
     piece = melody_sources.open_piece(path)
     voice = piece.first_voice()
@@ -129,43 +121,6 @@ def change_voice(piece: Piece | None, voice: str, first_measure: float, current:
     return current if piece is None else write_melody(piece.cut(voice, int(first_measure)))
 
 
-change_window = change_voice
-
-
-def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
-    places: Places,
-    melody: str,
-    system: str,
-    temperature: float,
-    seed: float,
-    n_candidates: float,
-    judge: bool,  # noqa: FBT001
-    *,
-    progress: Progress = _silent,
-) -> Iterator[Filling]:
-    """Fill the gap; each value has one candidate more.
-
-    Args:
-        melody: JSON such as {"notes": [[onset, duration, pitch], ...], "first_measure": 1}, in steps of 24 a measure.
-        system: anticipation_rnn, or a baseline.
-        temperature: Of the model, 0 to 2; 0 takes the most likely note.
-        seed: A whole number from 0.
-        n_candidates: 1 to 8.
-        judge: Whether the middle of the melody is the true one, to judge against.
-
-    """
-    progress(0.0, "Reading the melody")
-    checked = read_melody(melody)
-    request = Request(system, float(temperature), int(seed or 0), int(n_candidates), bool(judge))
-    progress(0.05, f"Loading {system}")
-    for filling in fill(places, checked, request):
-        done = len(filling.candidates)
-        if not filling.complete:
-            progress(0.2 + 0.75 * done / filling.n_candidates, f"Candidate {done + 1} of {filling.n_candidates}")
-        yield filling
-    progress(0.97, "Drawing")
-
-
 def show_filling(filling: Filling) -> str:
     """Return candidates, scores and note diffs as HTML."""
     truth = filling.melody.tokens[MUSIB_LAYOUT.middle]
@@ -173,16 +128,23 @@ def show_filling(filling: Filling) -> str:
     pitches = pitch_range([*context_notes(filling.melody.tokens, truth), *(note for roll in rolls for note in roll)])
     draw = functools.partial(roll_svg, pitches=pitches, first_measure=filling.melody.first_measure)
     kinds = {"outside", *(("true", "kept", "missed", "extra") if filling.request.judge else ("filled",))}
-    parts = [*(f"<p><em>{escape(note)}</em></p>" for note in filling.notes), _table(filling)]
-    if filling.request.judge:
-        svg = draw(context_notes(filling.melody.tokens, truth, kind="true"), label=_label("The true middle", filling))
-        parts.append(figure_html("The true middle", svg, tokens=filling.melody.tokens, file_name="reference"))
-    parts.append(legend_html(kinds))
-    parts += [
-        _candidate(filling, candidate, draw(roll, label=_label(f"Candidate {candidate.number}", filling)))
-        for candidate, roll in zip(filling.candidates, rolls, strict=True)
-    ]
-    return "\n".join(parts)
+    svg = draw(context_notes(filling.melody.tokens, truth, kind="true"), label=_label("The true middle", filling))
+    judged = filling.candidates if filling.request.judge else ()
+    return html(
+        "candidates.html",
+        notes=filling.notes,
+        numbers=[candidate.number for candidate in judged],
+        scores=[_score_row(name, judged) for name in SCORES] if judged else [],
+        undefined=any(math.isnan(value) for candidate in judged for value in candidate.scores.values()),
+        truth=figure_html("The true middle", svg, tokens=filling.melody.tokens, file_name="reference")
+        if filling.request.judge
+        else "",
+        legend=legend_html(kinds),
+        figures=[
+            _candidate(filling, candidate, draw(roll, label=_label(f"Candidate {candidate.number}", filling)))
+            for candidate, roll in zip(filling.candidates, rolls, strict=True)
+        ],
+    )
 
 
 def pairs_archive(filling: Filling) -> bytes:
@@ -200,23 +162,11 @@ def pairs_archive(filling: Filling) -> bytes:
 
 
 def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the Space.
-
-    Parameters
-    ----------
-    root
-        The repository, where model and data are looked for; see `gap_filling.find_places`.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    """
+    """Build the Space."""
     # a small network loses an order of magnitude where several threads wait for few cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     places = find_places(root)
-    with frame.space(TITLE, INTRO) as page:
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
         editor = _melody_part(places)
         _filling_part(places, editor)
     return page
@@ -255,7 +205,7 @@ def _melody_part(places: Places) -> gr.HTML:
     )
     window = {"inputs": [piece, voice, start, editor], "outputs": editor, "api_visibility": "private"}
     voice.input(frame.friendly(change_voice), **window)
-    start.input(frame.friendly(change_window), **window, trigger_mode="always_last")
+    start.input(frame.friendly(change_voice), **window, trigger_mode="always_last")
     return editor
 
 
@@ -266,10 +216,15 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     gr.Markdown("## 2. Fill the gap")
     with gr.Row():
         system = gr.Dropdown(
-            list(places.systems), value=places.systems[0], label="System", info=SYSTEM_HELP, elem_id="system"
+            list(places.systems),
+            value=places.systems[0],
+            label="System",
+            info=SYSTEM_HELP,
+            elem_id="system",
+            min_width=240,
         )
         temperature = gr.Slider(
-            0, MAX_TEMPERATURE, 0.25, step=0.05, label="Temperature", elem_id="temperature",
+            0, MAX_TEMPERATURE, 0.25, step=0.05, label="Temperature", elem_id="temperature", min_width=240,
             visible=places.systems[0] == MODEL, info="0 takes the most likely note; higher is bolder.",
         )  # fmt: skip
     with gr.Row():
@@ -284,8 +239,7 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     gr.Markdown("## 3. The candidates")
     status = gr.Markdown("Nothing is filled yet.", elem_id="status")
     view = roll_view(elem_id="candidates")
-    json_file, csv_file = frame.downloads_panel()
-    midi_file = gr.DownloadButton("MIDI (ZIP)", elem_id="download_midi", size="sm")
+    files = frame.downloads_panel("MIDI (ZIP)")
     python, shell = frame.code_panel()
     with gr.Accordion("Receipt", open=False, elem_id="receipt_part"):
         receipt = gr.HTML(elem_id="receipt")
@@ -293,16 +247,18 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
         lambda name: gr.update(visible=name == MODEL), system, temperature, api_visibility="private", queue=False
     )
     cancel.click(_cancelled, status, status, api_visibility="private", queue=False)
-    frame.on_click(
+    inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
+    run = frame.on_click(
         button,
-        functools.partial(_fill_on_page, places),
-        [editor, system, temperature, seed, n, judge],
-        [status, view, receipt, python, shell, json_file, csv_file, midi_file],
+        functools.partial(fill_gap, places),
+        inputs,
+        outputs,
         name="fill",
         cancel=cancel,
         show_progress_on=[status],
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
     )
+    frame.forget_when(frame.edits_of(inputs), outputs, run=run)
 
 
 def _open_on_page(path: str | None) -> tuple[Any, ...]:
@@ -315,7 +271,7 @@ def _open_on_page(path: str | None) -> tuple[Any, ...]:
     return piece, gr.update(choices=voices, value=voice), slider, text, note
 
 
-def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
+def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
     places: Places,
     melody: str,
     system: str,
@@ -326,7 +282,7 @@ def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
     *,
     progress: Progress = _silent,
 ) -> Iterator[tuple[Any, ...]]:
-    """Fill the gap of a melody and judge the candidates.
+    """Fill the gap of a melody and judge the candidates; each value shows one candidate more, the last has the files.
 
     Args:
         melody: JSON such as {"notes": [[onset, duration, pitch], ...], "first_measure": 1}, in steps of 24 a measure.
@@ -339,11 +295,17 @@ def _fill_on_page(  # noqa: PLR0917  (as `fill_gap`)
     """
     import gradio as gr
 
-    rest = [gr.skip()] * 6
-    for filling in fill_gap(places, melody, system, temperature, seed, n_candidates, judge, progress=progress):
-        done = f"{len(filling.candidates)} of {filling.n_candidates} candidates by {filling.request.system}"
+    progress(0.0, "Reading the melody")
+    checked = read_melody(melody)
+    request = Request(system, float(temperature), int(seed or 0), int(n_candidates), bool(judge))
+    progress(0.05, f"Loading {system}")
+    for filling in fill(places, checked, request):
+        n = len(filling.candidates)
+        done = f"{n} of {filling.n_candidates} candidates by {system}"
         if not filling.complete:
-            yield (f"{done}{_GOING}", show_filling(filling), *rest)
+            progress(0.2 + 0.75 * n / filling.n_candidates, f"Candidate {n + 1} of {filling.n_candidates}")
+            yield (f"{done}{_GOING}", show_filling(filling), *[gr.skip()] * 6)
+    progress(0.97, "Drawing")
     json_path, csv_path = frame.write_downloads(filling.results(), filling.rows(), name="candidates")
     midi_path = Path(json_path).with_name("pairs.zip")
     midi_path.write_bytes(pairs_archive(filling))
@@ -385,7 +347,7 @@ def _candidate(filling: Filling, candidate: Candidate, svg: str) -> str:
     twin = next((one for one in filling.candidates if (one.middle == candidate.middle).all()), candidate)
     note = "" if twin.number == candidate.number else f"the same notes as candidate {twin.number}"
     if candidate.scores:
-        note = "; ".join(filter(None, [f"note F1 {shown(candidate.scores['note_f1'])}", note]))
+        note = "; ".join(filter(None, [f"note F1 {number(candidate.scores['note_f1'])}", note]))
     name = f"{filling.request.system}_{filling.request.seed}_{candidate.number}"
     return figure_html(
         f"Candidate {candidate.number}",
@@ -393,38 +355,23 @@ def _candidate(filling: Filling, candidate: Candidate, svg: str) -> str:
         tokens=_whole(filling.melody, candidate.middle),
         file_name=name,
         note=note,
-        details="" if candidate.diff is None else _diff(candidate.diff, filling.melody),
+        details=_diff(candidate, filling.melody),
     )
 
 
-def _diff(diff: NoteDiff, melody: Melody) -> str:
-    sentences = "".join(
-        f"<li>{escape(line)}</li>" for line in diff.sentences(melody.first_measure + MUSIB_LAYOUT.past_measures)
-    )
-    listed = f"<details><summary>Note by note</summary><ul>{sentences}</ul></details>" if sentences else ""
-    return f'<p class="diff">{escape(diff.summary())}</p>{listed}'
-
-
-def _table(filling: Filling) -> str:
-    """Return the scores of all candidates, each with its range and direction."""
-    if not filling.request.judge or not filling.candidates:
+def _diff(candidate: Candidate, melody: Melody) -> str:
+    if candidate.diff is None:
         return ""
-    head = "".join(f'<th scope="col">{candidate.number}</th>' for candidate in filling.candidates)
-    rows = "".join(_score_row(name, filling.candidates) for name in SCORES)
-    undefined = any(math.isnan(value) for candidate in filling.candidates for value in candidate.scores.values())
-    why = "<p>Undefined: no note of the candidate starts where a true note starts, so there is nothing to compare.</p>"
-    why = why if undefined else ""
-    return (
-        '<div class="scroll" tabindex="0" role="group" aria-label="Scores"><table><thead><tr><th scope="col">Score</th>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>{why}"
-    )
+    said = sentences(candidate.diff, melody.first_measure + MUSIB_LAYOUT.past_measures)
+    return html("note_diff.html", summary=summary(candidate.diff), sentences=said)
 
 
-def _score_row(name: str, candidates: Sequence[Candidate]) -> str:
+def _score_row(name: str, candidates: Sequence[Candidate]) -> dict[str, Any]:
+    """Return a score of all candidates, with its range and direction."""
     info = INPAINTING_METRICS[name]
-    cells = "".join(f"<td>{shown(candidate.scores[name])}</td>" for candidate in candidates)
-    scale = f"{info.low:g} to {info.high:g}, {info.direction} is better"
-    return (
-        f'<tr><th scope="row"><code>{name}</code><br><span class="muted">{DESCRIPTIONS[name]}<br>{scale}</span></th>'
-        f"{cells}</tr>"
-    )
+    return {
+        "name": name,
+        "words": DESCRIPTIONS[name],
+        "scale": f"{info.low:g} to {info.high:g}, {info.direction} is better",
+        "values": [number(candidate.scores[name]) for candidate in candidates],
+    }

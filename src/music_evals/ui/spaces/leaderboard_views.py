@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -22,8 +21,10 @@ from music_evals.errors import MusicEvalsError
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.export import rank_words, remarks_on
 from music_evals.leaderboard.records import DIVERGENCE, SIDES, ResultRecord
+from music_evals.pipelines.gap_filling import diff_notes
 from music_evals.symbolic import noteseq
-from music_evals.ui.widgets.note_diff import diff_notes
+from music_evals.ui.assets import script, style
+from music_evals.ui.widgets.note_diff import summary
 from music_evals.ui.widgets.roll_view import (
     RollNote,
     context_notes,
@@ -57,15 +58,10 @@ DIRECTIONS: Final = {"higher": "higher is better", "lower": "lower is better", "
 
 _TEMPLATE_LETTERS = {ord("$"): "&#36;", ord("{"): "&#123;", ord("}"): "&#125;"}
 
-_STATIC = resources.files("music_evals.ui").joinpath("static")
-
-TABLE_STYLE: Final = _STATIC.joinpath("leaderboard.css").read_text(encoding="utf-8") + TIMELINE_STYLE
+TABLE_STYLE: Final = style("leaderboard") + TIMELINE_STYLE
 """For the components that show a table, and what is behind its scores."""
 
-TABLE_SCRIPT: Final = (
-    _STATIC.joinpath("leaderboard.js").read_text(encoding="utf-8")
-    + "\nmusicEvals.leaderboard.start({ element, trigger, watch });"
-)
+TABLE_SCRIPT: Final = script("leaderboard", start="leaderboard")
 """For the component that shows a table: headings sort it, undefined last; a click on a score asks for its items."""
 
 
@@ -220,12 +216,12 @@ def music_html(reader: DetailReader, record: ResultRecord, item: str) -> str:
         whole[MUSIB_LAYOUT.middle] = middle
         diff = diff_notes(truth, middle)
         name = "".join(letter if letter.isprintable() else " " for letter in record.system)
-        rolls.append((name, whole, diff_roll(context, middle, diff), diff.summary()))
+        rolls.append((name, whole, diff_roll(context, middle, diff), summary(diff)))
     notes = [note for _, _, drawn, _ in rolls for note in drawn]
     figures = [legend_html(note.kind for note in notes)]
-    for title, tokens, drawn, summary in rolls:
+    for title, tokens, drawn, said in rolls:
         svg = roll_svg(drawn, label=f"{item}, {title}", pitches=pitch_range(notes))
-        figures.append(figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=summary))
+        figures.append(figure_html(title, svg, tokens=tokens, file_name=f"{item}_{title}"[:80], note=said))
     return "\n".join(figures).translate(_TEMPLATE_LETTERS)
 
 

@@ -79,23 +79,7 @@ class Piece:
         return next((label for label in self.voices if self._is_one_voice(label)), next(iter(self.voices)))
 
     def cut(self, voice: str, first_measure: int) -> Melody:
-        """Return sixteen measures of a voice; what lies beyond the end of the piece is rest.
-
-        Parameters
-        ----------
-        voice
-            A key of `voices`.
-        first_measure
-            From 1; one beyond `last_start` is taken for it.
-
-        Raises
-        ------
-        UnknownNameError
-            No such voice.
-        PolyphonyError
-            Notes of that voice sound together in these measures.
-
-        """
+        """Return sixteen measures of a voice; what lies beyond the end of the piece is rest."""
         if voice not in self.voices:
             raise UnknownNameError("voice", voice, self.voices)
         first = min(max(first_measure, 1), self.last_start)
@@ -117,14 +101,7 @@ class Piece:
 
 
 def open_piece(path: str | os.PathLike[str] | None) -> Piece:
-    """Read an uploaded MIDI, MusicXML or ABC file, in a process of its own.
-
-    Raises
-    ------
-    NoDataError, UnknownNameError, FileTooLargeError, UnreadableFileError
-        As `uploads.load_score`; or a file without notes, or with notes in more than 64 voices.
-
-    """
+    """Read an uploaded MIDI, MusicXML or ABC file, in a process of its own."""
     score = load_score(path)
     sounding = np.unique(score.notes["voice"]).tolist()
     name = os.path.basename(path or "")  # noqa: PTH119  (a name for messages; the file was read already)
@@ -132,36 +109,20 @@ def open_piece(path: str | os.PathLike[str] | None) -> Piece:
         msg = f"{name} holds no notes; upload a file with a melody"
         raise NoDataError(msg)
     if len(sounding) > MAX_VOICES:
-        msg = (
-            f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}; upload the voice that you want alone"
-        )
-        raise FileTooLargeError(msg)
+        msg = f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}"
+        raise FileTooLargeError(msg, name=name, unit="voices", limit=MAX_VOICES, found=len(sounding))
     return Piece(name, score, {_label(score, voice): voice for voice in sounding})
 
 
 def example(name: str) -> Melody:
-    """Return a melody of `EXAMPLES`.
-
-    Raises
-    ------
-    UnknownNameError
-        No such example.
-
-    """
+    """Return a melody of `EXAMPLES`."""
     if name not in EXAMPLES:
         raise UnknownNameError("example", name, EXAMPLES)
     return _spelled(EXAMPLES[name])
 
 
 def chorale(dataset: str) -> Melody:
-    """Return the first soprano window of the test split of a data set in the form of `jsb_chorales`.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `benchmark.inpainting.items.load_items`.
-
-    """
+    """Return the first soprano window of the test split of a data set in the form of `jsb_chorales`."""
     from music_evals.benchmark.inpainting.items import load_items
 
     items = load_items(dataset, "musib", "test")

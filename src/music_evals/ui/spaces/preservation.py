@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import html
 import shlex
 import tempfile
 import threading
@@ -28,12 +27,16 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import VARIANTS
 from music_evals.pipelines.preservation import Judgement, Settings, Source, SourceLoader, entrance, judge
+from music_evals.ui.assets import html, style
 from music_evals.ui.frame import (
-    REMOVAL,
     code_panel,
     downloads_panel,
+    edits_of,
+    forget_when,
     on_click,
+    privacy,
     receipt_html,
+    say_error,
     space,
     write_downloads,
 )
@@ -46,8 +49,8 @@ from music_evals.ui.uploads import (
     load_score,
 )
 from music_evals.ui.widgets.ab_player import Track, add_player, player
-from music_evals.ui.widgets.findings import Finding, findings
-from music_evals.ui.widgets.score_bars import SCORE_STYLE, Entry, entries, score_bars, why_no_chance
+from music_evals.ui.widgets.bars import Bar, bar_of, bars_html, why_no_chance
+from music_evals.ui.widgets.findings import Finding, findings, preserved_sentence
 from music_evals.ui.widgets.timeline_view import timeline_html
 
 if TYPE_CHECKING:
@@ -59,7 +62,6 @@ __all__ = [
     "build_demo",
     "code_of",
     "compare_uploads",
-    "compared",
     "findings_html",
     "results_of",
     "show",
@@ -69,7 +71,7 @@ TITLE: Final = "What did the edit preserve?"
 INTRO: Final = (
     "Give an original and an edited version of the same music, two recordings of at most six minutes or two scores "
     "(MIDI, MusicXML, ABC). You get the eleven scores of music context preservation, what changed in plain words, and "
-    f"both versions side by side to hear and see. Nothing that you upload leaves this machine. {REMOVAL}"
+    "both versions side by side to hear and see."
 )
 PLAY_RATE: Final = 44100  # Hz; what is analysed has half of it
 WARM_UP: Final = ("key", "beats", "segments", "f0")
@@ -77,16 +79,6 @@ FEATURE_WORDS: Final[Mapping[str, str]] = {
     "beats": "beats", "key": "key", "chords": "chords", "chroma": "pitch classes", "f0": "melody line",
     "melody": "melody notes", "segments": "sections", "structure": "form",
 }  # fmt: skip
-
-FINDING_STYLE: Final = """
-.findings { list-style: none; padding: 0; margin: 0; }
-.findings li { padding: .15rem 0 .15rem 1.4rem; text-indent: -1.4rem; }
-.findings li::before { display: inline-block; width: 1.4rem; text-indent: 0; }
-.findings .same::before { content: "="; color: var(--body-text-color-subdued); }
-.findings .changed::before { content: "≠"; color: #e8590c; }
-.findings .undefined::before { content: "?"; color: #e8590c; }
-.notes { color: color-mix(in srgb, var(--body-text-color) 72%, transparent); font-size: var(--text-sm); }
-"""
 
 Progress = Callable[[float, str], Any]
 
@@ -130,13 +122,16 @@ class Compared:
         return self.sources[0].entrance
 
     @property
-    def entries(self) -> list[Entry]:
-        """Each score with its range, direction and markers.
+    def bars(self) -> list[Bar]:
+        """Each score with its range, direction and markers."""
+        return [self._bar(name) for name in self.settings.scores]
 
-        What unrelated pairs score is known for recordings under the default extractors and the corrected formulas.
-        """
-        chance = not why_no_chance(self.entrance, self.settings.variant)
-        return entries(self.settings.scores, self.judgement.values, self.judgement.failures, chance=chance)
+    def _bar(self, name: str) -> Bar:
+        about = {"entrance": self.entrance, "variant": self.settings.variant}
+        if name in self.judgement.failures:
+            return bar_of(name, None, state="failed", reason=say_error(self.judgement.failures[name]), **about)
+        found = self.judgement.values[name]
+        return bar_of(name, float(found.value), reason=found.reason, **about)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -147,38 +142,7 @@ class Compared:
 def compare_uploads(
     original: str | None, edit: str | None, *, variant: str = "corrected", companions: bool = False
 ) -> Generator[Stage, None, Compared]:
-    """Compare two uploaded files, a stage at a time.
-
-    Parameters
-    ----------
-    original, edit
-        Paths of two recordings or of two scores.
-    variant
-        ``"corrected"``, ``"official"`` or ``"paper"``.
-    companions
-        Also compute the companions of the eleven scores.
-
-    Yields
-    ------
-    Stage
-        Before each stage.
-
-    Returns
-    -------
-    Compared
-
-    Raises
-    ------
-    NoDataError
-        A file is missing.
-    InvalidInputError
-        A recording beside a score.
-    FileTooLargeError
-        A recording of more than 64 MiB or 6 minutes, a score of more than 1 MiB or 6 minutes.
-    MusicEvalsError
-        A file that cannot be read.
-
-    """
+    """Compare two uploaded files, a stage at a time."""
     paths = _both(original, edit)
     settings = Settings.of(variant=variant, companions=companions)
     steps = _steps(paths, settings)
@@ -242,8 +206,8 @@ def _score(path: Path) -> Score:
     score = load_score(path)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_RECORDING_SEC:
-        msg = f"{path.name}: it plays {seconds:.0f} s, more than {MAX_RECORDING_SEC:g}; upload a shorter excerpt"
-        raise FileTooLargeError(msg)
+        msg = f"{path.name}: it plays {seconds:.0f} s, more than {MAX_RECORDING_SEC:g}"
+        raise FileTooLargeError(msg, name=path.name, unit="seconds", limit=MAX_RECORDING_SEC, found=seconds)
     return score
 
 
@@ -261,27 +225,12 @@ def _track(title: str, value: Audio | Score) -> Track:
     return Track(title, heard.samples, heard.sample_rate)
 
 
-def compared(original: str | None, edit: str | None, **options: Any) -> Compared:
-    """Return what `compare_uploads` returns, without its stages."""
-    stages = compare_uploads(original, edit, **options)
-    while True:
-        try:
-            next(stages)
-        except StopIteration as end:
-            found: Compared = end.value
-            return found
-
-
 def findings_html(pair: Compared) -> str:
-    """Return what changed as an HTML list, and below it what a reader should know of the pair; escaped."""
-    rows = "".join(f'<li class="{found.kind}">{html.escape(found.text)}</li>' for found in pair.findings)
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in _notes(pair))
-    return f'<ul class="findings">{rows}</ul>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
-
-
-def _notes(pair: Compared) -> list[str]:
+    """Return how much was preserved and what changed as HTML, and what a reader should know of the pair; escaped."""
+    found = pair.findings
     about_markers = why_no_chance(pair.entrance, pair.settings.variant)
-    return [*pair.judgement.notes, *([about_markers] if about_markers else [])]
+    notes = [*pair.judgement.notes, *([about_markers] if about_markers else [])]
+    return html("findings.html", sentence=preserved_sentence(found), findings=found, notes=notes)
 
 
 def results_of(pair: Compared) -> dict[str, Any]:
@@ -290,7 +239,8 @@ def results_of(pair: Compared) -> dict[str, Any]:
         "original": pair.names[0],
         "edit": pair.names[1],
         "entrance": pair.entrance,
-        "scores": {str(entry["score"]): {**entry} for entry in pair.entries},
+        "scores": {bar.score: bar.row for bar in pair.bars},
+        "preserved": preserved_sentence(pair.findings),
         "findings": [found._asdict() for found in pair.findings],
         "notes": list(pair.judgement.notes),
         "receipt": _receipt(pair),
@@ -344,10 +294,10 @@ def show(pair: Compared) -> tuple[Any, ...]:
     results = results_of(pair)
     picture = timeline_html(pair.sources[0].features, pair.sources[1].features)
     python, shell = code_of(pair)
-    files = write_downloads(results, pair.entries, name="preservation")
+    files = write_downloads(results, [bar.row for bar in pair.bars], name="preservation")
     return (
         results,
-        score_bars(pair.entries),
+        bars_html(pair.bars),
         findings_html(pair),
         player(*pair.tracks, picture),
         python,
@@ -358,28 +308,16 @@ def show(pair: Compared) -> tuple[Any, ...]:
 
 
 def build_demo(*, warm_up: bool = True) -> gr.Blocks:
-    """Build the page.
-
-    Parameters
-    ----------
-    warm_up
-        Compile the extractors in the background, so that the first visitor does not wait for it.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    """
+    """Build the page."""
     import gradio as gr
 
     from music_evals.ui.spaces.preservation_examples import write_examples
 
     folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
     examples = write_examples(Path(folder.name))
-    with space(TITLE, INTRO, max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+    with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
         original, edit, settings, buttons = _inputs()
-        gr.Examples(
+        chosen = gr.Examples(
             [[example.original, example.edit] for example in examples],
             [original, edit],
             example_labels=[example.title for example in examples],
@@ -389,7 +327,8 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         )
         status = gr.HTML(elem_id="status", min_height=64)  # the bar stands here
         inputs, outputs = [original, edit, *settings], [status, *_outputs()]
-        on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
+        run = on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
+        forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
         buttons[1].click(lambda: _told("Stopped."), None, status, api_visibility="private", queue=False)
     demo.examples_folder = folder
     if warm_up:
@@ -425,11 +364,11 @@ def _outputs() -> list[Any]:
     import gradio as gr
 
     gr.Markdown("## What changed")
-    changed = gr.HTML(css_template=FINDING_STYLE, js_on_load=None, elem_id="findings")
+    changed = gr.HTML(css_template=style("findings"), js_on_load=None, elem_id="findings")
     gr.Markdown("## Listen and look")
     listening = add_player()
     gr.Markdown("## Scores")
-    scores = gr.HTML(css_template=SCORE_STYLE, js_on_load=None, elem_id="scores")
+    scores = gr.HTML(js_on_load=None, elem_id="scores")
     json_button, csv_button = downloads_panel()
     python, shell = code_panel()
     with gr.Accordion("Receipt: what the numbers depend on", open=False):
@@ -457,23 +396,23 @@ def _run(
     import gradio as gr
 
     kept = (gr.skip(),) * 9
-    stages = compare_uploads(original, edit, variant=variant, companions=companions)
-    while True:
-        try:
-            stage = next(stages)
-        except StopIteration as end:
-            pair: Compared = end.value
-            break
-        except MusicEvalsError:
-            yield _told("Not compared; the message says why."), *kept
-            raise
-        progress(stage.done, stage.text)
-        yield _told(f"{stage.text} ..."), *kept
-    yield _told(f"Compared {html.escape(pair.names[0])} with {html.escape(pair.names[1])}."), *show(pair)
+    pair: list[Compared] = []
+
+    def stages() -> Iterator[Stage]:
+        pair.append((yield from compare_uploads(original, edit, variant=variant, companions=companions)))
+
+    try:
+        for stage in stages():
+            progress(stage.done, stage.text)
+            yield _told(f"{stage.text} ..."), *kept
+    except MusicEvalsError:
+        yield _told("Not compared; the message says why."), *kept
+        raise
+    yield _told(f"Compared {' with '.join(pair[0].names)}."), *show(pair[0])
 
 
 def _told(text: str) -> str:
-    return f'<p role="status">{text}</p>'
+    return html("status.html", text=text)
 
 
 def _warm_up(path: str) -> None:

@@ -1,120 +1,157 @@
-"""A score on its range: a bar with a pointer, its direction in words, and markers that give it a meaning.
+"""Scores on their ranges: a bar each, its direction in words, and markers that give the score a meaning.
 
-Plain HTML in the colours of the page, light or dark; it needs no script and shrinks to any width. Its style is part of
-`music_evals.ui.frame.CSS`.
+One marker is the best that can be had, such as what a recording scores against itself; the other is chance, such as
+what unrelated pieces score on average. A score says something only by where it lies between the two.
 """
 
 from __future__ import annotations
 
-import html
+import dataclasses
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
-__all__ = ["BAR_CSS", "Mark", "Range", "number", "range_bar"]
+from music_evals.annotations import VOCABULARY_SIZE
+from music_evals.metrics.catalogue import metric_of
+from music_evals.ui.assets import html
 
-ROOM = 1.25  # a bar without an end is drawn a quarter longer than the largest value on it
+__all__ = ["Bar", "Mark", "bar_of", "bars_html", "number", "why_no_chance"]
 
-DIRECTIONS = {
-    "higher": "higher is better →",
-    "lower": "← lower is better",
+ROOM: Final = 1.25  # a bar without an end is drawn a quarter longer than the largest value on it
+DIRECTIONS: Final = {
+    "higher": "higher is better",
+    "lower": "lower is better",
     "zero": "nearer to 0 is better",
     "none": "compared with the reference's own",
 }
 
-BAR_CSS = """
-.me-bar {margin: .4rem 0 1.2rem}
-.me-bar-head {display: flex; flex-wrap: wrap; gap: 0 1rem; justify-content: space-between; align-items: baseline}
-.me-bar-value {font-size: 1.5em; font-weight: 700; font-variant-numeric: tabular-nums}
-.me-bar-track {position: relative; height: .8rem; margin: 1rem .5rem .3rem; border-radius: .4rem;
-  background: var(--border-color-primary)}
-.me-bar-mark, .me-bar-point {position: absolute; transform: translateX(-50%)}
-.me-bar-mark {top: -.35rem; bottom: -.35rem; width: .15rem; background: var(--me-quiet)}
-.me-bar-mark::before {content: attr(data-n); position: absolute; bottom: 100%; left: 50%; font-size: .7rem;
-  line-height: 1; transform: translateX(-50%); color: var(--me-quiet)}
-.me-bar-point {top: -.25rem; width: 1.3rem; height: 1.3rem; border-radius: 50%; background: var(--color-accent);
-  border: .15rem solid var(--body-text-color)}
-.me-bar-ends {display: flex; justify-content: space-between; font-size: var(--text-sm);
-  color: var(--me-quiet)}
-.me-bar-legend {list-style: none; margin: .2rem 0 0; padding: 0; font-size: var(--text-sm)}
-"""
 
-
-class Range(NamedTuple):
-    """Range and direction of a score."""
-
-    low: float
-    high: float
-    direction: str
-    """``"higher"``, ``"lower"``, ``"zero"``, or ``"none"``."""
-
-
-class Mark(NamedTuple):
-    """A value that gives a score a meaning."""
+@dataclasses.dataclass(frozen=True)
+class Mark:
+    """A value that gives a score a meaning: the best that can be had, or chance."""
 
     label: str
     """What scores so, such as ``"identical pair"``."""
     value: float
+    about: bool = False
+    """Whether it is a mean of many."""
+
+    def __str__(self) -> str:
+        return f"{self.label} {'about ' if self.about else ''}{self.value:.3g}"
 
 
-def range_bar(name: str, value: float, span: Range, marks: Sequence[Mark] = (), *, title: str = "") -> str:
-    """Return a bar as HTML, everything in it escaped.
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """A score with what is needed to read it; a value that is missing (None) comes with its state and reason."""
 
-    Parameters
-    ----------
-    name
-        Name of the score.
-    value
-        NaN is shown as undefined, without a pointer.
-    span
-        Its range; an end that is infinite is drawn a quarter beyond the largest value on the bar.
-    marks
-        Numbered on the bar and told below it, in this order. Those that are NaN are left out.
-    title
-        Heading; empty for the name.
+    score: str
+    value: float | None
+    low: float
+    high: float
+    direction: str
+    """A key of `DIRECTIONS`."""
+    best: Mark | None = None
+    chance: Mark | None = None
+    title: str = ""
+    facet: str = ""
+    state: str = "defined"
+    """``"defined"``, ``"undefined"`` or ``"failed"``."""
+    reason: str = ""
+
+    @property
+    def marks(self) -> dict[str, Mark]:
+        """Markers that have a value, by kind."""
+        both = {"best": self.best, "chance": self.chance}
+        return {kind: mark for kind, mark in both.items() if mark is not None and not math.isnan(mark.value)}
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Everything as plain values, for a row of a CSV: what is unbounded or unknown is None."""
+        plain = {"low": self.low, "high": self.high, **{kind: mark.value for kind, mark in self.marks.items()}}
+        bounds = {name: value if math.isfinite(value) else None for name, value in plain.items()}
+        return {
+            "score": self.score, "facet": self.facet, "title": self.title, "value": self.value,
+            "low": bounds["low"], "high": bounds["high"], "direction": self.direction,
+            "identical": bounds.get("best"), "unrelated": bounds.get("chance"),
+            "state": self.state, "reason": self.reason,
+        }  # fmt: skip
+
+    def drawn(self) -> dict[str, Any]:
+        """Return what the template shows."""
+        points = {**{kind: mark.value for kind, mark in self.marks.items()}, "value": self.value}
+        known = {kind: value for kind, value in points.items() if value is not None}
+        far = ROOM * max((abs(value) for value in known.values() if math.isfinite(value)), default=0.0) or 1.0
+        low = self.low if math.isfinite(self.low) else -far
+        high = self.high if math.isfinite(self.high) else far
+        spans = f"{self.low:.3g} to {self.high:.3g}" if math.isfinite(self.low) else "any number"
+        if math.isinf(self.high):
+            spans = f"{self.low:g} and up" if math.isfinite(self.low) else spans
+            spans += f", drawn to {high:.3g}"
+        return {
+            "score": self.score,
+            "title": self.title or self.score,
+            "facet": self.facet,
+            "state": self.state,
+            "reason": self.reason,
+            "shown": number(self.value),
+            "places": [(kind, 100 * min(max((value - low) / (high - low), 0), 1)) for kind, value in known.items()],
+            "foot": "; ".join([spans, DIRECTIONS[self.direction], *map(str, self.marks.values())]),
+        }
+
+
+def bar_of(
+    score: str, value: float | None, *, entrance: str = "", variant: str = "", state: str = "defined", reason: str = ""
+) -> Bar:
+    """Return a score of any module with its range and the markers that are known for it.
+
+    Of music, `entrance` (``"audio"`` or ``"symbolic"``) and `variant` say whether the mean over unrelated pairs, which
+    was measured on recordings under the corrected formulas, is a marker.
+    """
+    metric = metric_of(score)
+    best = chance = None
+    if score == "inpainting_nll":
+        chance = Mark("all tokens equally likely", math.log(VOCABULARY_SIZE))
+    elif metric.task == "inpainting":
+        best = Mark("the true middle", metric.best)
+    elif metric.task == "preservation":
+        best = Mark("identical pair", metric.best)
+        if not why_no_chance(entrance, variant):
+            chance = Mark("unrelated pair", metric.chance, about=True)
+    if value is not None and math.isnan(value):
+        value, state = None, "undefined"
+    scale = metric.low, metric.high, metric.direction
+    title = metric.heading if metric.task == "preservation" else metric.title
+    return Bar(score, value, *scale, best, chance, title, metric.facet, state, reason)
+
+
+def bars_html(bars: Iterable[Bar], *, headings: bool = True) -> str:
+    """Return scores as HTML, by facet, everything escaped."""
+    facets: dict[str, list[Mapping[str, Any]]] = {}
+    legend: dict[str, str] = {}
+    for bar in bars:
+        facets.setdefault(bar.facet if headings else "", []).append(bar.drawn())
+        legend |= {kind: mark.label for kind, mark in bar.marks.items()}
+    return html("bars.html", facets=facets, legend=legend)
+
+
+def number(value: float | None) -> str:
+    """Return a score with three decimals, or ``"undefined"``."""
+    return "undefined" if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def why_no_chance(entrance: str, variant: str) -> str:
+    """Say why the mean over unrelated pairs is no marker for some scores; empty where it is one.
+
+    Examples
+    --------
+    >>> why_no_chance("audio", "corrected")
+    ''
+    >>> why_no_chance("symbolic", "corrected")
+    'what unrelated pairs score was measured on recordings: no such marker for scores'
 
     """
-    shown = [mark for mark in marks if not math.isnan(mark.value)]
-    low, high = _ends(value, span, shown)
-    least, most, direction = _end(span.low), _end(span.high), DIRECTIONS[span.direction]
-    said = f"{name}: {number(value)} on a scale of {least} to {most}, {direction}"
-    pins = "".join(
-        f'<span class="me-bar-mark" data-n="{index}" style="left:{_place(mark.value, low, high)}%"></span>'
-        for index, mark in enumerate(shown, start=1)
-    )
-    point = "" if math.isnan(value) else f'<span class="me-bar-point" style="left:{_place(value, low, high)}%"></span>'
-    legend = "".join(
-        f"<li>{index} {html.escape(mark.label)}: {number(mark.value)}</li>" for index, mark in enumerate(shown, start=1)
-    )
-    return (
-        f'<div class="me-bar" data-score="{html.escape(name)}">'
-        f'<div class="me-bar-head"><span>{html.escape(title or name)}</span>'
-        f'<span class="me-bar-value">{number(value)}</span></div>'
-        f'<div class="me-bar-track" role="img" aria-label="{html.escape(said)}">{pins}{point}</div>'
-        f'<div class="me-bar-ends"><span>{least}</span><span>{direction}</span><span>{most}</span></div>'
-        + (f'<ul class="me-bar-legend">{legend}</ul>' if legend else "")
-        + "</div>"
-    )
-
-
-def number(value: float) -> str:
-    """Return a score with three decimals, or ``"undefined"``."""
-    return "undefined" if math.isnan(value) else f"{value:.3f}"
-
-
-def _end(value: float) -> str:
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:.3g}"
-
-
-def _ends(value: float, span: Range, marks: Sequence[Mark]) -> tuple[float, float]:
-    """Return the ends that are drawn."""
-    known = [abs(part) for part in (value, *(mark.value for mark in marks)) if math.isfinite(part)]
-    far = ROOM * max(known, default=0.0) or 1.0
-    return (span.low if math.isfinite(span.low) else -far, span.high if math.isfinite(span.high) else far)
-
-
-def _place(value: float, low: float, high: float) -> str:
-    """Return where a value stands, in percent of the bar."""
-    return f"{100 * min(max((value - low) / (high - low), 0.0), 1.0):.2f}"
+    if entrance != "audio":
+        return "what unrelated pairs score was measured on recordings: no such marker for scores"
+    if variant != "corrected":
+        return "what unrelated pairs score was measured with the corrected formulas: no such marker for this variant"
+    return ""

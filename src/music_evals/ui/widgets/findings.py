@@ -15,7 +15,7 @@ import numpy.typing as npt
 from music_evals.annotations import NO_CHORD, Beats, Chords, F0Track, Features, Key, Melody, Segments
 from music_evals.benchmark.preservation.plots import differing_notes
 
-__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name"]
+__all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "preserved_sentence"]
 
 BEAT_TOLERANCE_SEC: Final = 0.07  # as in the beat F-measure
 BOUNDARY_TOLERANCE_SEC: Final = 0.5  # as in the boundary F-measure
@@ -25,6 +25,7 @@ SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are told as e
 WORTH_MOVING: Final = 0.1  # an offset of the beats is told where it brings back this share of them, at least
 SHOWN_SECTIONS: Final = 12  # longer forms are counted and not spelt out
 OCTAVE_TOLERANCE: Final = 0.1  # octaves within which a tempo counts as doubled or halved, 7 %
+LEAST_SHARE, LARGEST_PART = 0.005, 0.995  # what rounds to 0 % is nothing, and no part is told as 100 %
 MELODY_SHARE: Final = 0.5  # a transposition is told where it brings back at least this share of the notes
 
 TONICS: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
@@ -46,6 +47,8 @@ class Finding(NamedTuple):
     """Whether the two sides agree, differ, or cannot be compared."""
     text: str
     """Without a full stop."""
+    share: float | None = None
+    """How much of the original's the edit has, 0..1; None where that is not a matter of more or less."""
 
 
 def interval_name(semitones: int) -> str:
@@ -89,20 +92,7 @@ def chord_name(label: str) -> str:
 
 
 def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
-    """Say what differs between the features of an original and of its edit.
-
-    Parameters
-    ----------
-    original, edit
-        Features of both. What neither side was asked for (None, and not in `Features.undefined`) is passed over.
-
-    Returns
-    -------
-    tuple of Finding
-        In the order length, key, tempo, beats, chords, sections, melody, voicing. A feature that one side does not
-        have makes a finding of the kind ``"undefined"`` with the reason.
-
-    """
+    """Say what differs between the features of an original and of its edit."""
     found = [_length(original.duration_sec, edit.duration_sec)]
     about = _About(original.duration_sec, _stretch(original.beats, edit.beats))
     for feature, facet, describe in _DESCRIBED:
@@ -117,6 +107,33 @@ def findings(original: Features, edit: Features) -> tuple[Finding, ...]:
         elif all(side is not None for side in sides):
             found.append(describe(*sides, about))
     return tuple(found)
+
+
+def preserved_sentence(found: Sequence[Finding]) -> str:
+    """Say in one sentence how much of the original the edit preserved.
+
+    Examples
+    --------
+    >>> told = [Finding("key", "same", ""), Finding("beats", "changed", "", 0.5), Finding("tempo", "changed", "")]
+    >>> preserved_sentence(told)
+    'Preserved in full: key; in part: beats (50 %); not preserved: tempo.'
+
+    """
+    groups: dict[str, list[str]] = {"in full": [], "in part": [], "not preserved": [], "not comparable": []}
+    for finding in found:
+        share = finding.share or 0.0
+        if finding.kind == "undefined":
+            groups["not comparable"].append(finding.facet)
+        elif finding.kind == "same":
+            groups["in full"].append(finding.facet)
+        elif share >= LEAST_SHARE:
+            how_much = f"{100 * share:.0f} %" if share < LARGEST_PART else "all found again, with changes"
+            groups["in part"].append(f"{finding.facet} ({how_much})")
+        else:
+            groups["not preserved"].append(finding.facet)
+    parts = [f"{words}: {', '.join(facets)}" for words, facets in groups.items() if facets]
+    sentence = "; ".join(parts)
+    return f"Preserved {sentence}." if groups["in full"] or groups["in part"] else f"{sentence.capitalize()}."
 
 
 class _About(NamedTuple):
@@ -192,12 +209,13 @@ def _beats(original: Beats, edit: Beats, about: _About) -> Finding:
     hits = _hits(first, second, BEAT_TOLERANCE_SEC)
     text = f"{hits} of {len(first)} beats found again within 70 ms"
     if hits == len(first):
-        return Finding("beats", "same" if len(second) == hits else "changed", _with_more(text, len(second) - hits))
+        more = len(second) - hits
+        return Finding("beats", "changed" if more else "same", _with_more(text, more), hits / len(first))
     offset = _quiet(lambda: beat_offset_sec(original, Beats(second)))
     moved = 0 if np.isnan(offset) else _hits(first, second - offset, BEAT_TOLERANCE_SEC)
     if moved - hits >= WORTH_MOVING * len(first):
         text += f"; {moved} once the edit is moved by {abs(offset):.2f} s, it comes {'late' if offset > 0 else 'early'}"
-    return Finding("beats", "changed", text)
+    return Finding("beats", "changed", text, hits / len(first))
 
 
 def _with_more(text: str, more: int) -> str:
@@ -236,9 +254,8 @@ def _chords(original: Chords, edit: Chords, _about: _About) -> Finding:
     if changed < SAME_CHORDS_SEC:
         return Finding("chords", "same", text)
     (was, became), time = max(changes.items(), key=lambda item: item[1])
-    return Finding(
-        "chords", "changed", f"{text}; most often {chord_name(was)} became {chord_name(became)} ({time:.1f} s)"
-    )
+    text += f"; most often {chord_name(was)} became {chord_name(became)} ({time:.1f} s)"
+    return Finding("chords", "changed", text, 1 - changed / total)
 
 
 def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
@@ -250,7 +267,8 @@ def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
     else:
         text = "the original has no section boundary"
     same = hits == len(first) == len(second) and forms[0] == forms[1]
-    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_told(*forms)}")
+    share = hits / len(first) if len(first) else None
+    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_told(*forms)}", share)
 
 
 def _form(labels: Sequence[str]) -> tuple[str, ...]:
@@ -275,7 +293,7 @@ def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
     text = f"{kept} of {len(first)} melody notes found again, pitch and place"
     if kept == len(first):
         more = len(edit.pitches) - kept
-        return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)))
+        return Finding("melody", "changed" if more > 0 else "same", _with_more(text, max(more, 0)), 1.0)
     moves = {
         (steps, stretch): _kept(first, _spans(edit), steps, stretch)
         for stretch in dict.fromkeys((1.0, about.stretch))
@@ -283,8 +301,9 @@ def _melody(original: Melody, edit: Melody, about: _About) -> Finding:
     }
     best = max(moves, key=lambda move: moves[move])  # the first of the best: the smallest move
     if moves[best] > kept and moves[best] >= MELODY_SHARE * len(first):
-        text = f"{_melody_moved(*best)}: {moves[best]} of {len(first)} notes found again there"
-    return Finding("melody", "changed", text)
+        kept = moves[best]
+        text = f"{_melody_moved(*best)}: {kept} of {len(first)} notes found again there"
+    return Finding("melody", "changed", text, kept / len(first))
 
 
 def _melody_moved(steps: int, stretch: float) -> str:
@@ -307,7 +326,8 @@ def _voicing(original: F0Track, edit: F0Track, _about: _About) -> Finding:
         return Finding("voicing", "undefined", "voicing cannot be compared (a side has no frames)")
     first, second = (round(100 * float(side.voiced.mean())) for side in (original, edit))
     text = f"a melody sounds for {first} % of the original and {second} % of the edit"
-    return Finding("voicing", "same" if first == second else "changed", text)
+    share = min(first, second) / max(first, second, 1)
+    return Finding("voicing", "same" if first == second else "changed", text, share)
 
 
 _DESCRIBED: Final[tuple[tuple[str, str, Callable[[Any, Any, _About], Finding]], ...]] = (

@@ -24,18 +24,6 @@ Samples = npt.NDArray[np.floating[Any]]
 def integrated_loudness(samples: Samples, sample_rate: int) -> float:
     """Return the gated loudness of one channel in LUFS.
 
-    Parameters
-    ----------
-    samples
-        Shape (n,), full scale at 1.
-    sample_rate
-        In Hz.
-
-    Returns
-    -------
-    float
-        NaN where no block of 0.4 s lies above -70 LUFS: silence, or less than one block.
-
     Examples
     --------
     >>> tone = np.sin(2 * np.pi * 997 * np.arange(48000) / 48000)

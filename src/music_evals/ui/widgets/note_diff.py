@@ -1,128 +1,42 @@
-"""What a candidate did to the true notes, note by note: kept, missed, extra.
-
-The notes are those that `metrics.inpainting.note_f1` counts: a note is kept where both sides have an onset of one pitch
-at one step. So 2 kept / (2 kept + missed + extra) is that score.
-"""
+"""What a candidate did to the true notes, in words: kept, missed, extra."""
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 from fractions import Fraction
-from typing import NamedTuple
-
-import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.errors import PairCountError
-from music_evals.symbolic import noteseq
+from music_evals.pipelines.gap_filling import CHANGES, NoteChange, NoteDiff
 
-__all__ = ["KINDS", "NoteChange", "NoteDiff", "beats_text", "diff_notes", "pitch_name", "place_text"]
-
-KINDS = ("kept", "missed", "extra")
-"""What may become of a note, in the order in which it is told."""
+__all__ = ["beats_text", "pitch_name", "place_text", "sentences", "summary"]
 
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 _BEAT = MUSIB_LAYOUT.steps_per_measure // 4
 
 
-class NoteChange(NamedTuple):
-    """One note of the true middle or of the candidate.
-
-    Attributes
-    ----------
-    kind
-        One of `KINDS`.
-    onset, duration
-        Steps from the start of the middle, and length in steps; of a kept note, the length that the candidate gives it.
-    pitch
-        MIDI number, 0..127.
-    true_duration
-        Of a kept note: the length of the true one, in steps. None for the others.
-
-    """
-
-    kind: str
-    onset: int
-    duration: int
-    pitch: int
-    true_duration: int | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class NoteDiff:
-    """All notes of both sides, each once, sorted by onset; at one step missed notes come before extra ones."""
-
-    changes: tuple[NoteChange, ...]
-
-    def count(self, kind: str) -> int:
-        """Return how many notes are of a kind."""
-        return sum(change.kind == kind for change in self.changes)
-
-    @property
-    def same_length(self) -> int:
-        """How many kept notes also have the true length."""
-        return sum(change.duration == change.true_duration for change in self.changes)
-
-    def summary(self) -> str:
-        """Return the counts in words."""
-        kept, missed, extra = (self.count(kind) for kind in KINDS)
-        if not self.changes:
-            return "Neither the true middle nor the candidate has a note."
-        length = f" ({self.same_length} of them with the true length)" if kept else ""
-        return f"{kept} kept{length}, {missed} missed, {extra} extra."
-
-    def sentences(self, first_measure: int) -> list[str]:
-        """Return one sentence a change, in the order of time.
-
-        Parameters
-        ----------
-        first_measure
-            Number of the first measure of the middle, as a reader counts.
-
-        """
-        at: dict[int, list[NoteChange]] = collections.defaultdict(list)
-        for change in self.changes:
-            at[change.onset].append(change)
-        return [_sentence(changes, place_text(onset, first_measure)) for onset, changes in sorted(at.items())]
-
-
-def diff_notes(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> NoteDiff:
-    """Compare a filled middle with the true one.
-
-    Parameters
-    ----------
-    reference, estimate
-        NoteSeq tokens, shape (steps,) each, values 0..129.
-
-    Raises
-    ------
-    InvalidTokensError
-        Not one sequence of tokens each.
-    PairCountError
-        They differ in length.
+def summary(diff: NoteDiff) -> str:
+    """Return the counts in words.
 
     Examples
     --------
-    >>> diff_notes([60, 128, 62, 128], [60, 129, 64, 128]).summary()
+    >>> from music_evals.pipelines.gap_filling import diff_notes
+    >>> summary(diff_notes([60, 128, 62, 128], [60, 129, 64, 128]))
     '1 kept (0 of them with the true length), 1 missed, 1 extra.'
 
     """
-    true, given = (noteseq.decode(tokens) for tokens in (reference, estimate))
-    lengths = len(noteseq.check_tokens(reference)), len(noteseq.check_tokens(estimate))
-    if lengths[0] != lengths[1]:
-        msg = f"expected two middles of one length, got {lengths[0]} and {lengths[1]} steps"
-        raise PairCountError(msg)
-    wanted = {(int(note["onset_tick"]), int(note["pitch"])): int(note["duration_tick"]) for note in true}
-    found = {(int(note["onset_tick"]), int(note["pitch"])): int(note["duration_tick"]) for note in given}
-    changes = [
-        NoteChange("kept", key[0], found[key], key[1], length)
-        if key in found
-        else NoteChange("missed", key[0], length, key[1])
-        for key, length in wanted.items()
-    ]
-    changes += [NoteChange("extra", key[0], length, key[1]) for key, length in found.items() if key not in wanted]
-    return NoteDiff(tuple(sorted(changes, key=lambda change: (change.onset, KINDS.index(change.kind)))))
+    kept, missed, extra = (diff.count(kind) for kind in CHANGES)
+    if not diff.changes:
+        return "Neither the true middle nor the candidate has a note."
+    length = f" ({diff.same_length} of them with the true length)" if kept else ""
+    return f"{kept} kept{length}, {missed} missed, {extra} extra."
+
+
+def sentences(diff: NoteDiff, first_measure: int) -> list[str]:
+    """Return one sentence a change, in the order of time; `first_measure` is the number of the middle's first one."""
+    at: dict[int, list[NoteChange]] = collections.defaultdict(list)
+    for change in diff.changes:
+        at[change.onset].append(change)
+    return [_sentence(changes, place_text(onset, first_measure)) for onset, changes in sorted(at.items())]
 
 
 def pitch_name(pitch: int) -> str:
@@ -138,14 +52,7 @@ def pitch_name(pitch: int) -> str:
 
 
 def place_text(step: int, first_measure: int) -> str:
-    """Return where a step lies, as a reader of music says it.
-
-    Parameters
-    ----------
-    step
-        Steps from the start of the measure called `first_measure`.
-    first_measure
-        Its number.
+    """Return where a step lies, counted from the start of the measure called `first_measure`.
 
     Examples
     --------

@@ -1,0 +1,328 @@
+// A piano roll on which one voice is drawn: with a mouse, a finger or the keyboard.
+//
+// A melody is {first_measure, held, notes}, a note [onset, duration, pitch] in steps; at each step begins at most one.
+((ns) => {
+  "use strict";
+
+  const NAMES = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
+  const SIXTHS = ["", " 1/6", " 1/3", " 1/2", " 2/3", " 5/6"];
+  const BLACK = new Set([1, 3, 6, 8, 10]);
+  const EMPTY = { first_measure: 1, held: 0, notes: [] };
+  const ROW = 11;
+  const TOP = 18;
+  const SIDE = 30;
+  const MOST_UNDO = 100;
+
+  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
+  const endOf = ([onset, duration]) => onset + duration;
+  const isBlack = (pitch) => BLACK.has(pitch % 12);
+
+  /** The name of a pitch, 60 being C4. */
+  const pitchName = (pitch) => `${NAMES[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
+
+  /** Where a step lies, as a reader of music says it. */
+  const place = (step, firstMeasure, measure) => {
+    const beat = measure / 4;
+    const rest = step % measure;
+    const number = firstMeasure + Math.floor(step / measure);
+    return `measure ${number}, beat ${1 + Math.floor(rest / beat)}${SIXTHS[((rest % beat) * 6) / beat]}`;
+  };
+
+  /** The start of the unit of note length in which a step lies. */
+  const snapped = (step, unit) => step - (step % unit);
+
+  /** The length of a note that is dragged to a step: whole units, at least to the end of the unit there. */
+  const draggedLength = (onset, step, unit) => (Math.floor(step / unit) + 1) * unit - onset;
+
+  const noteAt = (melody, step, pitch) =>
+    melody.notes.find((note) => note[0] <= step && step < endOf(note) && note[2] === pitch);
+
+  const nextOnset = (notes, step, steps) =>
+    Math.min(steps, ...notes.map(([onset]) => onset).filter((onset) => onset > step));
+
+  /** Notes of which none sounds over a step: what sounds there ends there. */
+  const cutAt = (notes, step) =>
+    notes.map((note) => (note[0] < step && endOf(note) > step ? [note[0], step - note[0], note[2]] : note));
+
+  const add = (melody, step, pitch, length, steps) => {
+    const kept = cutAt(melody.notes, step).filter(([onset]) => onset !== step);
+    const note = [step, Math.min(length, nextOnset(kept, step, steps) - step), pitch];
+    const notes = [...kept, note].sort((a, b) => a[0] - b[0]);
+    return { ...melody, held: Math.min(melody.held, step), notes };
+  };
+
+  const remove = (melody, onset) => ({ ...melody, notes: melody.notes.filter((note) => note[0] !== onset) });
+
+  /** Give the note that begins at a step another length, at least one step and at most up to the next note. */
+  const resize = (melody, onset, length, steps) => {
+    const most = nextOnset(melody.notes, onset, steps) - onset;
+    const notes = melody.notes.map((note) => (note[0] === onset ? [onset, clamp(length, 1, most), note[2]] : note));
+    return { ...melody, notes };
+  };
+
+  /** Take out what begins in a span; what sounds into it ends where it starts. */
+  const clear = (melody, from, to) => ({
+    ...melody,
+    held: from === 0 ? 0 : melody.held,
+    notes: cutAt(melody.notes, from).filter(([onset]) => onset < from || onset >= to),
+  });
+
+  /** Lowest and highest pitch to show, so that every note has two above and below it. */
+  const fitted = (melody, [low, high]) => {
+    const pitches = melody.notes.map((note) => note[2]);
+    return [
+      clamp(Math.min(low, ...pitches.map((pitch) => pitch - 2)), 0, 127),
+      clamp(Math.max(high, ...pitches.map((pitch) => pitch + 2)), 0, 127),
+    ];
+  };
+
+  const shape = (name, attributes, text) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    if (name === "text") made.textContent = text;
+    if (name === "rect" && text) made.append(shape("title", {}));
+    if (name === "rect" && text) made.firstChild.textContent = text;
+    return made;
+  };
+
+  const start = ({ element, props, watch }, { steps, measure, gap, stepSec }) => {
+    const px = matchMedia("(pointer: coarse)").matches ? 4 : 3;
+    const find = (selector) => element.querySelector(selector);
+    const [grid, keys, frame, where, unitOf] = [".grid", ".keys", ".scroll", ".where", ".unit"].map(find);
+    let melody = EMPTY;
+    let past = [];
+    let shown = [55, 79];
+    let cursor = { step: 0, pitch: 67 };
+    let drag = null;
+    let playing = false;
+
+    const unit = () => Number(unitOf.value);
+    const here = () => noteAt(melody, cursor.step, cursor.pitch);
+    const top = (pitch) => TOP + (shown[1] - pitch) * ROW;
+    const line = (kind, x1, x2, y1, y2) => shape("line", { class: kind, x1, x2, y1, y2 });
+
+    const paper = () => {
+      const [low, high] = shown;
+      const width = steps * px;
+      const height = top(low) + ROW;
+      for (const [svg, wide] of [[grid, width], [keys, SIDE]]) {
+        svg.setAttribute("width", wide);
+        svg.setAttribute("height", height);
+      }
+      find(".playhead").setAttribute("y2", height);
+      const rows = [];
+      const names = [];
+      const lines = [];
+      for (let pitch = low; pitch <= high; pitch++) {
+        const y = top(pitch);
+        if (isBlack(pitch)) rows.push(shape("rect", { class: "black", x: 0, y, width, height: ROW }));
+        if ([0, 7].includes(pitch % 12)) names.push(shape("text", { x: 4, y: y + ROW - 2 }, pitchName(pitch)));
+        if (pitch % 12 === 0) lines.push(line("bar", 0, width, y + ROW, y + ROW));
+      }
+      for (let step = 0; step <= steps; step += measure / 4) {
+        const isBar = step % measure === 0;
+        lines.push(line(isBar ? "bar" : "line", step * px, step * px, isBar ? 0 : TOP, height));
+        if (isBar && step < steps) {
+          lines.push(shape("text", { x: step * px + 4, y: 12 }, melody.first_measure + step / measure));
+        }
+      }
+      const span = shape("rect", { class: "gap", x: gap[0] * px, y: 0, width: (gap[1] - gap[0]) * px, height });
+      find(".paper").replaceChildren(...rows, span, shape("text", { x: gap[0] * px + 30, y: 12 }, "gap"), ...lines);
+      keys.replaceChildren(...names);
+    };
+
+    const draw = () => {
+      const notes = melody.notes.map(([onset, duration, pitch]) => {
+        const kind = gap[0] <= onset && onset < gap[1] ? "note inside" : "note";
+        const box = { class: kind, x: onset * px, y: top(pitch), width: duration * px - 1, height: ROW - 1 };
+        return shape("rect", box, pitchName(pitch));
+      });
+      const held = { class: "held", x: 0, y: TOP, width: melody.held * px, height: 5 };
+      if (melody.held) notes.unshift(shape("rect", held, "holds a note from before"));
+      find(".notes").replaceChildren(...notes);
+      const box = { x: cursor.step * px, y: top(cursor.pitch), width: unit() * px, height: ROW };
+      for (const [name, value] of Object.entries(box)) find(".cursor").setAttribute(name, value);
+    };
+
+    const say = (what = "") => {
+      const note = here();
+      const count = melody.notes.length === 1 ? "1 note in all" : `${melody.notes.length} notes in all`;
+      const at = `${place(cursor.step, melody.first_measure, measure)}, ${pitchName(cursor.pitch)}`;
+      where.textContent = `${what}${at}: ${note ? `a note of ${note[1]} steps` : "empty"}. ${count}.`;
+    };
+
+    const show = (what) => {
+      shown = fitted(melody, shown);
+      paper();
+      draw();
+      say(what);
+    };
+
+    const send = (what) => {
+      show(what);
+      props.value = JSON.stringify(melody);
+    };
+
+    const change = (next, what) => {
+      past = [...past, melody].slice(-MOST_UNDO);
+      melody = next;
+      send(what);
+    };
+
+    const load = () => {
+      if (JSON.stringify(melody) === props.value) return;
+      melody = { ...EMPTY, ...JSON.parse(props.value || "{}") };
+      past = [];
+      shown = [55, 79];
+      show();
+    };
+
+    const toggle = () => {
+      const note = here();
+      if (note) change(remove(melody, note[0]), "Removed. ");
+      else change(add(melody, cursor.step, cursor.pitch, unit(), steps), "Added. ");
+    };
+
+    const lengthen = (by) => {
+      const note = here() || melody.notes.findLast(([onset]) => onset <= cursor.step);
+      if (note) change(resize(melody, note[0], note[1] + by, steps), "Length changed. ");
+    };
+
+    const undo = () => {
+      if (!past.length) return;
+      melody = past.pop();
+      send("Undone. ");
+    };
+
+    const view = (by) => {
+      const [low, high] = shown;
+      shown = by > 0 ? [low, clamp(high + by, 0, 127)] : [clamp(low + by, 0, 127), high];
+      paper();
+      draw();
+    };
+
+    const play = () => {
+      if (playing) {
+        window.musicEvalsPlayer.stop();
+        return;
+      }
+      const button = find("[data-do=play]");
+      const at = (x) => find(".playhead").setAttribute("transform", `translate(${x} 0)`);
+      const ahead = melody.notes.some(([onset]) => onset >= cursor.step);
+      window.musicEvalsPlayer.play(melody.notes, stepSec, {
+        from: ahead ? snapped(cursor.step, measure) : 0,
+        to: steps,
+        onStep: (step) => at(step * px + 9),
+        onEnd: () => {
+          playing = false;
+          button.textContent = "Play";
+          at(0);
+        },
+      });
+      playing = true;
+      button.textContent = "Stop";
+    };
+
+    const move = (by, pitches) => {
+      const step = by ? snapped(cursor.step, unit()) + by : cursor.step;
+      cursor = { step: clamp(step, 0, steps - 1), pitch: clamp(cursor.pitch + pitches, 0, 127) };
+      if (cursor.pitch > shown[1]) view(cursor.pitch - shown[1]);
+      if (cursor.pitch < shown[0]) view(cursor.pitch - shown[0]);
+      const x = cursor.step * px;
+      const wide = frame.clientWidth;
+      if (x < frame.scrollLeft || x + 30 > frame.scrollLeft + wide) frame.scrollLeft = x - wide / 2;
+      draw();
+      say();
+    };
+
+    const buttons = {
+      play,
+      undo,
+      shorter: () => lengthen(-unit()),
+      longer: () => lengthen(unit()),
+      higher: () => view(12),
+      lower: () => view(-12),
+      gap: () => change(clear(melody, ...gap), "Emptied. "),
+      all: () => change(clear(melody, 0, steps), "Emptied. "),
+    };
+    element.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-do]");
+      if (button) buttons[button.dataset.do]();
+    });
+    unitOf.addEventListener("change", draw);
+
+    const onKey = {
+      ArrowLeft: (far) => (far ? lengthen(-unit()) : move(-unit(), 0)),
+      ArrowRight: (far) => (far ? lengthen(unit()) : move(unit(), 0)),
+      ArrowUp: (far) => move(0, far ? 12 : 1),
+      ArrowDown: (far) => move(0, far ? -12 : -1),
+      PageUp: () => move(-measure, 0),
+      PageDown: () => move(measure, 0),
+      Home: () => move(-steps, 0),
+      End: () => move(steps, 0),
+      Enter: toggle,
+      " ": toggle,
+      Delete: () => here() && toggle(),
+      p: play,
+      u: undo,
+      "ctrl+z": undo,
+    };
+    grid.addEventListener("keydown", (event) => {
+      if (event.altKey || event.metaKey) return;
+      const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+      const act = onKey[event.ctrlKey ? `ctrl+${key}` : key];
+      if (!act) return;
+      event.preventDefault();
+      act(event.shiftKey);
+    });
+
+    const pointed = (event) => {
+      const box = grid.getBoundingClientRect();
+      const step = clamp(Math.floor((event.clientX - box.left) / px), 0, steps - 1);
+      return { step, pitch: shown[1] - Math.floor((event.clientY - box.top - TOP) / ROW) };
+    };
+    const isTouch = (event) => event.pointerType === "touch";
+    grid.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      const { step, pitch } = pointed(event);
+      if (pitch > shown[1] || pitch < shown[0]) return;
+      const hit = noteAt(melody, step, pitch);
+      cursor = { step: hit ? hit[0] : snapped(step, unit()), pitch };
+      drag = { before: melody, hit: Boolean(hit), moved: false, x: event.clientX, y: event.clientY };
+      if (isTouch(event)) return;
+      event.preventDefault();
+      grid.focus({ preventScroll: true });
+      grid.setPointerCapture(event.pointerId);
+      if (!hit) melody = add(melody, cursor.step, pitch, unit(), steps);
+      draw();
+    });
+    grid.addEventListener("pointermove", (event) => {
+      if (!drag || isTouch(event) || Math.abs(event.clientX - drag.x) < 3) return;
+      drag.moved = true;
+      melody = resize(melody, cursor.step, draggedLength(cursor.step, pointed(event).step, unit()), steps);
+      draw();
+    });
+    grid.addEventListener("pointerup", (event) => {
+      if (!drag) return;
+      const { before, hit, moved, x, y } = drag;
+      drag = null;
+      if (isTouch(event) && Math.hypot(event.clientX - x, event.clientY - y) > 8) return; // a swipe scrolls
+      let after = melody;
+      if (hit && !moved) after = remove(melody, cursor.step);
+      if (!hit && isTouch(event)) after = add(melody, cursor.step, cursor.pitch, unit(), steps);
+      melody = before;
+      if (JSON.stringify(after) === JSON.stringify(before)) draw();
+      else change(after, hit ? (moved ? "" : "Removed. ") : "Added. ");
+    });
+    grid.addEventListener("pointercancel", () => {
+      if (!drag) return;
+      melody = drag.before;
+      drag = null;
+      draw();
+    });
+    watch("value", load);
+    load();
+  };
+
+  ns.rollEditor = { pitchName, place, snapped, draggedLength, noteAt, add, remove, resize, clear, fitted, start };
+})((globalThis.musicEvals ||= {}));

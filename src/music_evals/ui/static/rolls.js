@@ -1,0 +1,55 @@
+// Figures of piano rolls: their buttons play them, and a line shows where.
+((ns) => {
+  "use strict";
+
+  /** Where a picture has to be scrolled so that x is seen; where it is seen already, nothing changes. */
+  const scrolled = (x, left, width) => (x < left || x > left + width ? x - 20 : left);
+
+  const start = ({ element, watch }, { stepPx, stepSec }) => {
+    let pressed = null;
+
+    const play = (button) => {
+      const figure = button.closest("figure");
+      const head = figure.querySelector(".playhead");
+      const frame = figure.querySelector(".scroll");
+      const words = button.textContent;
+      const show = (x) => head.setAttribute("transform", `translate(${x} 0)`);
+      button.textContent = "Stop";
+      pressed = button;
+      window.musicEvalsPlayer.play(JSON.parse(figure.dataset.notes), stepSec, {
+        from: Number(button.dataset.from),
+        to: Number(button.dataset.to),
+        onStep: (step) => {
+          show(step * stepPx + 9);
+          frame.scrollLeft = scrolled(step * stepPx, frame.scrollLeft, frame.clientWidth);
+        },
+        onEnd: () => {
+          if (pressed === button) pressed = null;
+          button.textContent = words;
+          show(0);
+        },
+      });
+    };
+
+    const showGap = () => {
+      element.querySelectorAll(".roll").forEach((roll) => {
+        roll.parentElement.scrollLeft = roll.querySelector(".span").x.baseVal.value - 40;
+      });
+    };
+
+    element.addEventListener("click", (event) => {
+      const button = event.target.closest("figure button");
+      if (!button) return;
+      const again = pressed === button;
+      window.musicEvalsPlayer.stop();
+      if (!again) play(button);
+    });
+    watch("value", () => {
+      window.musicEvalsPlayer.stop();
+      showGap();
+    });
+    showGap();
+  };
+
+  ns.rolls = { scrolled, start };
+})((globalThis.musicEvals ||= {}));

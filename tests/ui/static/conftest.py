@@ -1,0 +1,31 @@
+"""The scripts of pages in QuickJS: their pure functions run without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from music_evals.ui.assets import script
+
+Call = Callable[..., Any]
+
+
+@pytest.fixture
+def call() -> Callable[[str], Call]:
+    """`call("rollEditor")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
+    quickjs = pytest.importorskip("quickjs")
+    context = quickjs.Context()
+    context.eval(script("rolls", "roll_editor", "ab_player"))
+
+    def of(namespace: str) -> Call:
+        def run(name: str, *values: Any) -> Any:
+            given = ", ".join(map(json.dumps, values))
+            text = context.eval(f"JSON.stringify(musicEvals.{namespace}.{name}({given}))")
+            return None if text is None else json.loads(text)
+
+        return run
+
+    return of
