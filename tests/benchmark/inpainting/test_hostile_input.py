@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from music_evals.benchmark import sources as tasks
+from music_evals.benchmark.inpainting import items as tasks
 from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.systems import stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting

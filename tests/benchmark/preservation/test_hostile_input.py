@@ -94,8 +94,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         (folder / "estimate" / f"as original {Path(name).stem}.wav").write_bytes(encoded(music()))
     (folder / "reference" / "lonely.wav").write_bytes(encoded(music()))
     settings = Settings(
-        folder / "out", folder / "reference", (str(folder / "estimate"),), metrics=",".join(METRICS),
-        workers=1, n_resamples=20, controls=False,
+        folder / "out", reference=folder / "reference", estimates=(str(folder / "estimate"),),
+        metrics=",".join(METRICS), workers=1, n_resamples=20, controls=False,
     )  # fmt: skip
     outcome = run_preservation(settings)
     return {"results": outcome.results, "found": outcome.found, "folder": folder}
@@ -184,7 +184,7 @@ def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, A
             (tmp_path / side / path.name).symlink_to(path)
     for attempt in ("empty store", "full store"):
         settings = Settings(
-            tmp_path / attempt, tmp_path / "reference", (f"estimate={tmp_path / 'estimate'}",),
+            tmp_path / attempt, reference=tmp_path / "reference", estimates=(f"estimate={tmp_path / 'estimate'}",),
             metrics=",".join(METRICS), workers=2, n_resamples=20, controls=False,
             features=tmp_path / "store", report=False,
         )  # fmt: skip
