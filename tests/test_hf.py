@@ -23,6 +23,7 @@ from music_evals.errors import (
     NoDataError,
     PairCountError,
     PolyphonyError,
+    UnknownNameError,
     UnreadableFileError,
     UnsupportedTypeError,
 )
@@ -55,6 +56,16 @@ class Surprise(mh.LikelihoodMetric):
     def _compute(self, predictions: list[list[float]], **options: Any) -> dict[str, Any]:
         rows = -mh.read_log_probabilities(predictions).mean(axis=1)
         return {"surprise": rows.mean(), "per_item": list(rows)} | options
+
+
+class Telling(mh.SymbolicMetric):
+    """Returns the variant that it was computed with."""
+
+    def _info(self) -> Any:
+        return self.make_info("The variant.")
+
+    def _compute(self, *, variant: str = "none", **_: list[str]) -> dict[str, Any]:
+        return {"variant": variant}
 
 
 @pytest.fixture
@@ -357,3 +368,30 @@ def test_other_rows_are_refused(predictions: Any, error: type[Exception], messag
 def test_bytes_survive_unchanged() -> None:
     """A guard for the tests above: the file that they write holds what they think."""
     assert read_midi(write_midi(score_of(4))).notes["pitch"].tolist() == [60, 64] * 4
+
+
+def test_the_config_name_chooses_the_variant(tmp_path: Path) -> None:
+    """Also for items that were added; a contradiction is refused, and drops them as every failure does."""
+    official = Telling("official", cache_dir=str(tmp_path))
+    official.add(prediction=MIDDLE, reference=CONTEXT)
+    assert official.compute() == {"variant": "official"}
+    official.add(prediction=MIDDLE, reference=CONTEXT)
+    with pytest.raises(InvalidInputError, match="'paper' contradicts the config 'official'"):
+        official.compute(variant="paper")
+    with pytest.raises(NoDataError, match="nothing to compute"):
+        official.compute()
+    for config in (None, "default"):
+        free = Telling(config, cache_dir=str(tmp_path))
+        pairs = {"predictions": [MIDDLE], "references": [CONTEXT]}
+        assert (free.compute(**pairs), free.compute(**pairs, variant="paper")) == (
+            {"variant": "none"}, {"variant": "paper"}
+        )  # fmt: skip
+
+
+def test_a_config_that_is_no_variant_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown config 'papre'; did you mean paper\?; a config name chooses"):
+        Telling("papre", cache_dir=str(tmp_path))
+    with pytest.raises(
+        UnknownNameError, match="unknown config 'official'; known: default; this module has no variants"
+    ):
+        Surprise("official", cache_dir=str(tmp_path))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.errors import (
     InvalidAudioError,
     InvalidInputError,
+    MissingBackendError,
     NoDataError,
     PairCountError,
     UndefinedMetricWarning,
@@ -107,6 +109,30 @@ def test_every_kind_of_recording_says_the_same(kind: str, arrived: Arrived, file
     tolerance = 2**-14 if kind == "16 bit" else 1e-6
     assert prediction.samples.shape == reference.samples.shape
     np.testing.assert_allclose(prediction.samples, reference.samples, atol=tolerance)
+
+
+def test_a_column_that_would_be_decoded_says_how_to_hand_it_over(
+    arrived: Arrived, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Datasets needs torchcodec to decode; a column that is left as it is stored needs nothing."""
+    import datasets
+
+    monkeypatch.setattr(datasets.config, "TORCHCODEC_AVAILABLE", False)
+    monkeypatch.setitem(sys.modules, "torchcodec", None)
+    rows = datasets.Dataset.from_dict({"audio": [str(file)] * 2}).cast_column("audio", datasets.Audio())
+    with pytest.raises(MissingBackendError, match=r"references: decoding .*torchcodec.*Audio\(decode=False\)"):
+        arrived.add_batch(references=rows["audio"], predictions=rows["audio"])
+    stored = rows.cast_column("audio", datasets.Audio(decode=False))["audio"]
+    arrived.add_batch(references=stored, predictions=stored)
+
+
+def test_another_missing_package_is_not_mistaken_for_the_decoder(arrived: Arrived, file: Path) -> None:
+    def items() -> Iterator[Path]:
+        yield file
+        raise ImportError("no such thing")
+
+    with pytest.raises(ImportError, match="no such thing"):
+        arrived.add_batch(references=items(), predictions=[file])
 
 
 def test_a_tensor_is_samples(arrived: Arrived, file: Path) -> None:

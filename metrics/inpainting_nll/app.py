@@ -1,7 +1,13 @@
 """The page of `inpainting_nll`; a Space runs this file."""
 
-from music_evals.ui.metric_page.page import build_metric_page, launch
+from music_evals.ui.frame import serve
+from music_evals.ui.metric_page.page import build_metric_page
 
-demo = build_metric_page("inpainting_nll", __file__)
+
+def build_demo():
+    """Build the page with the card and the script that lie beside this file."""
+    return build_metric_page("inpainting_nll", __file__)
+
+
 if __name__ == "__main__":
-    launch(demo)
+    serve(build_demo, __file__)

@@ -3,14 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from music_evals.ui.frame import launch
-from music_evals.ui.spaces import description as description_space
+from music_evals.ui.frame import serve
+from music_evals.ui.spaces import description
 
 
 def build_demo() -> Any:
     """Build the page with the songs that lie beside this file."""
-    return description_space.build_demo(Path(__file__).with_name("songs.jsonl"))
+    return description.build_demo(Path(__file__).with_name("songs.jsonl"))
 
 
 if __name__ == "__main__":
-    launch(build_demo())
+    serve(build_demo, __file__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from music_evals.ui.frame import launch
+from music_evals.ui.frame import serve
 from music_evals.ui.spaces.inpainting import build_page
 
 if TYPE_CHECKING:
@@ -18,4 +18,4 @@ def build_demo() -> gr.Blocks:
 
 
 if __name__ == "__main__":
-    launch(build_demo())
+    serve(build_demo, __file__)

@@ -149,7 +149,10 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    from music_evals.errors import importing
+
+    with importing("models", name):  # only names of that room import a package of an extra
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
     globals()[name] = value  # the next look-up finds it at once
     return value
 

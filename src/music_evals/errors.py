@@ -24,7 +24,6 @@ Its message says what was expected, what came, and what to do::
     ├── NoDataError (ValueError)             an empty folder, split or selection where items are needed
     ├── CorruptRecordsError (ValueError)     a record file that was damaged, or belongs to another run
     │   └── ChangedResultsError              results that are not what their records give
-    ├── CorruptCacheError (ValueError)       a stored feature or embedding that is cut or damaged
     ├── OutputError (OSError)                results cannot be written
     ├── HubError (OSError)                   the Hub refused, or cannot be reached
     │   ├── HubTokenError                    no token, or one that the Hub refuses
@@ -44,15 +43,16 @@ character were scored).
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 
 __all__ = [
     "BackendError",
     "ChangedResultsError",
     "ContextLengthError",
     "ContextMismatchWarning",
-    "CorruptCacheError",
     "CorruptRecordsError",
     "FileTooLargeError",
     "HubConflictError",
@@ -84,6 +84,8 @@ __all__ = [
     "UnknownNameError",
     "UnreadableFileError",
     "UnsupportedTypeError",
+    "check_extras",
+    "importing",
     "located",
 ]
 
@@ -191,10 +193,6 @@ class ChangedResultsError(CorruptRecordsError):
     """Results that are not what their records give; the message names the value."""
 
 
-class CorruptCacheError(MusicEvalsError, ValueError):
-    """A stored feature or embedding that is cut or damaged; the message says what to delete."""
-
-
 class ModelUnavailableError(MusicEvalsError, OSError):
     """A model that does not exist, or that cannot be fetched now; the message says how to get it."""
 
@@ -243,7 +241,7 @@ class MissingBackendError(MusicEvalsError, ImportError):
     package
         Name of the package.
     extra
-        The extra of `music_evals` that installs it; empty where there is none.
+        The extra of `music_evals` that installs it, or several with commas; empty where there is none.
     what
         What it is needed for.
     install
@@ -251,9 +249,57 @@ class MissingBackendError(MusicEvalsError, ImportError):
 
     """
 
+    extra: str = ""
+    """The extra of `music_evals` that installs it; empty where there is none."""
+
     def __init__(self, package: str, extra: str, what: str, *, install: str = "") -> None:
-        command = install or f'pip install "music_evals[{extra}]"'
-        super().__init__(f"{what} needs the package {package!r}; install it with: {command}")
+        super().__init__(f"{what} needs the package {package!r}; install it with: {install or _install_line(extra)}")
+        self.extra = "" if install else extra
+
+
+def _install_line(extra: str) -> str:
+    """Return how an extra is installed: by its packages, since no index holds `music_evals`; in a clone by its name."""
+    wanted = " ".join(f'"{requirement}"' for name in extra.split(",") for requirement in _requirements(name))
+    in_clone = f'pip install -e ".[{extra}]"'
+    return f"pip install {wanted} (in a clone of music_evals: {in_clone})" if wanted else in_clone
+
+
+def _requirements(extra: str) -> list[str]:
+    """Return the requirements of an extra, such as ``librosa>=0.11``, as the installation of `music_evals` has them."""
+    import importlib.metadata
+
+    try:
+        declared = importlib.metadata.requires("music_evals") or []
+    except importlib.metadata.PackageNotFoundError:  # the source tree alone is on the path
+        return []
+    of_extra = re.compile(rf"""(.+?)\s*;\s*extra\s*==\s*["']{re.escape(extra)}["']""")
+    return [found[1] for found in map(of_extra.fullmatch, declared) if found]
+
+
+def check_extras(extras: Iterable[str], what: str) -> None:
+    """Raise `MissingBackendError` where a package of these extras is not installed; nothing is imported."""
+    import importlib.util
+
+    incomplete, missing = [], ""
+    for extra in extras:
+        packages = [re.split(r"[^\w.-]", requirement)[0] for requirement in _requirements(extra)]
+        absent = [name for name in packages if importlib.util.find_spec(name.replace("-", "_")) is None]
+        incomplete += [extra] if absent else []
+        missing = missing or "".join(absent[:1])
+    if missing:
+        raise MissingBackendError(missing, ",".join(incomplete), what)
+
+
+@contextlib.contextmanager
+def importing(extra: str, what: str) -> Iterator[None]:
+    """Turn a package that is missing into a `MissingBackendError`; for the ``with`` around an import."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in {"", "music_evals"}:
+            raise  # a module of ours: a bug
+        raise MissingBackendError(package, extra, what) from error
 
 
 def located(error: MusicEvalsError, place: str) -> MusicEvalsError:

@@ -1,14 +1,22 @@
-"""Files written whole or not at all, and where those are kept that can be made again."""
+"""Files written whole or not at all, the cache folder, and the one store for what can be worked out again."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
+import logging
 import os
+import uuid
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from music_evals.errors import OutputError
 
-__all__ = ["CACHE_VARIABLE", "cache_folder", "write_atomically"]
+__all__ = ["CACHE_VARIABLE", "Store", "cache_folder", "write_atomically", "written_whole"]
+
+LOGGER = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
 
@@ -19,15 +27,20 @@ def cache_folder(name: str) -> Path:
     return (Path(root) if root else Path.home() / ".cache" / "music_evals") / name
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: bool = False) -> Path:
-    """Write a file beside its place and, once it is on the disk, move it there; return its path.
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: bool = True) -> Iterator[Path]:
+    """Yield the place for a new file beside `path`; when the block ends well, the file is moved to `path`.
+
+    Any number of processes and machines may write the same file at once: one of them wins, whole.
 
     Parameters
     ----------
-    path, content
-        The file, and all that it will hold.
+    path
+        The file.
     parents
         Make its folder, and those above, where they are missing.
+    sync
+        Wait until it is on the disk. A file that is checked when it is read, as in `Store`, can do without.
 
     Raises
     ------
@@ -39,18 +52,26 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: b
     target = Path(path)
     if parents:
         _make_folder(target.parent)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
-        part.write_bytes(content)
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())
+        yield part
+        if sync:
+            with part.open("r+b") as file:
+                os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
         msg = f"{target}: cannot be written ({error.strerror}); check that the folder exists and has room"
         raise OutputError(msg) from error
-    return target
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: bool = False, sync: bool = True) -> Path:
+    """Write a file whole or not at all, as `written_whole`; return its path."""
+    with written_whole(path, parents=parents, sync=sync) as part:
+        part.write_bytes(content)
+    return Path(path)
 
 
 def _make_folder(folder: Path) -> None:
@@ -59,3 +80,72 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         msg = f"{folder}: cannot be made ({error.strerror}); choose another folder, one that can be written to"
         raise OutputError(msg) from error
+
+
+class Store:
+    """Bytes by key in files: what was worked out once is read the next time.
+
+    A file holds one entry: a line with its key and a checksum, then the bytes. Any number of processes may share the
+    folder, on one machine or on several. An entry that is damaged, or that stands for another key, counts as missing:
+    a warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same.
+
+    Parameters
+    ----------
+    folder
+        Where the entries lie, as ``<2 digits>/<digest>.entry``. It is made with the first of them.
+
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+
+    def path(self, key: Mapping[str, Any]) -> Path:
+        """Return where the entry of a key lies; a key is all that the bytes depend on, as plain values."""
+        digest = hashlib.sha256(_key_text(key)).hexdigest()
+        return self.folder / digest[:2] / f"{digest}.entry"
+
+    def get(self, key: Mapping[str, Any]) -> bytes | None:
+        """Return what is stored under a key, or None."""
+        path = self.path(key)
+        try:
+            entry = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            LOGGER.warning("%s: cannot be read (%s); the entry is worked out again", path, error.strerror)
+            return None
+        head, _, content = entry.partition(b"\n")
+        if head != _head(key, content):
+            LOGGER.warning("%s: damaged, or of another key; the entry is worked out again", path)
+            return None
+        return content
+
+    def put(self, key: Mapping[str, Any], content: bytes) -> None:
+        """Store bytes under a key, in place of those that were there.
+
+        Raises
+        ------
+        OutputError
+            The folder cannot be written to, or is full. Nothing is left behind.
+
+        """
+        # not synchronised: an entry that a power cut leaves empty is damaged, and damage is found when it is read
+        write_atomically(self.path(key), _head(key, content) + b"\n" + content, parents=True, sync=False)
+
+    def size(self) -> int:
+        """Return the bytes of all entries."""
+        return sum(path.stat().st_size for path in self.folder.glob("??/*.entry"))
+
+    def clear(self) -> None:
+        """Remove every entry, and what interrupted writers left; other files and the folder stay."""
+        for pattern in ("??/*.entry", "??/.*.entry.*.part"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+
+
+def _key_text(key: Mapping[str, Any]) -> bytes:
+    return json.dumps(key, sort_keys=True).encode()  # ASCII: half of a surrogate pair in a text is kept as it is
+
+
+def _head(key: Mapping[str, Any], content: bytes) -> bytes:
+    return b'{"key":%b,"sha256":"%b"}' % (_key_text(key), hashlib.sha256(content).hexdigest().encode())

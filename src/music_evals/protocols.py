@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Tokens
-from music_evals.errors import UnknownNameError
+from music_evals.errors import UnknownNameError, importing
 
 __all__ = [
     "BASELINES",
@@ -220,9 +220,12 @@ def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:
     ------
     UnknownNameError
         The name is not registered; the message offers the nearest.
+    MissingBackendError
+        It needs a package of the extra ``models``.
 
     """
     if name not in registry:
         raise UnknownNameError(kind, name, registry)
     module, _, attribute = registry[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    with importing("models", f"the {kind} {name!r}"):
+        return getattr(importlib.import_module(module), attribute)

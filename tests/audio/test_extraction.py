@@ -250,7 +250,7 @@ class TestStore:
     def test_a_damaged_entry_is_worked_out_again_and_replaced(self, tmp_path, calls):
         store = FeatureStore(tmp_path)
         before = extract(load_audio(sine(12), rate=RATE), ["f0"], store=store)
-        (path,) = tmp_path.rglob("f0-*.npz")
+        (path,) = tmp_path.rglob("*.entry")
         path.write_bytes(path.read_bytes()[:100])
         after = extract(load_audio(sine(12), rate=RATE), ["f0"], store=store)
         np.testing.assert_array_equal(after.f0.frequencies_hz, before.f0.frequencies_hz)

@@ -11,6 +11,7 @@ import pytest
 from music_evals.benchmark.report import receipt_section, score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
 from music_evals.benchmark.tables import (
+    MOST_CHARACTERS,
     MOST_COLUMNS,
     cautions,
     markdown_report,
@@ -85,13 +86,34 @@ def test_what_differs_is_handed_in(rows: list[dict[str, Any]]) -> None:
     assert results["best"]["part_0"] == ["b"]
     assert results["best"]["bias"] == ["a"]
     assert {test[side] for test in results["comparisons"] for side in "ab"} == {"a", "b"}
-    text = text_report(results)
+    text = text_report(results, published=True)
     for words in ("box, setting x", "a: 12 toys, 12 groups", "oracle: it knows.", "the oracle is our own"):
         assert words in text, words
     assert "toys with remarks, such as broken wheels: 1; results.json has them all" in text
     assert "a wheel (toys: 1)" in text
     assert "sd 0.250" in text
     assert "(sd 0.250)" in markdown_report(results)
+
+
+def test_published_results_are_told_on_request(rows: list[dict[str, Any]]) -> None:
+    """A terminal shows the reader's own results; the file has everything."""
+    results = build_results(collect(rows, TASK), TASK)
+    own, whole = text_report(results), text_report(results, published=True)
+    assert "sd 0.250" not in own
+    assert own.endswith("Published results of others are in table.md.")
+    assert "are in table.md" not in whole
+
+
+@pytest.mark.parametrize(("system", "beside"), [("a", True), ("a" * MOST_CHARACTERS, False)])
+def test_intervals_stand_beside_the_values_where_there_is_room(system: str, beside: bool) -> None:
+    scores = {(system, str(number)): float(number) for number in range(3)}
+    text = text_report(build_results(collect(records(scores), TASK), TASK))
+    rest = text.partition("\nRest\n")[2].split("\n\n")[0].splitlines()[1:]
+    interval = rest[0].split()[2] if beside else rest[1].split()[0]
+    low, high = interval.split("..")
+    assert 0 <= float(low) < 1 < float(high) <= 2
+    assert rest[0].split() == [system, *(["1.000", interval] * 2 if beside else ["1.000"] * 2)]
+    assert len(rest) == (1 if beside else 2)
 
 
 def test_wide_tables_are_cut_into_equal_parts(rows: list[dict[str, Any]]) -> None:

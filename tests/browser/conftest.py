@@ -32,7 +32,7 @@ spec = importlib.util.spec_from_file_location("space_app", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 sys.modules["space_app"] = module
 spec.loader.exec_module(module)
-page = module.build_demo() if hasattr(module, "build_demo") else module.demo
+page = module.build_demo()
 launch(page, server_name="127.0.0.1", server_port=int(sys.argv[2]), quiet=True)
 """
 

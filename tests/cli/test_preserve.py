@@ -60,11 +60,26 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
     (tmp_path / "r" / "b.mid").write_text("9")  # another original, for the row of unrelated music
     assert cli.main(quick) == 0
     out, err = capsys.readouterr()
-    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)", "published"):
+    for word in ("Harmony", "Rhythm", "Structure", "Melody", "up", "(same music)", "(unrelated music)"):
         assert word in out
     assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
     assert "pair" in err  # the progress bar
     assert "pair/s" not in out
+
+
+def test_the_own_table_comes_first_and_fits_one_screen(quick: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """All eleven scores of the system and of the controls, on lines of at most 100 characters."""
+    assert cli.main(quick) == 0
+    own = capsys.readouterr().out
+    tables = own.partition("How to read this")[0].rstrip().splitlines()
+    assert len(tables) <= 25
+    assert max(map(len, tables)) <= 100
+    assert sum(" ↑" in line or " ↓" in line for line in tables) == 4
+    assert "MusicGen" not in own
+    assert cli.main([*quick, "--published"]) == 0
+    whole = capsys.readouterr().out
+    assert whole.startswith("\n".join(tables))
+    assert "MusicGen" in whole
 
 
 def test_json_is_all_that_stdout_gets(small: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,11 +80,11 @@ def test_the_app_builds_and_launches_only_as_a_script(folder: Path) -> None:
     }
     assert "build_demo" in defined
     at_top = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Expr)]
-    assert not any("launch(" in line for line in at_top)
+    assert not any("serve(" in line or "launch(" in line for line in at_top)
     [last] = [node for node in tree.body if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)]
-    assert "launch(" in ast.unparse(last)
+    assert [ast.unparse(line) for line in last.body] == ["serve(build_demo, __file__)"]
     launched = [name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for name in [node.module] if name]
-    assert "music_evals.ui.frame" in launched, "launch comes from the frame: it bounds uploads and opens no folder"
+    assert "music_evals.ui.frame" in launched, "the frame serves: it bounds uploads and opens no folder"
 
 
 def test_card_head(folder: Path, card: tuple[dict[str, Any], str]) -> None:

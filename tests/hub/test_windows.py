@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from music_evals.benchmark.sources import WINDOWS
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.card_checks import problems
-from music_evals.hub.windows import Window, all_windows, find_windows
+from music_evals.hub.windows import HOUSES, Window, all_windows, find_windows
 
 from .hub_house import ROOT, write
 
@@ -44,6 +45,20 @@ def test_windows_are_found_by_their_folders(tree: Path, monkeypatch: pytest.Monk
         find_windows([])
     with pytest.raises(NoDataError, match="holds no window"):
         all_windows(tree / "benchmarks")
+
+
+def test_windows_of_the_clone_in_use_are_found_from_any_folder(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert set(WINDOWS) == set(HOUSES)
+    (window,) = find_windows(["metrics/note_f1"])
+    assert window.folder == ROOT / "metrics/note_f1"
+    monkeypatch.chdir(tree)
+    (window,) = find_windows(["metrics/tiny_metric"])
+    assert window.root == tree
+    with pytest.raises(InvalidInputError, match="is no folder"):
+        find_windows(["src/music_evals"])
 
 
 def test_a_link_is_no_window(tree: Path) -> None:

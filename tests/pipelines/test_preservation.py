@@ -413,10 +413,10 @@ def test_a_store_changes_no_number_and_is_used(wav: Callable[..., str], tmp_path
     plain = evaluate_preservation(*paths, metrics=HARMONY)
     store = tmp_path / "store"
     assert evaluate_preservation(*paths, metrics=HARMONY, store=store) == plain
-    stored = {path: path.stat().st_mtime_ns for path in store.rglob("*.npz")}
+    stored = {path: path.stat().st_mtime_ns for path in store.rglob("*.entry")}
     assert len(stored) == 6
     assert evaluate_preservation(*paths, metrics=HARMONY, store=FeatureStore(store)) == plain
-    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.npz")} == stored
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.entry")} == stored
 
 
 @pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")

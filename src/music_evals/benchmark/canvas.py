@@ -51,8 +51,7 @@ def check_backend() -> None:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        package = "matplotlib"
-        raise MissingBackendError(package, "report", "the HTML report") from error
+        raise MissingBackendError("matplotlib", "report", "a picture") from error
     mpl.use("Agg")
 
 

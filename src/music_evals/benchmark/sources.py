@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import os
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,20 @@ from music_evals.errors import (
 )
 from music_evals.symbolic import noteseq
 
-__all__ = ["ItemSet", "find_dataset", "find_window", "load_items", "load_split", "resolve_revision", "split_names"]
+__all__ = [
+    "ItemSet",
+    "find_dataset",
+    "find_window",
+    "in_clone",
+    "load_items",
+    "load_split",
+    "resolve_revision",
+    "split_names",
+]
 
 DATASETS = "datasets_scripts"
+WINDOWS = ("metrics", DATASETS, "models", "spaces")
+"""Folders of the repository that hold one folder for each repository on the Hub."""
 _COMMIT = re.compile("[0-9a-f]{40}")
 TRAIN_CONFIGS = {"musib_official": "musib"}
 """Config that baselines are fitted on, where a config has no train split of its own."""
@@ -111,7 +124,8 @@ class ItemSet:
 def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | None = None) -> tuple[str, bool]:
     """Tell where a dataset or model of this name is.
 
-    Looked up in this order: `folder`/`name` under the current folder, the path `name`, the Hub id `name`.
+    Looked up in this order: the path `name`; `folder`/`name` under the current folder; both under the clone that the
+    package is used from, if it is; the Hub id `name`.
 
     Parameters
     ----------
@@ -136,17 +150,50 @@ def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | No
         it is a typing error, not somebody's repository.
 
     """
-    for candidate in (Path(folder) / name, Path(name)):
-        if candidate.is_dir():
+    in_window = Path(folder) / name
+    for candidate in (Path(name), in_window, in_clone(in_window), in_clone(name)):
+        if candidate is not None and candidate.is_dir():
             return str(candidate), True
     owner, slash, repository = name.partition("/")
-    if slash and repository and "/" not in repository and owner not in {"", ".", ".."} and not Path(owner).is_dir():
+    is_id = slash and repository and "/" not in repository and owner not in {"", ".", "..", *WINDOWS}
+    if is_id and not Path(owner).is_dir():
         return name, False
-    parent = Path(name).parent if slash and Path(name).parent.is_dir() else Path(folder)
-    prefix = f"{parent}/" if slash else ""
-    found = [f"{prefix}{path.name}" for path in parent.glob("*") if path.is_dir()] if parent.is_dir() else []
+    parent = Path(name).parent if slash and Path(name).parent.is_dir() else None
+    found = _names_in(Path(folder)) if parent is None else [f"{parent}/{inner}" for inner in _folders(parent)]
     advice = f"names are looked up in ./{folder}; a folder or a Hub id (owner/name) may be given too"
     raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
+
+
+def in_clone(path: str | os.PathLike[str]) -> Path | None:
+    """Return a window of the clone that the package is used from, by its path from the root; None where there is none.
+
+    Only what lies in a folder of windows is found, such as ``models/anticipation_rnn``.
+    """
+    root, inner = _clone(), Path(path)
+    if root is None or len(inner.parts) < 2 or inner.parts[0] not in WINDOWS or ".." in inner.parts:
+        return None
+    return root / inner if (root / inner).exists() else None
+
+
+@functools.cache
+def _clone() -> Path | None:
+    """Return the root of the clone that this very file lies in; None for a package that was installed from one."""
+    root = Path(__file__).resolve().parents[3]
+    try:
+        project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return root if project.get("project", {}).get("name") == "music_evals" else None
+
+
+def _folders(parent: Path) -> list[str]:
+    return [path.name for path in parent.glob("*") if path.is_dir()]
+
+
+def _names_in(window: Path) -> list[str]:
+    """Return the names of the datasets or models here, and in the clone."""
+    root = _clone()
+    return [name for place in (window, *([root / window] if root else [])) for name in _folders(place)]
 
 
 def find_dataset(name: str) -> str:
@@ -182,7 +229,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     try:
         found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
     except RepositoryNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
+        raise UnknownNameError("dataset", dataset, _names_in(Path(DATASETS))) from error
     except RevisionNotFoundError as error:
         kind = f"revision of {dataset}"
         raise UnknownNameError(kind, str(revision), ()) from error
@@ -297,7 +344,7 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
         msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
         raise NoDataError(msg) from error
     except datasets.exceptions.DatasetNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, _local_datasets()) from error
+        raise UnknownNameError("dataset", dataset, _names_in(Path(DATASETS))) from error
     except ConnectionError as error:
         raise _unreadable(dataset, error) from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
@@ -307,11 +354,6 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
             kind = f"split of {dataset}"
             raise UnknownNameError(kind, split, names) from error
         raise _unreadable(dataset, error) from error
-
-
-def _local_datasets() -> list[str]:
-    folder = Path(DATASETS)
-    return [path.name for path in folder.glob("*") if path.is_dir()] if folder.is_dir() else []
 
 
 def _unreadable(dataset: str, error: Exception) -> UnreadableFileError:

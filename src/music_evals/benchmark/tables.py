@@ -48,11 +48,16 @@ MOST_REASONS = 3
 MOST_COLUMNS = 7
 """Scores of one facet that are more than this are told in several tables of nearly equal widths."""
 
+MOST_CHARACTERS = 100
+"""A table for a terminal has its intervals beside the values, unless it gets wider than this: then below them."""
+
 
 class _Cell(NamedTuple):
     value: str
     best: bool = False
-    notes: tuple[str, ...] = ()
+    spread: str = ""
+    """Interval or standard deviation."""
+    note: str = ""
 
 
 class _Row(NamedTuple):
@@ -236,7 +241,7 @@ def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [test for test in results["comparisons"] if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
 
 
-def _blocks(results: Mapping[str, Any], style: _Style) -> Iterator[_Block]:
+def _blocks(results: Mapping[str, Any], style: _Style, *, published: bool) -> Iterator[_Block]:
     """Yield all that is told, but what failed."""
     for title, names in tables(results).items():
         rows = tuple(
@@ -253,13 +258,13 @@ def _blocks(results: Mapping[str, Any], style: _Style) -> Iterator[_Block]:
     yield _Block("How to read this", points=(legend(results, best=style.best, control=style.control),))
     yield _Block("Notes", points=tuple(map(style.text, cautions(results))))
     yield _differences(results, style)
-    yield from _published(results)
+    if published:
+        yield from _published(results)
     yield _remarks(results, style)
 
 
 def _scored(cell: Mapping[str, Any], best: bool) -> _Cell:  # noqa: FBT001
-    notes = tuple(filter(None, (format_interval(cell), cell_note(cell))))
-    return _Cell(format_value(cell["value"]), best, notes)
+    return _Cell(format_value(cell["value"]), best, format_interval(cell), cell_note(cell))
 
 
 def _differences(results: Mapping[str, Any], style: _Style) -> _Block:
@@ -292,8 +297,7 @@ def _published(results: Mapping[str, Any]) -> Iterator[_Block]:
 
 
 def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -> _Cell:
-    notes = (f"sd {format_value(spread[name])}",) if name in spread else ()
-    return _Cell(format_value(row.get(name)), notes=notes)
+    return _Cell(format_value(row.get(name)), spread=f"sd {format_value(spread[name])}" if name in spread else "")
 
 
 def _remarks(results: Mapping[str, Any], style: _Style) -> _Block:
@@ -319,32 +323,55 @@ def _first(points: Sequence[str]) -> tuple[str, ...]:
     return (*points[:LISTED], *more)
 
 
-def text_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
+def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart.
+
+    Parameters
+    ----------
+    results
+        The content of results.json.
+    published
+        Add the published results of others, which `markdown_report` always has.
+
+    """
     parts = [summary(results, _TEXT.name)]
-    for block in _blocks(results, _TEXT):
+    for block in _blocks(results, _TEXT, published=published):
         if block.rows:
-            lines = [["", *block.head]]
-            for row in block.rows:
-                lines += _text_lines(row)
-            parts.append(f"{block.title}\n{align(lines)}")
+            parts.append(f"{block.title}\n{_text_table(block)}")
         elif block.points:
             parts.append("\n".join([f"{block.title}:", *(f"- {point}" for point in block.points)]))
+    if not published and any(block.rows for block in _published(results)):
+        parts.append("Published results of others are in table.md.")
     return "\n\n".join(parts)
 
 
-def _text_lines(row: _Row) -> list[list[str]]:
+def _text_table(block: _Block) -> str:
+    """Return a table with its intervals beside the values, or below them where that gets too wide."""
+    columns = zip(*(row.cells for row in block.rows), strict=True)
+    widths = [max(len(cell.spread) for cell in column) for column in columns]
+    beside, below = (
+        align([["", *block.head], *(line for row in block.rows for line in _text_lines(row, places))])
+        for places in (widths, None)
+    )
+    return beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
+
+
+def _text_lines(row: _Row, widths: Sequence[int] | None) -> Iterator[list[str]]:
+    """Yield the values of a row, with the spreads beside them in columns of these widths or on a line of their own."""
     name = _TEXT.name(row.name)
-    label = f"({name})" if row.role == "control" else name
-    depth = max(len(cell.notes) for cell in row.cells)
-    below = [["", *(cell.notes[line] if line < len(cell.notes) else "" for cell in row.cells)] for line in range(depth)]
-    return [[label, *(f"{cell.value}{_TEXT.best if cell.best else ' '}" for cell in row.cells)], *below]
+    values = [f"{cell.value}{_TEXT.best if cell.best else ' '}" for cell in row.cells]
+    spreads, notes = [cell.spread for cell in row.cells], [cell.note for cell in row.cells]
+    if widths is not None:
+        values = [f"{value} {spread:>{width}}" for value, spread, width in zip(values, spreads, widths, strict=True)]
+    yield [f"({name})" if row.role == "control" else name, *values]
+    below = [notes] if widths is not None else [spreads, notes]
+    yield from (["", *line] for line in below if any(line))
 
 
 def markdown_report(results: Mapping[str, Any]) -> str:
-    """Return what `text_report` tells as Markdown, and the failures."""
+    """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
     parts = [summary(results, _MARKDOWN.name).replace("\n", "; ")]
-    for block in (*_blocks(results, _MARKDOWN), _failures(results, _MARKDOWN)):
+    for block in (*_blocks(results, _MARKDOWN, published=True), _failures(results, _MARKDOWN)):
         if block.rows:
             rule = ["---", *("---:" for _ in block.head)]
             rows = [[_markdown_label(row), *map(_markdown_cell, row.cells)] for row in block.rows]
@@ -360,4 +387,5 @@ def _markdown_label(row: _Row) -> str:
 
 def _markdown_cell(cell: _Cell) -> str:
     value = f"{cell.value} {_MARKDOWN.best}" if cell.best else cell.value
-    return f"{value} ({'; '.join(cell.notes)})" if cell.notes else value
+    notes = "; ".join(filter(None, (cell.spread, cell.note)))
+    return f"{value} ({notes})" if notes else value

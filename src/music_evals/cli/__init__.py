@@ -26,7 +26,6 @@ from music_evals.cli import (
 from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, say
 from music_evals.errors import (
     BackendError,
-    CorruptCacheError,
     CorruptRecordsError,
     HubError,
     MusicEvalsError,
@@ -40,7 +39,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 # These happen to a run; every other named error is about what the run was asked to do.
-_RUN_ERRORS = (BackendError, CorruptCacheError, CorruptRecordsError, HubError, OutputError, ParserCrashError)
+_RUN_ERRORS = (BackendError, CorruptRecordsError, HubError, OutputError, ParserCrashError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,15 +11,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from music_evals.errors import OutputError
+from music_evals.errors import MissingBackendError, OutputError
 
 __all__ = [
     "EXIT_FAILURES",
     "Bar",
     "add_dataset_options",
+    "add_drawing_options",
     "add_encoder_options",
     "add_interval_options",
     "add_output_options",
+    "add_published_option",
     "add_verb",
     "chosen",
     "drop_stdout",
@@ -29,6 +31,7 @@ __all__ = [
     "quieten",
     "say",
     "to_stdout",
+    "why_not_drawn",
 ]
 
 EXIT_FAILURES = 1
@@ -81,14 +84,37 @@ def add_interval_options(group: Any) -> None:
     )
 
 
-def add_output_options(verb: Any) -> Any:
-    """Add the group that says where results go, and return it."""
+def add_output_options(verb: Any, *, drawn: bool = False) -> Any:
+    """Add the group that says where results go, and return it; `drawn` says that report.html needs matplotlib."""
     where = verb.add_argument_group("where it goes")
     where.add_argument("--out", required=True, metavar="DIR", help="folder for records and results")
     where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
     where.add_argument("--json", action="store_true", help="print results.json in place of the tables")
-    where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
+    if drawn:
+        add_drawing_options(where, "report", "report.html")
+    else:
+        where.add_argument("--no-report", action="store_false", dest="report", help="write no report.html")
     return where
+
+
+def add_drawing_options(where: Any, name: str, file: str) -> None:
+    """Add the options that ask for a file that matplotlib draws, or leave it out; see `why_not_drawn`."""
+    insist = f"write {file}, or fail where matplotlib is not installed; by default it is left out there"
+    where.add_argument(f"--{name}", action="store_true", default=None, help=insist)
+    where.add_argument(f"--no-{name}", action="store_false", dest=name, default=None, help=f"write no {file}")
+
+
+def why_not_drawn(wanted: bool | None, file: str) -> str:  # noqa: FBT001  # the value of an option
+    """Return a remark where matplotlib is missing for a file that nobody asked for by name; else an empty text."""
+    from music_evals.benchmark.canvas import check_backend
+
+    if wanted is not None:
+        return ""
+    try:
+        check_backend()
+    except MissingBackendError as error:
+        return f"note: {file} was left out: {error}"
+    return ""
 
 
 def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
@@ -109,11 +135,18 @@ def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> Non
             print("\n".join([text, "", *where]))
 
 
-def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str, Any]], str] | None = None) -> int:
+def add_published_option(where: Any) -> None:
+    """Add what `finish_scores` prints beside the user's own results."""
+    where.add_argument(
+        "--published", action="store_true", help="print the published results of others too; table.md always has them"
+    )
+
+
+def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
     """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code.
 
-    What failed is listed first, so that it does not hide behind the published tables. `report` makes the tables; None
-    takes those of all scores. A system without a single defined score is a failure too.
+    What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes those
+    of all scores. A system without a single defined score is a failure too.
     """
     from music_evals.benchmark.tables import text_report, undefined_systems
 
@@ -126,9 +159,10 @@ def finish_scores(outcome: Any, *, as_json: bool, report: Callable[[Mapping[str,
     undefined = undefined_systems(results)
     if undefined:
         say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
-    for note in outcome.notes if as_json else ():  # the tables have them
+    for note in outcome.notes if options.json else ():  # the tables have them
         say(f"note: {note}")
-    print_results((report or text_report)(results), outcome.files, as_json=as_json)
+    text = (report or text_report)(results, published=options.published)
+    print_results(text, outcome.files, as_json=options.json)
     return EXIT_FAILURES if undefined else code
 
 

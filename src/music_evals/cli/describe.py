@@ -10,6 +10,7 @@ from music_evals.cli._shared import (
     add_encoder_options,
     add_interval_options,
     add_output_options,
+    add_published_option,
     add_verb,
     chosen,
     finish_scores,
@@ -72,7 +73,7 @@ def add(verbs: Any) -> None:
     )
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
-    add_output_options(verb)
+    add_published_option(add_output_options(verb))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -82,4 +83,4 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     with Bar("song") as bar:
         outcome = run_descriptions(settings, progress=bar)
-    return finish_scores(outcome, as_json=options.json)
+    return finish_scores(outcome, options)

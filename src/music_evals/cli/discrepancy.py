@@ -7,6 +7,7 @@ from typing import Any
 
 from music_evals.cli._shared import (
     add_dataset_options,
+    add_drawing_options,
     add_encoder_options,
     add_interval_options,
     add_output_options,
@@ -14,6 +15,8 @@ from music_evals.cli._shared import (
     chosen,
     print_results,
     quieten,
+    say,
+    why_not_drawn,
 )
 
 __all__ = ["add"]
@@ -47,9 +50,7 @@ def add(verbs: Any) -> None:
     add_dataset_options(verb.add_argument_group("which songs"), required=True)
     _add_options(verb.add_argument_group("how"))
     where = add_output_options(verb)
-    where.add_argument(
-        "--no-plot", action="store_false", dest="plot", help="draw no discrepancy.svg, nor into report.html"
-    )
+    add_drawing_options(where, "plot", "discrepancy.svg")
 
 
 def _add_options(how: Any) -> None:
@@ -77,9 +78,12 @@ def _add_options(how: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.songs.discrepancy import Settings, run_discrepancy, text_study
 
-    settings = Settings(**chosen(options, Settings))
+    undrawn = why_not_drawn(options.plot, "discrepancy.svg")
+    settings = Settings(**{**chosen(options, Settings), "plot": options.plot is not False and not undrawn})
     quieten()
     outcome = run_discrepancy(settings)
+    if undrawn:
+        say(undrawn)
     notes = "\n".join(f"note: {note}" for note in outcome.results["notes"])
     print_results(f"{text_study(outcome.study)}\n{notes}", outcome.files, as_json=options.json)
     return 0

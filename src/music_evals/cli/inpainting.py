@@ -18,6 +18,7 @@ from music_evals.cli._shared import (
     print_results,
     quieten,
     say,
+    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError, OutputError
 
@@ -85,7 +86,7 @@ def add(verbs: Any) -> None:
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
     how.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
-    where = add_output_options(verb)
+    where = add_output_options(verb, drawn=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
 
@@ -97,7 +98,8 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.inpainting.task import Settings, run_benchmark
 
     _check_card(options)
-    settings = Settings(**chosen(options, Settings))
+    undrawn = why_not_drawn(options.report, "report.html")
+    settings = Settings(**{**chosen(options, Settings), "report": options.report is not False and not undrawn})
     quieten()
     with Bar() as bar:
         outcome = run_benchmark(settings, progress=bar)
@@ -106,6 +108,8 @@ def _run(options: argparse.Namespace) -> int:
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
     for note in outcome.notes:
         say(f"note: {note}")
+    if undrawn:
+        say(undrawn)
     print_results(text_report(outcome.results), files, as_json=options.json)
     code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
     if failures and options.update_card:
@@ -148,8 +152,10 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
 
 
 def _folder_of(source: str) -> Path:
-    in_window = Path("models") / source
-    return in_window if in_window.is_dir() else Path(source)
+    from music_evals.benchmark.inpainting.systems import MODELS
+    from music_evals.benchmark.sources import find_window
+
+    return Path(find_window(source, MODELS, "model")[0])
 
 
 def _file_name(name: str) -> str:

@@ -10,6 +10,7 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_interval_options,
     add_output_options,
+    add_published_option,
     add_verb,
     chosen,
     finish_scores,
@@ -67,7 +68,9 @@ def add(verbs: Any) -> None:
         "reference_file, paths below the manifest's folder; and, where wanted, id, group, system",
     )
     _add_measures(verb.add_argument_group("how"))
-    add_output_options(verb).add_argument(
+    where = add_output_options(verb)
+    add_published_option(where)
+    where.add_argument(
         "--explained",
         type=int,
         default=10,
@@ -137,4 +140,4 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     with Bar("text") as bar:
         outcome = run_lyrics(settings, progress=bar)
-    return finish_scores(outcome, as_json=options.json)
+    return finish_scores(outcome, options)

@@ -10,10 +10,13 @@ from music_evals.cli._shared import (
     Bar,
     add_interval_options,
     add_output_options,
+    add_published_option,
     add_verb,
     chosen,
     finish_scores,
     quieten,
+    say,
+    why_not_drawn,
 )
 from music_evals.errors import InvalidInputError
 
@@ -49,7 +52,9 @@ def add(verbs: Any) -> None:
     )
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
-    add_output_options(verb).add_argument(
+    where = add_output_options(verb, drawn=True)
+    add_published_option(where)
+    where.add_argument(
         "--timelines",
         type=int,
         default=10,
@@ -120,11 +125,15 @@ def _run(options: argparse.Namespace) -> int:
 
     values = chosen(options, Settings)
     values["backends"] = _backends(options.backends)
+    undrawn = why_not_drawn(options.report, "report.html")
+    values["report"] = options.report is not False and not undrawn
     settings = Settings(**values)
     quieten()
     with Bar("pair") as bar:
         outcome = run_preservation(settings, progress=bar)
-    return finish_scores(outcome, as_json=options.json)
+    if undrawn:
+        say(undrawn)
+    return finish_scores(outcome, options)
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.cli._shared import add_verb, quieten, to_stdout
+from music_evals.errors import importing
 
 __all__ = ["add"]
 
@@ -43,7 +44,8 @@ def add(verbs: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.models.training import train_from_file
+    with importing("models", "training"):
+        from music_evals.models.training import train_from_file
 
     quieten()
     result = train_from_file(

@@ -12,6 +12,7 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_interval_options,
     add_output_options,
+    add_published_option,
     add_verb,
     chosen,
     finish_scores,
@@ -57,7 +58,7 @@ def add(verbs: Any) -> None:
     _add_endpoints(verb.add_argument_group("who writes: OpenAI-compatible endpoints"))
     _add_writing(verb.add_argument_group("how it is written"))
     _add_scoring(verb.add_argument_group("how it is scored"))
-    add_output_options(verb)
+    add_published_option(add_output_options(verb))
 
 
 def _add_songs(what: Any) -> None:
@@ -168,7 +169,7 @@ def _run(options: argparse.Namespace) -> int:
         _quieten_transformers()
     with Bar("lyric") as bar:
         outcome = run_writing(settings, progress=bar)
-    return finish_scores(outcome, as_json=options.json, report=text_report)
+    return finish_scores(outcome, options, report=text_report)
 
 
 def _endpoints(options: argparse.Namespace) -> list[Endpoint]:

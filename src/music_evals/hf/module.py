@@ -13,7 +13,14 @@ import numpy as np
 
 from music_evals.annotations import Score
 from music_evals.audio.io import Audio
-from music_evals.errors import NoDataError, PairCountError, UnsupportedTypeError
+from music_evals.errors import (
+    InvalidInputError,
+    MissingBackendError,
+    NoDataError,
+    PairCountError,
+    UnknownNameError,
+    UnsupportedTypeError,
+)
 from music_evals.symbolic.items import describe
 
 __all__ = ["GROUPS", "INTERVALS", "Module", "PairModule", "check_filled", "list_batch"]
@@ -30,11 +37,35 @@ GROUPS = """\
 """
 
 
+DEFAULT = "default"
+"""What evaluate calls a config that was not named."""
+
+
 class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not typed
-    """What all kinds of module share: checked batches, and an instance that survives a failure."""
+    """What all kinds of module share: a variant, checked batches, and an instance that survives a failure.
+
+    The config name of `evaluate.load` is the variant: ``evaluate.load(module, "official").compute(...)`` computes what
+    ``compute(..., variant="official")`` does. Without a config name, or with ``"default"``, `compute` may be given any
+    variant. Both may be given where they agree; where they contradict each other, `compute` refuses.
+
+    Parameters
+    ----------
+    config_name
+        One of the module's variants, or ``"default"``.
+    options
+        Go to `evaluate.Metric`.
+
+    Raises
+    ------
+    UnknownNameError
+        A config name that is none of these; the message offers the nearest.
+
+    """
 
     kind: ClassVar[str]
     """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, or ``"numbers"``."""
+    variants: ClassVar[tuple[str, ...]] = ()
+    """What `compute` takes as ``variant``; empty where there is one formula only."""
 
     # attributes of evaluate.EvaluationModule, which carries no types
     writer: Any
@@ -44,6 +75,14 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     filelocks: Any
     file_paths: Any
     cache_file_name: Any
+    config_name: str
+
+    def __init__(self, config_name: str | None = None, **options: Any) -> None:
+        known = (DEFAULT, *self.variants)
+        if config_name is not None and config_name not in known:
+            advice = "a config name chooses the variant" if self.variants else "this module has no variants"
+            raise UnknownNameError("config", config_name, known, advice)
+        super().__init__(config_name, **options)
 
     @abc.abstractmethod
     def _compute(self, **inputs: Any) -> dict[str, Any]:
@@ -53,10 +92,19 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
         """Add what is given, and compute over everything that was added.
 
         A failure drops what was added: the instance starts afresh.
+
+        Raises
+        ------
+        NoDataError
+            Nothing was given and nothing was added.
+        InvalidInputError
+            The variant is another one than the instance was loaded with.
+
         """
         if predictions is None and references is None and self.writer is None and self.num_process == 1:
             raise NoDataError("nothing to compute: give predictions and references, or add some first")
         try:
+            options = self._with_variant(options)
             result = super().compute(predictions=predictions, references=references, **options)
         except BaseException:
             self._discard()
@@ -64,6 +112,16 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
         self.filelocks = self.file_paths = None  # evaluate has let them go; they may be another instance's by now
         self._release()
         return None if result is None else _plain(result)
+
+    def _with_variant(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the options with the variant that the config name chose."""
+        if self.config_name == DEFAULT:
+            return options
+        variant = options.get("variant", self.config_name)
+        if variant != self.config_name:
+            msg = f"variant {variant!r} contradicts the config {self.config_name!r} that was loaded; name one of them"
+            raise InvalidInputError(msg)
+        return {**options, "variant": variant}
 
     def _discard(self) -> None:
         """Drop everything that was added and give back the cache files and their locks."""
@@ -154,7 +212,14 @@ def list_batch(name: str, items: Any) -> Sequence[Any]:
     ):
         msg = f"{name} must be a list of items, got {describe(items)}; put a single item into a list"
         raise UnsupportedTypeError(msg)
-    return list(items)
+    try:
+        return list(items)
+    except ImportError as error:  # a column of datasets decodes its recordings one by one
+        if "torchcodec" not in str(error):
+            raise
+        what = f"{name}: decoding a column of recordings"
+        advice = "pip install torchcodec, or hand them over as stored: dataset.cast_column(name, Audio(decode=False))"
+        raise MissingBackendError("torchcodec", "", what, install=advice) from error
 
 
 def check_filled(name: str, items: Sequence[Any]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
 from music_evals.errors import ContextMismatchWarning, MusicEvalsError, located
 from music_evals.hf.module import GROUPS, INTERVALS, PairModule
+from music_evals.metrics.arrays import VARIANTS
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.files import read_score as read_file
 from music_evals.symbolic.items import OFFERED, read_tokens
@@ -42,7 +43,7 @@ Args:
         (384 steps) of which only the middle is read; the context always comes from the reference. Files and notes that
         end within 4 measures are middles, those that reach into the future are contexts.
 {GROUPS}\
-    variant: "corrected" (default), "official" (the authors' code) or "paper" (their text).
+    variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
     average: for means, "macro" (over items, default) or "micro" (over notes).
     base: for divergences, "nats" (default) or "bits".
 {INTERVALS}
@@ -58,7 +59,7 @@ class SymbolicMetric(PairModule):
     first file (about half a second) and ends with `compute`; other items need none.
     """
 
-    kind = "contexts"
+    kind, variants = "contexts", VARIANTS
     paper, authors_code, arguments = CITATION, CODEBASE, SYMBOLIC_INPUTS
 
     parser: ReaderProcess[Score] | None = None

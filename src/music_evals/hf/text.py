@@ -11,6 +11,7 @@ import numpy as np
 from music_evals.annotations import LyricSection, sections_of_rows, sections_text
 from music_evals.errors import InvalidPatternError, MusicEvalsError, UnsupportedTypeError, located
 from music_evals.hf.module import GROUPS, INTERVALS, PairModule
+from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.tag_lists import TagItem, check_item
 from music_evals.symbolic.items import describe
 
@@ -37,7 +38,7 @@ Args:
     predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
     references: in the same order, {PATTERNS_OFFERED}.
 {GROUPS}\
-    variant: "official" (default, the authors' code) or "paper" (their text).
+    variant, also the config name: "official" (default, the authors' code) or "paper" (their text).
     rhyme: how rhymes are found: "official", "line", "char", or a function; default: "official".
     normalise: True brings generated texts into the form of the released songs first. Default False.
     strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
@@ -70,7 +71,7 @@ class LyricsMetric(PairModule):
     scored: whether a text can be scored depends on the options.
     """
 
-    kind = "lyrics"
+    kind, variants = "lyrics", VARIANTS
     paper, authors_code, arguments = CITATION, CODEBASE, LYRICS_INPUTS
 
     def _encode(self, name: str, index: int, item: Any) -> str:

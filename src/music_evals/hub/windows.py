@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from music_evals.benchmark.sources import in_clone
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.client import Repository, RepositoryType
 from music_evals.hub.source import listed_files
@@ -101,7 +102,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
-    """Return the windows at these paths, each once.
+    """Return the windows at these paths, each once; a path that is not here may be one of the clone in use.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
         No path is given.
 
     """
-    windows = [_window(Path(path)) for path in paths]
+    windows = [_window(Path(path) if Path(path).exists() else in_clone(path) or Path(path)) for path in paths]
     if not windows:
         msg = f"no window is named: give folders such as metrics/note_f1, or --all for all of {', '.join(HOUSES)}"
         raise NoDataError(msg)

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from music_evals.errors import BackendError, InvalidInputError
 from music_evals.lyrics._char_ngrams import CharNgrams
-from music_evals.lyrics._embedding_store import EmbeddingStore, StoredEncoder
 from music_evals.lyrics._sentence_models import SentenceEncoder, load_sentence_encoder
+from music_evals.lyrics._stored_encoder import StoredEncoder
 from music_evals.lyrics._vectors import Vectors, check_lengths, check_vectors
 from music_evals.protocols import TextEncoder
 
@@ -28,7 +28,6 @@ __all__ = [
     "CHAR_NGRAMS",
     "DEFAULT_ENCODER",
     "CharNgrams",
-    "EmbeddingStore",
     "Embeddings",
     "SentenceEncoder",
     "StoredEncoder",
@@ -188,8 +187,8 @@ def embed(encoder: TextEncoder, texts: Iterable[str]) -> Embeddings:
     ------
     BackendError
         The encoder failed, or does not give one finite unit vector a text.
-    CorruptCacheError, OutputError
-        Its cache is damaged, or cannot be written.
+    OutputError
+        Its cache cannot be written.
 
     """
     return Embeddings(encoder, texts)

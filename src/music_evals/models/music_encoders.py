@@ -22,17 +22,15 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
-from music_evals.files import cache_folder
+from music_evals.files import Store, cache_folder
 from music_evals.lyrics.model_files import choose_device
 from music_evals.models._encoder_audio import LOUDNESS, Source, content_hash, prepare
-from music_evals.models._encoder_cache import feature_path, read_feature, write_feature
 from music_evals.models._encoder_networks import (
     Encodec,
     Origin,
@@ -58,6 +56,7 @@ POOLINGS = ("mean", "muchin")
 
 _VERSION = 1  # of the numbers; goes up whenever they change, so that what is stored is not found any more
 _CACHE = "music_features"  # folder in the cache of the user
+_LITTLE_ENDIAN = np.dtype("<f4")
 
 
 class EncoderInfo(NamedTuple):
@@ -212,7 +211,7 @@ class MusicEncoder(Extraction):
         network: Transformer | Encodec,
         identity: str,
         *,
-        cache: Path | None,
+        cache: Store | None,
         batch_size: int | None = None,
     ) -> None:
         self.settings, self.network, self.cache = settings, network, cache
@@ -248,8 +247,6 @@ class MusicEncoder(Extraction):
             Silent, too short, or of more channels than the encoder takes.
         NoDataError, UnreadableFileError, FileTooLargeError, UnsupportedTypeError
             Not a recording.
-        CorruptCacheError
-            Its stored feature is damaged.
         OutputError
             It cannot be stored.
 
@@ -257,11 +254,11 @@ class MusicEncoder(Extraction):
         if self.cache is None:
             return self._encode(source)
         key = {**self.about, "recording": content_hash(source)}
-        path = feature_path(self.cache, key)
-        feature = read_feature(path, key)
-        if feature is None:
-            feature = self._encode(source)
-            write_feature(path, key, feature)
+        stored = self.cache.get(key)
+        if stored is not None:
+            return np.frombuffer(stored, _LITTLE_ENDIAN).astype(np.float32)
+        feature = self._encode(source)
+        self.cache.put(key, feature.astype(_LITTLE_ENDIAN).tobytes())
         return feature
 
     def _encode(self, source: Source) -> Feature:
@@ -321,8 +318,9 @@ def load_music_encoder(
     place = choose_device(device)
     network, identity = _load_network(settings, trust_remote_code=trust_remote_code)
     network.model.to(place)
-    folder = (cache_folder(_CACHE) if cache else None) if isinstance(cache, bool) else Path(cache)
-    return MusicEncoder(settings, network, identity, cache=folder, batch_size=batch_size)
+    folder = (cache_folder(_CACHE) if cache else None) if isinstance(cache, bool) else cache
+    store = None if folder is None else Store(folder)
+    return MusicEncoder(settings, network, identity, cache=store, batch_size=batch_size)
 
 
 def _load_network(settings: EncoderSettings, *, trust_remote_code: bool) -> tuple[Transformer | Encodec, str]:

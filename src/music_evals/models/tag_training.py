@@ -126,8 +126,6 @@ def train_tagger(
         A row without descriptions.
     ModelUnavailableError, MissingBackendError
         The encoder cannot be loaded.
-    CorruptCacheError
-        A stored feature is damaged.
     CorruptRecordsError
         A checkpoint is damaged, or of another recipe or other data.
     OutputError

@@ -1,7 +1,7 @@
 """What all pages share: their frame, how they are served, receipts, code to copy, downloads and plain words for errors.
 
-A page is built with `space`, its buttons are wired with `on_click`, and it is served with `launch`. Importing this
-module does not import Gradio.
+A page is built with `space`, its buttons are wired with `on_click`, and it is served with `serve` (an `app.py`) or
+`launch`. Importing this module does not import Gradio.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from music_evals.errors import MusicEvalsError
+from music_evals.errors import MusicEvalsError, check_extras
 from music_evals.ui.uploads import MAX_UPLOAD_BYTES
 from music_evals.ui.widgets.bars import BAR_CSS
 from music_evals.ui.words import ENGLISH
@@ -48,6 +48,7 @@ __all__ = [
     "launch",
     "on_click",
     "receipt_html",
+    "serve",
     "space",
     "temporary_folder",
     "with_progress",
@@ -152,6 +153,27 @@ def _paths(value: Any) -> Iterator[Any]:
 
 def _is_address(path: Any) -> bool:
     return isinstance(path, str) and re.match(r"\s*[a-z][a-z0-9+.-]*:", path, flags=re.IGNORECASE) is not None
+
+
+def serve(build_demo: Callable[[], gr.Blocks], app_file: str | os.PathLike[str]) -> None:
+    """Build a page and serve it, as a script; what is missing for it is one line on stderr and exit code 1.
+
+    Parameters
+    ----------
+    build_demo
+        Builds the page with `space`.
+    app_file
+        ``__file__`` of the `app.py`; the extras that `requirements.txt` beside it names must be installed.
+
+    """
+    requirements = Path(app_file).with_name("requirements.txt").read_text(encoding="utf-8")
+    try:
+        for extras in re.findall(r"^music[_-]evals\[([\w,]+)\]", requirements, flags=re.MULTILINE):
+            check_extras(extras.split(","), "this page")
+        page = build_demo()
+    except MusicEvalsError as error:
+        sys.exit(f"error: {error}")
+    launch(page)
 
 
 def launch(page: gr.Blocks, **options: Any) -> Any:

@@ -195,7 +195,7 @@ def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, A
             assert json.dumps(told, sort_keys=True) == json.dumps(
                 {metric: _told(score) for metric, score in expected.items()}, sort_keys=True
             )
-    assert list((tmp_path / "store").rglob("*.npz"))
+    assert list((tmp_path / "store").rglob("*.entry"))
 
 
 def _told(score: dict[str, Any]) -> dict[str, Any]:

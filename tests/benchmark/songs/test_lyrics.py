@@ -111,7 +111,7 @@ def test_systems_beside_the_published_table(
     ):
         assert shown in text, shown
     assert "lines expected" in text
-    for shown in (text_report(results), markdown_report(results)):
+    for shown in (text_report(results, published=True), markdown_report(results)):
         assert "Lyrics, published" in shown
         assert "sd 6.230" in shown
     worst = worst_texts(results, outcome.found)

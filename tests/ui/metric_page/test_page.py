@@ -438,7 +438,7 @@ for app in sys.argv[1:]:
     spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    config = module.demo.get_config_file()
+    config = module.build_demo().get_config_file()
     public = [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"]
     pages[Path(app).parent.name] = {
         "title": config["title"],
@@ -479,7 +479,8 @@ def test_every_app_builds() -> None:
 SERVE = """
 import json, sys
 from gradio_client import Client, handle_file
-from music_evals.ui.metric_page.page import build_metric_page, launch
+from music_evals.ui.frame import launch
+from music_evals.ui.metric_page.page import build_metric_page
 from music_evals.ui.metric_page.inputs import EXAMPLE_REFERENCE, EXAMPLE_PREDICTION
 
 page = build_metric_page("note_f1", "metrics/note_f1/app.py")

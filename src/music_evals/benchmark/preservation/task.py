@@ -185,7 +185,8 @@ def run_preservation(
     NoDataError, PairCountError, UnreadableFileError, InvalidInputError
         Nothing to compare, or pairs that are not clear; see `pairs` and `pair_datasets`.
     MissingBackendError
-        A named backend is not installed, or the report is asked for and matplotlib is not.
+        A named backend is not installed, or an extractor that comes with the extra ``audio`` and that recordings need;
+        or the report is asked for and matplotlib is not installed.
     CorruptRecordsError
         The records in `out` are damaged or belong to another run.
     OutputError
@@ -196,6 +197,8 @@ def run_preservation(
         plots.check_backend()
     out = Path(settings.out)
     _check_backends(settings)
+    if settings.dataset is not None:
+        describe_extractors(settings.measures)  # what a dataset holds becomes recordings, which may take long
     with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
         pairs = _pairs(settings, Path(scratch) / "music", progress)
         if settings.overwrite:
@@ -262,7 +265,8 @@ def _receipt(settings: Settings, pairs: PairSet) -> dict[str, Any]:
 def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
     """Return decoder, policy and extractors with their versions, for a receipt.
 
-    One of the variant's that is not installed is told: the metrics that need it fail, and the others are computed.
+    An optional one of the variant's that is not installed is named: the metrics that need it fail, and the others are
+    computed. One that comes with the extra ``audio`` is raised as missing: nearly everything needs it.
     """
     features: dict[str, Any] = {}
     told: dict[str, Any] = {}
@@ -270,6 +274,8 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
         try:
             found = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
         except MissingBackendError as error:
+            if error.extra:
+                raise
             features[feature] = {"missing": str(error)}
             continue
         features |= found["features"]

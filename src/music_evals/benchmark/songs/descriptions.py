@@ -198,8 +198,8 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
         Nothing to score, ids that name no song, or files that are not what they should be.
     ModelUnavailableError, MissingBackendError
         The encoder or a tagger cannot be loaded; the message says how to get it.
-    BackendError, CorruptCacheError
-        The encoder failed, or its cache is damaged.
+    BackendError
+        The encoder failed.
     CorruptRecordsError
         The records in `out` are damaged or belong to another run.
     OutputError

@@ -211,8 +211,8 @@ def run_discrepancy(settings: Settings) -> Outcome:
         A dataset, config, split or aggregation that does not exist.
     NoDataError, PairCountError, UnreadableFileError, InvalidInputError, InvalidTagsError
         Nothing to study, or rows that are not what they should be; see `songs.read_songs`.
-    ModelUnavailableError, MissingBackendError, BackendError, CorruptCacheError
-        The encoder cannot be loaded or failed, or its cache is damaged; or matplotlib is not installed.
+    ModelUnavailableError, MissingBackendError, BackendError
+        The encoder cannot be loaded or failed; or matplotlib is not installed.
     CorruptRecordsError
         The records in `out` are damaged or belong to another run.
     OutputError

@@ -335,9 +335,9 @@ def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def text_report(results: Mapping[str, Any]) -> str:
-    """Return all tables as text for a terminal, with what it took to write."""
-    scores = scores_text(results)
+def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return all tables as text for a terminal, with what it took to write, and on request the published results."""
+    scores = scores_text(results, published=published)
     if "writing" not in results:
         return scores
     notes = "".join(f"\n- {note}" for note in results["writing"]["notes"])

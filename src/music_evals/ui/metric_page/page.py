@@ -1,7 +1,7 @@
 """The page of a metric: what it measures, a worked example, inputs of its own kind, and the result on its range.
 
-`app.py` of every metric folder is three lines over `build_metric_page` and `launch`. What the buttons do are plain
-functions, in `metric_inputs` and `metric_results`.
+`app.py` of every metric folder is a few lines over `build_metric_page`. What the buttons do are plain functions, in
+`metric_inputs` and `metric_results`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from music_evals.ui import frame
-from music_evals.ui.frame import launch
 from music_evals.ui.metric_page.card import PageMetric, load_metric
 from music_evals.ui.metric_page.inputs import (
     EXAMPLE_LYRICS,
@@ -37,7 +36,7 @@ from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORD
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["build_metric_page", "launch"]
+__all__ = ["build_metric_page"]
 
 READING = ("Range and direction", "Undefined", "Limitations")
 

@@ -159,7 +159,7 @@ def chorale(dataset: str) -> Melody:
     Raises
     ------
     MusicEvalsError
-        As `benchmark.tasks.load_items`.
+        As `benchmark.sources.load_items`.
 
     """
     from music_evals.benchmark.sources import load_items

@@ -1,0 +1,276 @@
+"""Without an extra everything that needs it ends at once in one line that says what to install; the rest works.
+
+Packages are hidden from a child process and from its own children: neither an import nor the metadata finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from music_evals import errors
+from music_evals.annotations import Score
+from music_evals.errors import MissingBackendError, check_extras, importing
+from music_evals.symbolic.midi import save_midi
+from music_evals.symbolic.notes import make_notes
+
+ROOT = Path(__file__).resolve().parents[1]
+APPS = sorted([*ROOT.glob("metrics/*/app.py"), *ROOT.glob("spaces/*/app.py")])
+
+HIDE = """
+import os, sys
+
+HIDDEN = set(os.environ["HIDDEN_PACKAGES"].split(","))
+
+
+class Hiding:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] in HIDDEN else self.finder.find_spec(name, path, target)
+
+    def find_distributions(self, context):
+        for found in getattr(self.finder, "find_distributions", lambda context: ())(context):
+            if (found.metadata["Name"] or "").replace("-", "_") not in HIDDEN:
+                yield found
+
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+
+sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
+"""
+EXTRAS = {
+    "audio": ["librosa", "onnxruntime"],
+    "symbolic": ["music21"],
+    "lyrics": ["jieba", "opencc", "pypinyin", "pypinyin_dict"],
+    "text": ["sentence_transformers"],
+    "models": ["torch", "transformers", "safetensors", "pyloudnorm", "httpx"],
+    "report": ["matplotlib"],
+    "spaces": ["gradio"],
+}
+EVERYTHING = [package for packages in EXTRAS.values() for package in packages]
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run Python in the repository's root without some packages."""
+    (tmp_path / "hide").mkdir()
+    (tmp_path / "hide" / "sitecustomize.py").write_text(HIDE, encoding="utf-8")
+
+    def start(*arguments: str, hidden: Sequence[str] = EVERYTHING) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "HIDDEN_PACKAGES": ",".join(hidden), "PYTHONPATH": str(tmp_path / "hide")}
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+
+    return start
+
+
+@pytest.fixture
+def scores(tmp_path: Path) -> Path:
+    """Two folders of one score each, original and edit."""
+    for number, side in enumerate(("original", "edited")):
+        (tmp_path / side).mkdir()
+        pitches = np.random.default_rng(number).integers(60, 72, 32)
+        save_midi(Score(make_notes(np.arange(32) * 480, 480, pitches), 480), tmp_path / side / "tune.mid")
+    return tmp_path
+
+
+def assert_one_line(run: subprocess.CompletedProcess[str], extra: str) -> None:
+    """What is told is one line: the package, all packages of the extra with their bounds, and the form for a clone."""
+    assert run.returncode != 0
+    assert run.stdout == ""
+    [line] = run.stderr.splitlines()
+    assert_says_what_to_install(line, extra)
+
+
+def assert_says_what_to_install(line: str, extra: str) -> None:
+    package = EXTRAS[extra][0].replace("_", "-")
+    assert re.search(rf'''needs the package '[\w-]+'; install it with: pip install "(.+ ")?{package}>=[\d.]+"''', line)
+    assert re.search(rf'\(in a clone of music_evals: pip install -e "\.\[([a-z]+,)*{extra}(,[a-z]+)*\]"\)$', line)
+
+
+VERBS = {
+    "preserve --dataset known_edits --config small": "audio",
+    "preserve --reference {scores}/original --estimate {scores}/edited --report": "report",
+    "inpainting --dataset jsb_chorales --config musib --limit 2 --model models/anticipation_rnn": "models",
+    "inpainting --dataset jsb_chorales --config musib --limit 2 --report": "report",
+    "lyrics --dataset caimd --config demo --predictions {scores}/none.jsonl": "lyrics",
+    "describe --dataset caimd --config demo": "text",
+    "discrepancy --dataset caimd --config demo": "text",
+    "discrepancy --dataset caimd --config demo --encoder char-ngrams --plot": "report",
+    "write-lyrics --dataset caimd --config demo --rhyme char --model models/none": "lyrics",
+    "train models/anticipation_rnn/train.yaml": "models",
+    "train models/music_tagger/train.yaml": "models",
+}
+
+
+@pytest.mark.parametrize("command", VERBS)
+def test_a_verb_ends_in_one_line(command: str, run: Run, scores: Path) -> None:
+    (scores / "none.jsonl").touch()
+    words = command.format(scores=scores).split()
+    ended = run("-m", "music_evals.cli", *words, "--out", str(scores / "out"))
+    assert_one_line(ended, VERBS[command])
+    assert ended.returncode == 2
+    assert not (scores / "out").exists()
+
+
+def test_a_writer_needs_its_own_extra_alone(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "writer").mkdir()
+    (tmp_path / "writer" / "config.json").write_text("{}")
+    words = ["write-lyrics", "--dataset", "caimd", "--config", "demo", "--rhyme", "char", "--limit", "2"]
+    more = ["--model", str(tmp_path / "writer"), "--out", str(tmp_path / "out")]
+    assert_one_line(run("-m", "music_evals.cli", *words, *more, hidden=EXTRAS["models"]), "models")
+
+
+def test_recordings_need_their_extractors_before_any_work(run: Run, tmp_path: Path) -> None:
+    import soundfile
+
+    for side in ("original", "edited"):
+        (tmp_path / side).mkdir()
+        for number in range(2):
+            noise = np.random.default_rng(number).standard_normal(22050).astype(np.float32) / 10
+            soundfile.write(tmp_path / side / f"{number}.wav", noise, 22050)
+    sides = ["--reference", str(tmp_path / "original"), "--estimate", str(tmp_path / "edited")]
+    ended = run("-m", "music_evals.cli", "preserve", *sides, "--out", str(tmp_path / "out"), hidden=EXTRAS["audio"])
+    assert_one_line(ended, "audio")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_default_cannot_draw_is_left_out_with_a_remark(run: Run, scores: Path) -> None:
+    """Scores are compared without any extra."""
+    sides = ["--reference", f"{scores}/original", "--estimate", f"{scores}/edited"]
+    ended = run("-m", "music_evals.cli", "preserve", *sides, "--resamples", "20", "--out", str(scores / "out"))
+    assert ended.returncode == 0, ended.stderr
+    [remark] = [line for line in ended.stderr.splitlines() if line.startswith("note: report.html was left out")]
+    assert "matplotlib>=" in remark
+    assert {path.name for path in (scores / "out").iterdir()} == {"records.jsonl", "results.json", "table.md"}
+
+
+def test_contexts_and_tags_are_judged_without_any_extra(run: Run, tmp_path: Path) -> None:
+    for verb in (
+        "inpainting --dataset jsb_chorales --config musib --limit 2 --seeds 1 --baselines silence,copy_past",
+        "discrepancy --dataset caimd --config demo --encoder char-ngrams --permutations 10",
+    ):
+        words = [*verb.split(), "--resamples", "20", "--out", str(tmp_path / verb.split()[0])]
+        ended = run("-m", "music_evals.cli", *words)
+        assert ended.returncode == 0, ended.stderr
+        assert "was left out: a picture needs the package 'matplotlib'" in ended.stderr
+
+
+RUN_APPS = """
+import json, runpy, sys
+told = {}
+for app in sys.argv[1:]:
+    try:
+        runpy.run_path(app, run_name="__main__")
+    except SystemExit as ended:
+        told[app] = ended.code
+print(json.dumps(told))
+"""
+
+
+def test_every_app_ends_in_one_line(run: Run) -> None:
+    """Which extras a page needs stands in its requirements.txt."""
+    alone = run(str(APPS[0]))
+    assert_one_line(alone, "spaces")
+    together = run("-c", RUN_APPS, *map(str, APPS))
+    assert together.returncode == 0, together.stderr
+    told = json.loads(together.stdout)
+    assert told[str(APPS[0])] == alone.stderr.rstrip("\n")
+    for app in APPS:
+        requirements = app.with_name("requirements.txt").read_text(encoding="utf-8")
+        [named] = re.findall(r"music_evals\[([\w,]+)\]", requirements)
+        for extra in named.split(","):
+            assert_says_what_to_install(told[str(app)], extra)
+
+
+COMPUTE = """
+import sys, numpy as np, evaluate
+name, cache = sys.argv[1:]
+tone = (np.sin(np.arange(44100) / 20).astype(np.float32), 22050)
+poem, pattern = "(verse)\\n床前明月光\\n疑是地上霜", "(verse)\\nccccR\\nccccR"
+pairs = {"lyric_structure": (poem, pattern), "tag_semantic_similarity": (["a"], ["b"])}.get(name, (tone, tone))
+module = evaluate.load(f"./metrics/{name}", cache_dir=cache)
+try:
+    module.compute(predictions=[pairs[0]], references=[pairs[1]])
+except ImportError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+MODULES = {
+    "beat_f_measure": "audio",
+    "music_context_preservation": "audio",
+    "lyric_structure": "lyrics",
+    "tag_semantic_similarity": "text",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_names_what_it_needs(name: str, run: Run, tmp_path: Path) -> None:
+    ended = run("-c", COMPUTE, name, str(tmp_path / "cache"))
+    assert "MissingBackendError: " in ended.stderr
+    assert_one_line(ended, MODULES[name])
+
+
+def test_every_module_loads_and_those_of_tokens_compute_without_any_extra(run: Run, tmp_path: Path) -> None:
+    code = (
+        "import sys, evaluate, numpy as np\n"
+        "tokens = np.full((2, 384), 60, np.uint8)\n"
+        "for name in sys.argv[2:]:\n"
+        "    module = evaluate.load(f'./metrics/{name}', cache_dir=sys.argv[1])\n"
+        "    if name == 'musical_inpainting':\n"
+        "        result = module.compute(predictions=tokens[:, 144:240], references=tokens, n_resamples=20)\n"
+        "        assert result['note_f1'] == 1\n"
+    )
+    names = sorted(path.parent.name for path in APPS if path.parent.parent.name == "metrics")
+    ended = run("-c", code, str(tmp_path / "cache"), *names)
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_a_name_of_the_package_says_what_it_needs(run: Run) -> None:
+    ended = run(
+        "-c", "import music_evals, sys\ntry: music_evals.train_from_file\nexcept ImportError as e: sys.exit(str(e))"
+    )
+    assert_one_line(ended, "models")
+
+
+def test_the_extras_here_are_those_of_the_project() -> None:
+    for extra, packages in EXTRAS.items():
+        declared = [re.split(r"[^\w.-]", line)[0].replace("-", "_") for line in errors._requirements(extra)]
+        assert declared == packages
+
+
+def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = {"one": ["numpy>=2"], "two": ["no-such-package>=1"], "three": ["nor-this[x]>=2,<3", "numpy"]}
+    monkeypatch.setattr(errors, "_requirements", declared.__getitem__)
+    check_extras(["one"], "this page")
+    expected = (
+        "this page needs the package 'no-such-package'; install it with: "
+        'pip install "no-such-package>=1" "nor-this[x]>=2,<3" "numpy" '
+        '(in a clone of music_evals: pip install -e ".[two,three]")'
+    )
+    with pytest.raises(MissingBackendError, match=f"^{re.escape(expected)}$"):
+        check_extras(["one", "two", "three"], "this page")
+
+
+def test_modules_of_our_own_that_are_missing_are_a_bug() -> None:
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"), importing("models", "training"):
+        import music_evals.no_such_module  # noqa: F401
+    with (
+        pytest.raises(MissingBackendError, match="training needs the package 'no_such_package'"),
+        importing("models", "training"),
+    ):
+        import no_such_package  # noqa: F401
