@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
 from music_evals.benchmark.tables import (
     MOST_CHARACTERS,
@@ -35,8 +35,8 @@ def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield "the oracle is our own"
 
 
-def published(metrics: Any) -> dict[str, Any]:
-    table = {"Old": dict.fromkeys(metrics, 1.0)}
+def published(header: Mapping[str, Any]) -> dict[str, Any]:
+    table = {"Old": dict.fromkeys(header["metrics"], 1.0)}
     return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
 
 
@@ -129,8 +129,8 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
     found = collect(rows, TASK)
     results = build_results(found, TASK)
     page = score_page(
-        results, pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"],
-        receipt=receipt_section(results, found, {"glue": "<strong>"}), style=".toy {}",
+        results, found, {"glue": "<strong>"},
+        pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"], style=".toy {}",
     )  # fmt: skip
     parsed = read_page(page)
     text = " ".join(parsed.text)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals import benchmark
-from music_evals.benchmark.outputs import RECORDS, RESULTS
+from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import read_records, reading_rows
-from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
 from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
@@ -56,7 +56,7 @@ class LoadedResults:
     folder: Path
     task: str
     results: dict[str, Any]
-    found: Any
+    found: Found
     rows: list[dict[str, Any]]
 
 
@@ -107,28 +107,16 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
             raise NoDataError(msg)
     stored = _read_json(path / RESULTS)
     rows = read_records(path / RECORDS)
-    task = str(rows[0].get("task", UNTOLD))
+    task = find_task(str(rows[0].get("task", UNTOLD)))
+    found = collect(rows, task)
+    validation = collect(read_records(path / VALIDATION), task) if (path / VALIDATION).is_file() else None
     with reading_rows():
-        found, built = _build(path, rows, task, _intervals(stored, path / RESULTS)._asdict())
-    if task != "inpainting":
-        built |= {key: stored[key] for key in find_task(task).beside if key in stored}
+        built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
+    built |= {key: stored[key] for key in task.beside if key in stored}
     for difference in _differences(stored, built):
         msg = f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
         raise ChangedResultsError(msg)
-    return LoadedResults(path, task, built, found, rows)
-
-
-def _build(path: Path, rows: Sequence[Row], name: str, intervals: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if name == "inpainting":
-        from music_evals.benchmark.inpainting import aggregate, results
-
-        scores = aggregate.collect(rows)
-        validation = path / "validation_records.jsonl"
-        judged = aggregate.collect(read_records(validation)) if validation.is_file() else None
-        return scores, results.build_results(scores, judged, **intervals)
-    task = find_task(name)
-    found = collect(rows, task)
-    return found, build_results(found, task, **intervals)
+    return LoadedResults(path, task.name, built, found, rows)
 
 
 def find_task(name: str) -> ScoreTask:

@@ -11,9 +11,11 @@ from typing import Any
 from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
 
-__all__ = ["NUMBERS", "RECORDS", "REPORT", "RESULTS", "TABLE", "check_options", "write_files"]
+__all__ = ["NUMBERS", "RECORDS", "REPORT", "RESULTS", "TABLE", "VALIDATION", "check_options", "write_files"]
 
 RECORDS, RESULTS, TABLE, REPORT = "records.jsonl", "results.json", "table.md", "report.html"
+VALIDATION = "validation_records.jsonl"
+"""Records of the baselines on what the best of them are chosen on."""
 
 
 NUMBERS: Mapping[str, tuple[str, int]] = {

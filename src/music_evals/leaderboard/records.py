@@ -23,15 +23,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from music_evals.benchmark import results as score_results
-from music_evals.benchmark.inpainting import aggregate
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.load import LoadedResults as Run
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.results import Found
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import features_of
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "ResultRecord", "Run", "id_of", "read_run", "records_of_run"]
@@ -312,48 +311,40 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
-    from music_evals.benchmark.inpainting.results import HEADINGS
-
-    scores: aggregate.Scores = run.found
-    place, settings = _place(run), _settings(run)
-    table = run.results["tables"]["all"]["scores"]
-    control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
-    for system, cells in table.items():
+    found, settings = run.found, _settings(run)
+    items, scales = list(found.items), run.results["scales"]
+    for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
-            info = NLL_INFO if metric == NLL else INPAINTING_METRICS[metric]
-            column = FEATURES.get(metric, metric)
-            reference = scores.values[control].get(column, np.empty((0, 0))) if metric in FEATURES else np.empty((0, 0))
+            feature = FEATURES.get(metric)
+            reference = found.by_seed(items, found.controls[0], feature or "")
             yield _record(
                 run,
-                place,
+                _place(run),
                 system,
                 metric,
                 cell,
-                title=HEADINGS.get(metric, metric),
-                direction=info.direction,
-                kind=DIVERGENCE if metric in FEATURES else MEAN,
+                title=scales[metric]["title"],
+                direction=scales[metric]["direction"],
+                kind=DIVERGENCE if feature else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
-                items=scores.item_ids,
-                groups=scores.songs,
-                values=_by_item(scores, system, metric, column),
+                items=tuple(items),
+                groups=tuple(row["song"] for row in found.items.values()),
+                values=_by_item(found, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
                 settings=settings,
             )
 
 
-def _by_item(scores: aggregate.Scores, system: str, metric: str, column: str) -> tuple[Seeds, ...]:
+def _by_item(found: Found, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
     """Return the values of each item by seed; none where an item is not scored, as in the tables."""
-    values = scores.values[system].get(column)
-    if values is None:
-        return ((),) * len(scores.item_ids)
-    kept = np.where(scores.scored[system][None], values, np.nan) if metric != NLL else values
-    if metric == NLL:
-        kept = kept[~np.isnan(kept).all(axis=1)]
-    return tuple(tuple(map(_number, row)) for row in kept.T.tolist())
+    values = found.by_seed(items, system, column)
+    if column == NLL:  # not every seed has one
+        values = values[~np.isnan(values).all(axis=1)]
+    return tuple(tuple(map(_number, row)) for row in values.T.tolist())
 
 
 def _of_scores(run: Run) -> Iterator[ResultRecord]:
-    found: score_results.Found = run.found
+    found = run.found
     place, settings = _place(run), _settings(run)
     scales = run.results["scales"]
     for system in found.systems:

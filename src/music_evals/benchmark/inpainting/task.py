@@ -14,15 +14,25 @@ from typing import Any
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting import plots
-from music_evals.benchmark.inpainting.aggregate import Scores, collect
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
+from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
 from music_evals.benchmark.inpainting.runner import Progress, run
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
-from music_evals.benchmark.outputs import NUMBERS, RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
+from music_evals.benchmark.outputs import (
+    NUMBERS,
+    RECORDS,
+    REPORT,
+    RESULTS,
+    TABLE,
+    VALIDATION,
+    check_options,
+    write_files,
+)
 from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.results import Found, build_results, collect
 from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
@@ -33,7 +43,6 @@ PROTOCOLS = (OFFICIAL,)
 """Published conditions that can be asked for by name."""
 
 OFFICIAL_CONFIG = "musib_official"
-VALIDATION_RECORDS = "validation_records.jsonl"
 CARDS = "model_card*.md"
 
 
@@ -157,8 +166,8 @@ class Outcome:
     ----------
     results
         The content of results.json.
-    scores
-        The records as arrays.
+    found
+        The records.
     files
         What was written, by kind: ``records``, ``results``, ``table``, ``report``.
     notes
@@ -167,7 +176,7 @@ class Outcome:
     """
 
     results: dict[str, Any]
-    scores: Scores
+    found: Found
     files: dict[str, Path]
     notes: list[str]
 
@@ -223,15 +232,17 @@ def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Ou
     }
     if settings.overwrite:
         # a reader must not find the other run's numbers, should this run end before its own are written
-        for path in (*(out / name for name in (RESULTS, TABLE, REPORT, VALIDATION_RECORDS)), *out.glob(CARDS)):
+        for path in (*(out / name for name in (RESULTS, TABLE, REPORT, VALIDATION)), *out.glob(CARDS)):
             remove_file(path)
-    scores = collect(run(items, systems, out / RECORDS, **options))
+    found = collect(run(items, systems, out / RECORDS, **options), INPAINTING)
     validation = None
     if validation_items is not None:
         judges = [*baselines, systems[-1]]
-        validation = collect(run(validation_items, judges, out / VALIDATION_RECORDS, **options))
-    results = build_results(scores, validation, confidence=settings.confidence, n_resamples=settings.n_resamples)
-    return Outcome(results, scores, _write(out, results, scores, report=settings.report), notes)
+        validation = collect(run(validation_items, judges, out / VALIDATION, **options), INPAINTING)
+    results = build_results(
+        found, INPAINTING, validation, confidence=settings.confidence, n_resamples=settings.n_resamples
+    )
+    return Outcome(results, found, _write(out, results, found, report=settings.report), notes)
 
 
 def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
@@ -283,11 +294,9 @@ def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSe
     return load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
 
 
-def _write(out: Path, results: dict[str, Any], scores: Scores, *, report: bool) -> dict[str, Path]:
-    tables = "\n\n".join(
-        f"{results['dataset']['id']}, {subset}:\n\n{markdown_table(results, subset)}" for subset in results["tables"]
-    )
-    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, tables + "\n")}
+def _write(out: Path, results: dict[str, Any], found: Found, *, report: bool) -> dict[str, Path]:
+    table = markdown_report(results)
+    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, table + "\n")}
     if report:
-        contents["report"] = (REPORT, render_report(results, scores))
+        contents["report"] = (REPORT, render_report(results, found))
     return write_files(out, contents)

@@ -23,8 +23,9 @@ from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import Columns, PairSet, pairs_in_folders, pairs_in_manifest
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
-from music_evals.benchmark.preservation.results import build_results, collect
+from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.runner import Judging, Progress, run_pairs
+from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.pipelines import preservation as pipeline
@@ -215,8 +216,14 @@ def run_preservation(
             overwrite=settings.overwrite,
             progress=progress,
         )
-    found = collect(rows)
-    results = build_results(found, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed)
+    found = collect(rows, PRESERVATION)
+    results = build_results(
+        found,
+        PRESERVATION,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
+    )
     page = functools.partial(render_report, results, found, timelines=settings.timelines)
     return write_outcome(out, results, found, page if settings.report else None)
 

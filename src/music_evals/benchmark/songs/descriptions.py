@@ -25,7 +25,7 @@ from music_evals.annotations import GROUPS, SCORED
 from music_evals.benchmark.outcome import Outcome, remove_results, write_outcome
 from music_evals.benchmark.outputs import RECORDS
 from music_evals.benchmark.published import published_descriptions
-from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
 from music_evals.benchmark.rows import Progress
 from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
@@ -94,7 +94,7 @@ DESCRIPTIONS: Final = ScoreTask(
         "nothing of the song."
     ),
     how=_how,
-    published=published_descriptions,
+    published=lambda header: published_descriptions(header["metrics"]),
     items="songs",
     remarks="dimensions that the reference leaves empty",
     shown=_shown,
@@ -383,4 +383,4 @@ def _render(results: Mapping[str, Any], found: Found) -> str:
         "revision of the encoder": encoder["revision"] or "none",
         **{name: value for name, value in results["options"].items() if name != "aggregation"},
     }
-    return score_page(results, receipt=receipt_section(results, found, facts))
+    return score_page(results, found, facts)
