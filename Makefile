@@ -13,7 +13,7 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
 
-.PHONY: help venv run space test test-slow check format clean
+.PHONY: help venv run space test test-kernels test-slow check format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,6 +39,9 @@ space: venv ## serve a Space on this machine: make space NAME=preservation
 
 test: venv ## the fast tests
 	$(BIN)/python -m pytest -m "not slow" -n 2
+
+test-kernels: venv ## the extraction tests with other kernels of the linear algebra than this processor's
+	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -q tests/audio/test_extraction.py tests/audio/test_chroma.py tests/audio/test_structure.py
 
 test-slow: venv ## the long tests: full data set rebuild, simulated coverage
 	$(BIN)/python -m pytest -m slow

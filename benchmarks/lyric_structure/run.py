@@ -259,7 +259,8 @@ def _equal(found: Any, value: Any) -> bool:
 
 def measure_levels(songs: Sequence[Song], source: str) -> list[Row]:
     """Score true lyrics, and the next song's, by rhyme method and variant."""
-    from music_evals.pipelines.lyrics import SCORES, lyric_structure, scores_of
+    from music_evals.metrics.catalogue import LYRIC_SCORES
+    from music_evals.pipelines.lyrics import lyric_structure, scores_of
 
     settings: dict[str, dict[str, Any]] = {f"official, rhyme {method}": {"rhyme": method} for method in METHODS}
     settings |= {
@@ -276,7 +277,7 @@ def measure_levels(songs: Sequence[Song], source: str) -> list[Row]:
             means = np.mean(found, axis=0)
             rows += [
                 Row("levels", f"{whose}; {setting}; {name}", round(float(mean), 2), source)
-                for name, mean in zip(SCORES, means, strict=True)
+                for name, mean in zip(LYRIC_SCORES, means, strict=True)
             ]
     return rows
 

@@ -10,9 +10,11 @@ import types
 import numpy as np
 import pytest
 import soundfile
+import threadpoolctl
 
 from music_evals.annotations import FEATURES, F0Track, Key, Melody, Segments, StructureFrames
 from music_evals.audio import backends as registry
+from music_evals.audio import extraction
 from music_evals.audio.backends import Backend, UndefinedFeature
 from music_evals.audio.extraction import extract, receipt
 from music_evals.audio.io import AudioPolicy, load_audio
@@ -235,6 +237,12 @@ class TestStore:
         assert [name for name, _ in calls].count("melody") == len(choices) + 1
         assert [name for name, _ in calls].count("f0") == len(choices)  # the f0 under `higher` is the first one's
 
+    def test_what_other_kernels_worked_out_is_not_taken(self, tmp_path, calls, monkeypatch):
+        extract(load_audio(sine(12), rate=RATE), ["f0"], store=FeatureStore(tmp_path))
+        monkeypatch.setattr(extraction, "kernels", lambda: "another processor")
+        extract(load_audio(sine(12), rate=RATE), ["f0"], store=FeatureStore(tmp_path))
+        assert [name for name, _ in calls] == ["f0", "f0"]
+
     def test_a_difference_above_our_rate_is_seen_by_whoever_hears_it(self, tmp_path, calls):
         """Two recordings that are one at 22,050 Hz and two at 44,100 Hz."""
         low = 0.5 * sine(12, 44100)
@@ -388,7 +396,6 @@ class TestOurOwn:
         assert len(found) == 2
 
     def test_the_threads_of_the_linear_algebra_do_not_change_a_number(self, song, rng):
-        threadpoolctl = pytest.importorskip("threadpoolctl", reason="comes with librosa")
         noisy = np.tile(song, 2)[: 30 * RATE] + 0.05 * rng.standard_normal(30 * RATE)  # every sum is rounded
         found = []
         for n_threads in (1, 2, 4):

@@ -21,13 +21,13 @@ from music_evals.benchmark.tables import (
     undefined_systems,
 )
 from music_evals.errors import UnknownNameError
-from music_evals.metrics.catalogue import Scale
+from music_evals.metrics.catalogue import Metric, block
 
-SCALES = {
-    **{f"part_{number}": Scale("parts", 0.0, 9.0, "higher", 9.0, (), f"Part {number}") for number in range(10)},
-    "loss": Scale("rest", 0.0, 9.0, "lower", 0.0, (), "Loss"),
-    "bias": Scale("rest", -9.0, 9.0, "zero", 0.0, (), "Bias"),
-}
+SCALES = block(
+    *(Metric(f"part_{number}", f"Part {number}", "parts", high=9.0) for number in range(10)),
+    Metric("loss", "Loss", "rest", high=9.0, direction="lower"),
+    Metric("bias", "Bias", "rest", low=-9.0, high=9.0, direction="zero"),
+)
 
 
 def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

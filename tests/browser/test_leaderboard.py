@@ -26,9 +26,54 @@ def choose(page, title: str) -> None:
     page.get_by_role("option", name=title, exact=True).click()
 
 
+SMALL_TEXT = """
+() => {
+  const context = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+  const luminance = colours => {
+    context.fillStyle = "white";
+    for (const colour of ["white", ...colours]) { context.fillStyle = colour; context.fillRect(0, 0, 1, 1); }
+    const linear = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map(byte => byte / 255)
+      .map(part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const backgrounds = node => node ? [...backgrounds(node.parentElement), getComputedStyle(node).backgroundColor] : [];
+  return [...document.querySelectorAll("#table small, #table tr.unranked td, #table tr.published td")].map(node => {
+    const behind = backgrounds(node), style = getComputedStyle(node);
+    const [low, high] = [luminance(behind), luminance([...behind, style.color])].sort((a, b) => a - b);
+    return {contrast: (high + 0.05) / (low + 0.05), size: parseFloat(style.fontSize)};
+  });
+}
+"""
+"""Contrast (WCAG 2.2) and size in pixels of what is printed small or grey."""
+
+BROKEN_WORDS = """
+() => [...document.querySelectorAll("#table .name")].flatMap(name => [...name.childNodes])
+  .filter(node => node.nodeType === Node.TEXT_NODE && !/\\s/.test(node.data.trim())).filter(node => {
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    return range.getClientRects().length > 1;
+  }).map(node => node.data)
+"""
+"""Parts of names that stand on two lines."""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("title", [None, "Structured lyrics: CaiMD"])
+def test_ranks_and_intervals_can_be_read(open_space, dark, title):
+    page = opened(open_space, dark=dark)
+    if title:
+        choose(page, title)
+        page.wait_for_selector("#table tr.published")
+    found = page.evaluate(SMALL_TEXT)
+    assert len(found) > 5
+    assert min(row["contrast"] for row in found) >= 4.5
+    assert min(row["size"] for row in found) >= 12.5
+
+
 def test_a_table_can_be_sorted_and_filtered(open_space, screenshot):
     page = opened(open_space)
     before = systems(page)
+    assert before[:3] == ["copy_past", "anticipation_rnn", "interpolation_copy"]  # 0.140, 0.124, 0.112
     assert before[-1] == "reference"
     assert "ranks 1-" in page.inner_text("#table")
     head = page.locator("#table thead th").nth(2)
@@ -51,6 +96,11 @@ def test_behind_a_score_are_items_that_play(open_space, screenshot):
     page.get_by_role("button", name="anticipation_rnn, note F1").click()
     page.wait_for_selector("#rolls svg.roll")
     assert page.locator("#rolls svg.roll").count() == 2
+    assert page.locator("#rolls svg.roll .note.true").count() > 0
+    assert (
+        page.locator("#rolls svg.roll .note.missed, #rolls svg.roll .note.kept").count() > 0
+    )  # as on the page of gaps
+    assert " missed, " in page.inner_text("#rolls")
     assert "ranks 1-4 of 8" in page.inner_text("#cell")
     first = page.input_value("#item input")
     page.locator("#rolls button", has_text="Play the gap").first.click()
@@ -90,7 +140,20 @@ def test_downloads_code_and_reload(open_space):
 
 def test_a_telephone_in_the_dark(open_space, screenshot):
     page = opened(open_space, viewport=(390, 844), dark=True)
+    page.wait_for_selector("#table .hint:visible >> text=8 metrics: scroll the table sideways")
+    assert page.evaluate(BROKEN_WORDS) == []
+    names = page.locator("#table tbody th").first
+    left = names.bounding_box()["x"]
+    page.evaluate("document.querySelector('#table .board').scrollLeft = 400")
+    assert names.bounding_box()["x"] == left  # names stay in sight
     page.locator("#table button[data-record]").first.click()
     page.wait_for_selector("#rolls svg.roll")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     screenshot(page, "leaderboard_phone_dark")
+
+
+def test_a_table_that_fits_has_no_hint(open_space):
+    page = opened(open_space, viewport=(1400, 900))
+    assert page.locator("#table .hint").is_hidden()
+    page.set_viewport_size({"width": 600, "height": 900})
+    page.wait_for_selector("#table .hint:visible")

@@ -1,4 +1,4 @@
-"""The verb ``leaderboard``; what it makes is tested in tests/benchmark."""
+"""The verb ``leaderboard``; what it makes is tested in tests/leaderboard."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from music_evals.datasets.manifest import rows_sha256
-from music_evals.pipelines.inpainting import INPAINTING_METRICS
+from music_evals.metrics.catalogue import CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path for path in (ROOT / "datasets_scripts").iterdir() if path.is_dir() and path.name != "__pycache__")
@@ -124,7 +124,7 @@ def test_eval_yaml_declares_one_task_a_number(folder: Path, card: tuple[dict[str
     assert declared["description"]
     assert declared["evaluation_framework"]
     splits = {(config, split) for config, split, _ in splits_of(card[0])}
-    known = set(INPAINTING_METRICS) | {path.name for path in (ROOT / "metrics").iterdir() if path.is_dir()}
+    known = set(CATALOGUE) | {path.name for path in (ROOT / "metrics").iterdir() if path.is_dir()}
     ids = [task["id"] for task in declared["tasks"]]
     assert len(set(ids)) == len(ids)
     for task in declared["tasks"]:

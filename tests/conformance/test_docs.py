@@ -14,21 +14,17 @@ from pathlib import Path
 import pytest
 
 import music_evals
-from music_evals.pipelines import lyrics
-from music_evals.pipelines.descriptions import SCORES as DESCRIPTION_SCORES
-from music_evals.pipelines.descriptions import TOTAL
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-from music_evals.pipelines.preservation import PRESERVATION_METRICS
+from music_evals.metrics.catalogue import (
+    INPAINTING_METRICS,
+    LIKELIHOODS,
+    LYRIC_SCORES,
+    PRESERVATION_METRICS,
+    metric_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-SCALES = {
-    **INPAINTING_METRICS,
-    "inpainting_nll": NLL_INFO,
-    **PRESERVATION_METRICS,
-    **lyrics.SCORES,
-    TOTAL: DESCRIPTION_SCORES[TOTAL],
-}
+METRICS = [*INPAINTING_METRICS, *LIKELIHOODS, *PRESERVATION_METRICS, *LYRIC_SCORES, "tag_semantic_similarity"]
 PAGES = sorted(
     path
     for pattern in ("*.md", "metrics/*/*.md", "datasets_scripts/*/*.md", "models/**/*.md", "spaces/*/*.md")
@@ -50,12 +46,12 @@ def table_rows(text: str) -> dict[str, list[str]]:
     return {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
 
 
-@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("name", METRICS)
 def test_readme_tells_range_and_direction_of_every_metric(name: str, readme: str) -> None:
     rows = table_rows(readme)
     assert name in rows, f"README.md needs a table row that begins with | `{name}` |"
     cells = " | ".join(rows[name])
-    info = SCALES[name]
+    info = metric_of(name)
     high = "∞" if info.high == float("inf") else f"{info.high:.3f}".rstrip("0").rstrip(".")
     span = f"{info.low:g} to {high}"
     assert span in rows[name], f"README.md, row `{name}`: expected the range {span!r}, got {cells!r}"

@@ -18,7 +18,7 @@ WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
-_GROUND = {"annotations", "protocols", "errors", "files", "processes"}
+_GROUND = {"annotations", "protocols", "errors", "files", "numerics", "processes"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
@@ -26,14 +26,15 @@ _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
+    "numerics": set(),
     "processes": {"errors"},
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},
     "symbolic": _GROUND,
     "audio": _GROUND,
     "lyrics": _GROUND,
-    "metrics": {"annotations", "errors"},
-    "stats": {"annotations", "errors"},
+    "metrics": {"annotations", "errors", "numerics"},
+    "stats": {"annotations", "errors", "numerics"},
     "pipelines": _GROUND | _LAYER,
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS,

@@ -19,10 +19,17 @@ import yaml
 
 from music_evals import hf
 from music_evals.annotations import Score
+from music_evals.metrics.catalogue import (
+    CATALOGUE,
+    COMPANIONS,
+    INPAINTING_EXTENSIONS,
+    INPAINTING_METRICS,
+    LYRIC_SCORES,
+    PRESERVATION_METRICS,
+)
 from music_evals.pipelines import lyrics
-from music_evals.pipelines.descriptions import SCORES as DESCRIPTION_SCORES
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO, MetricInfo, evaluate_inpainting, evaluate_nll
-from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS, evaluate_preservation
+from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
+from music_evals.pipelines.preservation import FACETS, evaluate_preservation
 from music_evals.pipelines.tag_lists import evaluate_tags
 from music_evals.symbolic.notes import make_notes
 
@@ -48,20 +55,12 @@ CARD_KEYS = {
     "title", "emoji", "colorFrom", "colorTo", "sdk", "sdk_version", "app_file", "pinned", "license", "tags",
     "description",
 }  # fmt: skip
-PRESERVATION = {
-    name: MetricInfo(scale.direction, scale.low, scale.high, "item") for name, scale in PRESERVATION_METRICS.items()
-}
-TEXTS = {
-    name: MetricInfo(scale.direction, scale.low, scale.high, "item")
-    for name, scale in {**lyrics.SCORES, **DESCRIPTION_SCORES}.items()
-}
-SCALES: dict[str, MetricInfo] = {**INPAINTING_METRICS, "inpainting_nll": NLL_INFO, **PRESERVATION, **TEXTS}
 # What each module returns; a module of several scores names them.
 SCORES = (
     {name: [name] for name in NAMES}
     | {"musical_inpainting": list(INPAINTING_METRICS), "music_context_preservation": list(PRESERVATION_METRICS)}
     | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
-    | {"lyric_structure": list(lyrics.SCORES)}
+    | {"lyric_structure": list(LYRIC_SCORES)}
 )
 # What a result holds beside its scores.
 EXTRAS = {"tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"]}
@@ -288,11 +287,29 @@ def test_card_tells_range_and_direction(folder: Path, card: tuple[dict[str, Any]
         check_scale(name, span, direction)
 
 
+def test_the_catalogue_agrees_with_the_card(folder: Path, card: tuple[dict[str, Any], str]) -> None:
+    """Every score of a module stands in the catalogue, of one task, with the card's title and paper."""
+    found = [CATALOGUE[name] for name in SCORES[folder.name]]
+    (paper,) = {metric.paper for metric in found}
+    assert f"{{{paper}," in section(card[1], "Citation")
+    assert len({metric.task for metric in found}) == 1
+    if SCORES[folder.name] == [folder.name] or folder.name in CATALOGUE:
+        assert CATALOGUE[folder.name].title.lower().replace("-", " ") == card[0]["title"].lower().replace("-", " ")
+
+
+def test_every_published_score_has_a_module() -> None:
+    """What is not a companion, an extension or a part of the descriptions is returned by a folder of its own name."""
+    returned = {name for names in SCORES.values() for name in names}
+    apart = {*COMPANIONS, *INPAINTING_EXTENSIONS}
+    parts = {name for name, metric in CATALOGUE.items() if metric.task == "descriptions"} - {"tag_semantic_similarity"}
+    assert returned == set(CATALOGUE) - apart - parts
+
+
 def check_scale(name: str, span: str, direction: str) -> None:
     """Compare one row of a table with what the library knows of the score."""
-    assert name in SCALES, f"{name}: tell its scale in SCALES, from the library"
+    assert name in CATALOGUE, f"{name}: it is missing in metrics/catalogue.py"
     low, high = re.match(r"(-?[\d.]+) to ([\d.]+|∞)", span).groups()  # type: ignore[union-attr]
-    info = SCALES[name]
+    info = CATALOGUE[name]
     assert float(low) == pytest.approx(info.low, abs=5e-4)
     assert (math.inf if high == "∞" else float(high)) == pytest.approx(info.high, abs=5e-4)
     assert direction == f"{info.direction} is better"
@@ -303,7 +320,7 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
     for name in SCORES[folder.name]:
         prefix = name if SCORES[folder.name] == [folder.name] else "<name>"
         keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined"]
-        keys += [f"{prefix}_null"] if SCALES[name].kind == "set" else []
+        keys += [f"{prefix}_null"] if CATALOGUE[name].kind == "set" else []
         assert all(f"`{key}`" in output for key in keys)
     wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
     wanted += ["variant"] if folder.name not in {"inpainting_nll", "tag_semantic_similarity"} else []
@@ -350,7 +367,7 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
     assert module.name == folder.name
     assert module.module_type == "metric"
     assert len(module.description) > 30
-    assert module.citation.lstrip().startswith("@")
+    assert f"{{{CATALOGUE[SCORES[folder.name][0]].paper}," in module.citation
     assert module.info.license == "Apache-2.0"
     assert "predictions" in module.inputs_description
     assert isinstance(
@@ -364,9 +381,9 @@ def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> N
     expected: list[str] = []
     for name in SCORES[module.name]:
         expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined"]
-        expected += [f"{name}_null"] if SCALES[name].kind == "set" else []
+        expected += [f"{name}_null"] if CATALOGUE[name].kind == "set" else []
         assert type(result[name]) is float
-        assert SCALES[name].low <= result[name] <= SCALES[name].high
+        assert CATALOGUE[name].low <= result[name] <= CATALOGUE[name].high
         low, high = result[f"{name}_ci"]
         assert {type(low), type(high)} == {float}
         assert low <= high
@@ -383,7 +400,7 @@ def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> 
     names = SCORES[module.name] if module.name in EDITS | OF_TEXTS else list(rows[0])
     assert {type(row[name]) for row in rows for name in names} == {float}
     for name in SCORES[module.name]:
-        if SCALES[name].kind == "item":
+        if CATALOGUE[name].kind == "item":
             defined = [row[name] for row in rows if not math.isnan(row[name])]
             assert result[name] == pytest.approx(math.fsum(defined) / len(defined))
             assert result[f"{name}_n_defined"] == len(defined)
@@ -432,7 +449,7 @@ def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
     else:
         result = module.compute(predictions=np.zeros((3, 96)), n_resamples=20)
     for name in SCORES[module.name]:
-        assert result[name] == (1.0 if SCALES[name].direction == "higher" else 0.0)
+        assert result[name] == (1.0 if CATALOGUE[name].direction == "higher" else 0.0)
 
 
 def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Generator) -> None:
@@ -546,7 +563,7 @@ def test_tags_by_dimension(in_root: Path, tmp_path: Path) -> None:
     assert names == [
         "tag_semantic_similarity", "professional_average", "professional/musical_genres", "professional/tempo_rhythm"
     ]  # fmt: skip
-    assert set(names) <= set(SCALES)
+    assert set(names) <= set(CATALOGUE)
     assert [result[f"{name}_n_defined"] for name in names] == [1, 1, 2, 1]
     nested = [{"professional": item} for item in (people, other)]
     whole = {"predictions": nested, "references": [{"professional": people}] * 2}

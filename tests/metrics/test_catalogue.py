@@ -1,18 +1,36 @@
-"""What is said of the scales of music context preservation agrees with the benchmark that measured it."""
+"""The catalogue: every score once, its facts consistent, and its chance values those that the benchmark measured."""
 
 from __future__ import annotations
 
 import csv
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from music_evals.metrics.catalogue import COMPANIONS, LYRIC_SCORES, PRESERVATION_METRICS
-from music_evals.pipelines.lyrics import SCORES
+from music_evals import hf
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.metrics.catalogue import (
+    CATALOGUE,
+    COMPANIONS,
+    DESCRIPTION_SCORES,
+    INPAINTING_EXTENSIONS,
+    INPAINTING_METRICS,
+    LIKELIHOODS,
+    LYRIC_SCORES,
+    PRESERVATION_METRICS,
+    Metric,
+    metric_of,
+)
+from music_evals.metrics.lyric_structure import MAXIMUM
 
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
-SCALES = {name: scale for name, scale in {**PRESERVATION_METRICS, **COMPANIONS}.items() if not math.isnan(scale.chance)}
+BLOCKS = (
+    INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
+    DESCRIPTION_SCORES,
+)  # fmt: skip
+MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +40,46 @@ def unrelated() -> list[dict[str, str]]:
     return [row for row in rows if row["renderer"] != "truth"]
 
 
-@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("name", MEASURED)
 def test_chance_is_the_mean_over_unrelated_pairs(name: str, unrelated: list[dict[str, str]]) -> None:
     assert len(unrelated) == 2  # one row a renderer
     measured = sum(float(row[name]) for row in unrelated) / len(unrelated)
-    assert SCALES[name].chance == pytest.approx(measured, abs=0.05 if name == "delta_bpm" else 0.0051)
+    assert CATALOGUE[name].chance == pytest.approx(measured, abs=0.05 if name == "delta_bpm" else 0.0051)
 
 
-def test_points_of_lyrics_stand_once() -> None:
-    assert {name: (scale.low, scale.high, scale.direction, scale.title) for name, scale in LYRIC_SCORES.items()} == {
-        name: info[:4] for name, info in SCORES.items()
-    }
-    highest = {name: scale.best for name, scale in LYRIC_SCORES.items()}
+def test_points_of_lyrics_add_up_to_the_total() -> None:
+    highest = {name: metric.best for name, metric in LYRIC_SCORES.items()}
     assert highest.pop("lyric_structure") == sum(highest.values()) == 110
-    assert [info.field for info in SCORES.values()] == [
-        "total", *(name.removeprefix("lyric_") for name in highest),
-    ]  # fmt: skip
+    assert [name.removeprefix("lyric_") for name in highest] == list(MAXIMUM)
+
+
+def test_every_score_stands_once_under_its_own_name() -> None:
+    assert len(CATALOGUE) == sum(map(len, BLOCKS))
+    assert all(name == metric.name for name, metric in CATALOGUE.items())
+    assert all(len({metric.task for metric in block.values()}) == 1 for block in BLOCKS)
+    assert all(metric.features for metric in CATALOGUE.values() if metric.task == "preservation")
+
+
+def test_the_papers_are_those_that_the_modules_cite() -> None:
+    cited = {hf.symbolic.CITATION, hf.audio.CITATION, hf.text.CITATION}
+    papers = {metric.paper for metric in CATALOGUE.values()} - {""}
+    assert all(any(f"{{{paper}," in text for text in cited) for paper in papers)
+    assert {name for name, metric in CATALOGUE.items() if not metric.paper} == set(COMPANIONS)
+
+
+@pytest.mark.parametrize(("direction", "best"), [("higher", 2.0), ("lower", -1.0), ("zero", 0.0), ("none", math.nan)])
+def test_the_best_follows_from_range_and_direction(direction: str, best: float) -> None:
+    metric = Metric("x", "An x", "toys", low=-1.0, high=2.0, direction=direction)
+    assert metric.best == pytest.approx(best, nan_ok=True)
+    assert metric.heading == metric.title == "An x"
+
+
+@pytest.mark.parametrize("wrong", [{"direction": "up"}, {"kind": "mean"}, {"low": 1.0}, {"low": math.nan}])
+def test_a_metric_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="x: expected a direction"):
+        Metric("x", "An x", "toys", **wrong)
+
+
+def test_an_unknown_score_is_refused_by_the_nearest_name() -> None:
+    with pytest.raises(UnknownNameError, match="note_f1"):
+        metric_of("note_f2")

@@ -18,7 +18,7 @@ from music_evals.annotations import FEATURES, Beats, Chords, Chroma, F0Track, Ke
 from music_evals.errors import UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics import harmony, melody, rhythm, structure
 from music_evals.metrics.arrays import VARIANTS
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, metric_of
 
 Metric = Callable[..., float]
 
@@ -143,7 +143,7 @@ def test_every_metric_and_companion_is_here() -> None:
     assert {feature for scale in SCALES.values() for feature in scale.features} == set(FEATURES)
     assert features_of("motif_recall") == ("melody",)
     assert features_of("motif_recall", "official") == ("f0",)
-    assert scale_of("motif_recall").facet == scale_of("overall_accuracy").facet == "melody"
+    assert metric_of("motif_recall").facet == metric_of("overall_accuracy").facet == "melody"
     with pytest.raises(UnknownNameError, match="did you mean motif_recall"):
         features_of("motif_recal")
 

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import os
 import signal
 import subprocess
@@ -184,8 +185,10 @@ def test_the_best_epoch_is_kept_and_patience_ends_the_run(tmp_path):
 
 
 def test_no_epoch_starts_after_the_time_is_up(tmp_path):
-    result = fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(9,), max_minutes=1e-9), tmp_path)
-    assert result.epochs == 1
+    clock = itertools.count(100.0, 25.0).__next__  # an epoch takes 25 s
+    result = fit(Recorder(), tunes(4), tunes(2), recipe(cycles=(9,), max_minutes=1), tmp_path, clock=clock)
+    assert result.epochs == 3
+    assert result.seconds == 75
 
 
 def test_training_reduces_the_loss(tmp_path):

@@ -21,8 +21,8 @@ from music_evals.errors import (
     UnknownNameError,
 )
 from music_evals.lyrics.embeddings import CharNgrams
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.pipelines.descriptions import (
-    SCORES,
     description_of_row,
     evaluate_descriptions,
     judge_description,
@@ -107,7 +107,7 @@ def test_evaluation_is_the_mean_of_rows_of_means() -> None:
         averages.append(rows[:, 0].mean())
         assert result[f"{group}_average"] == pytest.approx(averages[-1], abs=1e-6)
     assert result["tag_semantic_similarity"] == pytest.approx(np.mean(averages), abs=1e-6)
-    assert set(SCORES) <= set(result)
+    assert set(DESCRIPTION_SCORES) <= set(result)
     low, high = result["tag_semantic_similarity_ci"]
     assert low < result["tag_semantic_similarity"] < high
     assert (result["tag_semantic_similarity_n"], result["tag_semantic_similarity_n_defined"]) == (4, 4)
@@ -115,7 +115,7 @@ def test_evaluation_is_the_mean_of_rows_of_means() -> None:
     assert result["encoder"] == {"name": "char-ngrams", "revision": "1"}
     songs = result["per_item"]
     assert "id" not in songs[0]
-    for name in SCORES:
+    for name in DESCRIPTION_SCORES:
         assert np.mean([song[name] for song in songs]) == pytest.approx(result[name], abs=1e-9)
 
 
@@ -126,7 +126,7 @@ def test_songs_one_by_one_and_together_agree() -> None:
     assert list(songs) == list("dcba")
     for place, item in enumerate("abcd"):
         alone = judge_description(REFERENCES[place], GENERATED[place], encoder="char-ngrams")
-        assert alone.values == pytest.approx({name: songs[item][name] for name in SCORES}, abs=1e-6)
+        assert alone.values == pytest.approx({name: songs[item][name] for name in DESCRIPTION_SCORES}, abs=1e-6)
         assert alone.n_dimensions == {"professional": 10, "amateur": 10}
 
 

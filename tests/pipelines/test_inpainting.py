@@ -15,9 +15,8 @@ from music_evals.errors import (
     UnknownNameError,
 )
 from music_evals.metrics import arrays, divergence, inpainting
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.pipelines.inpainting import (
-    INPAINTING_EXTENSIONS,
-    INPAINTING_METRICS,
     evaluate_inpainting,
     evaluate_nll,
     item_features,

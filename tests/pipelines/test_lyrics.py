@@ -23,13 +23,14 @@ from music_evals.errors import (
     UnknownNameError,
     UnsupportedTypeError,
 )
+from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.metrics.lyric_structure import MAXIMUM
 from music_evals.pipelines import lyrics
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
     HEADERS_ONLY,
     NO_CHINESE,
     NO_HEADER,
-    SCORES,
     LyricStructure,
     evaluate_lyrics,
     lyric_structure,
@@ -276,17 +277,17 @@ def test_lyrics_that_keep_their_pattern_lose_only_the_authors_hundredth(pattern:
 @given(patterns, patterns, st.sampled_from(["official", "paper"]))
 def test_scores_stay_in_their_published_ranges(reference: str, other: str, variant: str) -> None:
     scores = scores_of(lyric_structure(reference, of_patterns(other), rhyme="char", variant=variant))
-    assert list(scores) == list(SCORES)
+    assert list(scores) == list(LYRIC_SCORES)
     for name, value in scores.items():
-        assert SCORES[name].low <= value <= SCORES[name].high
+        assert LYRIC_SCORES[name].low <= value <= LYRIC_SCORES[name].high
 
 
 def test_what_a_score_is() -> None:
-    assert {name: (info.low, info.high) for name, info in SCORES.items()} == {
+    assert {name: (info.low, info.high) for name, info in LYRIC_SCORES.items()} == {
         "lyric_structure": (0.0, 110.0), "lyric_song": (0.0, 10.0), "lyric_section": (0.0, 32.5),
         "lyric_phrase": (0.0, 17.5), "lyric_word": (0.0, 20.0), "lyric_rhyme": (0.0, 20.0), "lyric_reward": (0.0, 10.0),
     }  # fmt: skip
-    assert {info.direction for info in SCORES.values()} == {"higher"}
+    assert {info.direction for info in LYRIC_SCORES.values()} == {"higher"}
 
 
 # ------------------------------------------------------------------------------------------------- many at a time
@@ -299,8 +300,8 @@ def test_means_and_their_intervals() -> None:
         [case["reference"] for case in chosen], [case["generated"] for case in chosen],
         groups=[0, 0, 1, 1, 2], per_item=True, n_resamples=200,
     )  # fmt: skip
-    for name, info in SCORES.items():
-        expected = [case["scores"][info.field] for case in chosen]
+    for name, level in zip(LYRIC_SCORES, ("total", *MAXIMUM), strict=True):
+        expected = [case["scores"][level] for case in chosen]
         assert result[name] == pytest.approx(np.mean(expected), abs=1e-12)
         low, high = result[f"{name}_ci"]
         assert low <= result[name] <= high

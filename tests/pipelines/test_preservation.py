@@ -6,6 +6,7 @@ import dataclasses
 import importlib.metadata
 import inspect
 import math
+import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -413,10 +414,12 @@ def test_a_store_changes_no_number_and_is_used(wav: Callable[..., str], tmp_path
     plain = evaluate_preservation(*paths, metrics=HARMONY)
     store = tmp_path / "store"
     assert evaluate_preservation(*paths, metrics=HARMONY, store=store) == plain
-    stored = {path: path.stat().st_mtime_ns for path in store.rglob("*.entry")}
+    stored = list(store.rglob("*.entry"))
     assert len(stored) == 6
+    for path in stored:
+        os.utime(path, ns=(0, 0))  # one that is written again bears another time, however coarse the clock of the disk
     assert evaluate_preservation(*paths, metrics=HARMONY, store=FeatureStore(store)) == plain
-    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.entry")} == stored
+    assert {path: path.stat().st_mtime_ns for path in store.rglob("*.entry")} == dict.fromkeys(stored, 0)
 
 
 @pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")

@@ -19,6 +19,7 @@ from music_evals.audio.backends import Backend, UndefinedFeature, choose_backend
 from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy
 from music_evals.audio.store import FeatureKey, FeatureStore, Undefined
 from music_evals.errors import BackendError, UnknownNameError
+from music_evals.numerics import kernels, one_thread
 
 __all__ = ["SHORTEST_SEC", "SHORTEST_STRUCTURE_SEC", "extract", "receipt"]
 
@@ -164,7 +165,8 @@ class _Extraction:
                 return Undefined(f"no {given}: {value.reason}")
         function, audio = backend.load(), self._audio.at_rate(backend.rate)
         try:
-            value = function(audio, **inputs, **backend.parameters)
+            with one_thread():
+                value = function(audio, **inputs, **backend.parameters)
         except UndefinedFeature as undefined:
             return Undefined(str(undefined))
         except _FOREIGN_ERRORS as error:
@@ -179,6 +181,7 @@ class _Extraction:
         if name not in self._digests:
             backend = self._chosen[name]
             about = backend.describe() | {"inputs": {given: self._digest(given) for given in backend.inputs}}
+            about["kernels"] = kernels()  # a store that machines share mixes no last bits
             if backend.rate != self._audio.sample_rate:  # two recordings may differ above half our rate only
                 about["content_hash"] = self._audio.at_rate(backend.rate).content_hash
             text = json.dumps(about, sort_keys=True)

@@ -15,6 +15,8 @@ prediction
     What one system wrote for one item with one seed.
 score
     One (item, metric): item id, system id, seed, metric, variant, value or error, n. A value of null is undefined.
+kernels
+    The processor kernels that make the scores after it; a run that is resumed on another kind of machine has several.
 sitting
     Wall time of one sitting; a run that was killed and resumed has several.
 selection, pair

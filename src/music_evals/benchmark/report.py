@@ -154,6 +154,7 @@ def _facts(results: Mapping[str, Any], found: Found, facts: Mapping[str, Any]) -
             **results["intervals"]
         ),
         "wall time": f"{found.wall_time_sec:.0f} s",
+        "processor kernels": "; ".join(results["kernels"]),
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
 

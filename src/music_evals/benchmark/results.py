@@ -22,8 +22,9 @@ import numpy.typing as npt
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.versions import kernels_of
 from music_evals.errors import CorruptRecordsError, UnknownNameError
-from music_evals.metrics.catalogue import Scale
+from music_evals.metrics.catalogue import Metric
 
 __all__ = ["Found", "ScoreTask", "build_results", "collect"]
 
@@ -113,7 +114,7 @@ class ScoreTask:
 
     name: str
     title: str
-    scales: Mapping[str, Scale]
+    scales: Mapping[str, Metric]
     controls: tuple[str, ...]
     controls_explained: str
     how: Callable[[Mapping[str, Any]], str]
@@ -134,7 +135,7 @@ class ScoreTask:
     view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
     explained: str = ""
 
-    def scale(self, name: str) -> Scale:
+    def scale(self, name: str) -> Metric:
         """Return the scale of a metric or companion.
 
         Raises
@@ -178,6 +179,8 @@ class Found:
         (item, system) -> what it wrote with each of its seeds, where that is recorded.
     wall_time_sec
         Of all sittings together.
+    kernels
+        Those that made the scores; see `versions.kernels_of`.
 
     """
 
@@ -192,6 +195,7 @@ class Found:
     items: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     predictions: dict[tuple[str, str], list[Any]] = dataclasses.field(default_factory=dict)
     wall_time_sec: float = 0.0
+    kernels: tuple[str, ...] = ()
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -300,6 +304,7 @@ def _of_pairs(rows: Sequence[Row], task: ScoreTask) -> Found:
         outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
         explanations=told["explanation"],
         wall_time_sec=_wall_time(rows),
+        kernels=tuple(kernels_of(rows)),
     )
 
 
@@ -352,6 +357,7 @@ def _of_items(rows: Sequence[Row], task: ScoreTask) -> Found:
         items=items,
         predictions=predictions,
         wall_time_sec=_wall_time(rows),
+        kernels=tuple(kernels_of(rows)),
     )
 
 
@@ -397,9 +403,10 @@ def build_results(
     Returns
     -------
     dict
-        What the header says; ``wording``: what the tables call things; ``intervals``; ``scales``: metric -> facet,
-        range, direction, title; ``systems``: name -> ``role``, ``entrances``, ``n_pairs``, ``n_groups`` and what the
-        header says of it; what `aggregate.table` gives, or for a task with views ``tables``: view -> the same;
+        What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
+        ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
+        ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
+        task with views ``tables``: view -> the same;
         ``failures``, ``undefined`` and ``notes`` with their reasons; ``published``. A task that ranks has also
         ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
         None. Equal records give equal results, whatever their order.
@@ -423,6 +430,7 @@ def build_results(
     }
     results = {
         **{key: value for key, value in found.header.items() if key != "kind"},
+        "kernels": list(dict.fromkeys([*found.kernels, *(validation.kernels if validation else ())])),
         "wording": {
             "title": task.title,
             "how": task.how(found.header),
@@ -454,9 +462,9 @@ def build_results(
     return content
 
 
-def _scale(scale: Scale, *, companion: bool) -> dict[str, Any]:
-    kept = ("facet", "low", "high", "direction", "best", "title")
-    return {key: getattr(scale, key) for key in kept} | {"companion": companion}
+def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
+    kept = ("facet", "low", "high", "direction", "best")
+    return {key: getattr(scale, key) for key in kept} | {"title": scale.heading, "companion": companion}
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:

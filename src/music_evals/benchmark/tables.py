@@ -25,6 +25,7 @@ from music_evals.benchmark.cells import (
 )
 from music_evals.benchmark.manifests import some
 from music_evals.benchmark.results import OUTSIDE, WHOLE
+from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
     "FEW_GROUPS",
@@ -263,6 +264,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
         *results["wording"]["on_remarks"],
+        *on_kernels(results["kernels"]),
         *_on_undefined(results),
         *_on_systems(results),
         *_on_groups(results),

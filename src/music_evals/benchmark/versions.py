@@ -1,16 +1,23 @@
-"""Which packages made the numbers: part of every receipt."""
+"""Which packages and processor kernels made the numbers: part of every receipt."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
+from typing import Any
 
 from music_evals import __version__
+from music_evals.numerics import kernels
 
-__all__ = ["PACKAGES", "package_versions"]
+__all__ = ["PACKAGES", "kernel_rows", "kernels_of", "on_kernels", "package_versions"]
+
+Row = Mapping[str, Any]
 
 PACKAGES = ("music_evals", "numpy", "scipy", "datasets", "torch", "symusic", "music21")
+
+UNKNOWN = "not recorded"
+"""Kernels of scores that an earlier version of this package made."""
 
 
 def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
@@ -22,3 +29,28 @@ def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions | {"music_evals": __version__}
+
+
+def kernel_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the row that says which kernels make the scores after it; none where the last one of `rows` says so."""
+    last = [row["kernels"] for row in rows if row["kind"] == "kernels"][-1:]
+    return [] if last == [kernels()] else [{"kind": "kernels", "kernels": kernels()}]
+
+
+def kernels_of(rows: Iterable[Row]) -> list[str]:
+    """Return the kernels that made the scores of a record file, in the order of their sittings."""
+    found: dict[str, None] = {}
+    current = UNKNOWN
+    for row in rows:
+        if row["kind"] == "kernels":
+            current = str(row["kernels"])
+        elif row["kind"] == "score":
+            found[current] = None
+    return list(found)
+
+
+def on_kernels(names: Sequence[str]) -> list[str]:
+    """Return what a reader should know of scores that several kinds of kernels made."""
+    if len(names) < 2:
+        return []
+    return [f"scores were made with several kinds of processor kernels, so last digits may differ: {'; '.join(names)}"]

@@ -221,7 +221,8 @@ class Bar:
         if self._bar is None or self._bar.total != total:
             self._close()
             self._bar = tqdm(total=total, file=sys.stderr, unit=self._unit, dynamic_ncols=True)
-        self._bar.set_description(label, refresh=False)
+        # tqdm draws by itself when something is done; what is only begun, as compiling, must be seen too
+        self._bar.set_description(label, refresh=done == self._bar.n)
         self._bar.update(done - self._bar.n)
 
     def _close(self) -> None:

@@ -75,11 +75,11 @@ def _nothing(_: argparse.Namespace) -> int:
 
 
 def _run_add(options: argparse.Namespace) -> int:
-    from music_evals.leaderboard.verbs import add_results
+    from music_evals.leaderboard import add_to_board
 
-    told = []
+    report = []
     for results in options.results:
-        added = add_results(
+        added = add_to_board(
             results,
             options.board,
             systems=options.system,
@@ -89,18 +89,18 @@ def _run_add(options: argparse.Namespace) -> int:
             details=options.details,
             media=options.media,
         )
-        told.append({"results": results, "added": len(added.new), "known": added.n_known})
+        report.append({"results": results, "added": len(added.new), "known": added.n_known})
         if not options.json:
             say(f"{results}: {len(added.new)} records added, {added.n_known} were there")
     if options.json:
         with to_stdout():
-            print(json.dumps(told, indent=2))
+            print(json.dumps(report, indent=2))
     return 0
 
 
 def _run_build(options: argparse.Namespace) -> int:
+    from music_evals.leaderboard import build_leaderboard, keep_tables, write_leaderboard
     from music_evals.leaderboard.export import text_tables
-    from music_evals.leaderboard.verbs import build_leaderboard, keep_tables, write_leaderboard
 
     with Bar("test") as bar:
         leaderboard = build_leaderboard(options.board, progress=bar)

@@ -27,17 +27,23 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.errors import CorruptRecordsError, FileTooLargeError, NoDataError, OutputError
 from music_evals.files import write_atomically
-from music_evals.leaderboard.details import Detail
-from music_evals.leaderboard.records import TASKS, ResultRecord, id_of
+from music_evals.leaderboard.records import (
+    TASKS,
+    Detail,
+    ResultRecord,
+    details_of_run,
+    id_of,
+    read_run,
+    records_of_run,
+)
 
 __all__ = [
-    "CARD",
     "DETAILS",
-    "MAX_PART_BYTES",
     "RESULTS",
-    "SCHEMA",
+    "Added",
     "DetailReader",
     "add_part",
+    "add_to_board",
     "details_of",
     "parts",
     "read_board",
@@ -45,23 +51,14 @@ __all__ = [
 
 RESULTS, DETAILS, CARD = "data", "details", "README.md"
 
-MAX_PART_BYTES = 256 * 2**20
-"""Of one file: a full run of 300 items by 12 systems takes less than 1 MiB."""
-
-MAX_UNFOLDED_BYTES = 2**30
-"""Of one file unpacked: what is small on the disk may unfold to more than the machine holds."""
-
-MAX_ROWS = 2**18
-"""Of one file: a full run of 300 items by 12 systems has less than 5000."""
-
-MAX_VALUES = 2**26
-"""Of one file, over all columns: numbers and texts, those in lists each for itself."""
-
+MAX_PART_BYTES = 256 * 2**20  # of one file: a full run of 300 items by 12 systems takes less than 1 MiB
+MAX_UNFOLDED_BYTES = 2**30  # of one file unpacked: what is small on the disk may unfold to more than the memory
+MAX_ROWS = 2**18  # of one file: a full run of 300 items by 12 systems has less than 5000
+MAX_VALUES = 2**26  # of one file, over all columns: numbers and texts, those in lists each for itself
+# Read at once: no value is larger than its file unpacked, so that many rows of it are not larger than this.
 MAX_BATCH_BYTES, MAX_BATCH_ROWS = 2**26, 1024
-"""Read at once: no value is larger than its file unpacked, so that many rows of it are not larger than this."""
-
+# Details that a reader keeps; the run that was asked for last is kept whatever its size.
 MAX_KEPT_BYTES, MAX_KEPT_RUNS = 2**28, 16
-"""Details that a reader keeps; the run that was asked for last is kept whatever its size."""
 
 HASH_DIGITS = 16
 _PART = re.compile(rf"(\d{{5,9}})-([0-9a-f]{{{HASH_DIGITS}}})\.parquet")
@@ -78,14 +75,13 @@ SCHEMA: Final[Mapping[str, str]] = {
     **dict.fromkeys(("settings", "extractors", "receipt"), "json"),
     **dict.fromkeys(("run", "source", "date", "submitter"), "string"),
 }
-"""Column of a record -> its type; ``json`` is text. See `leaderboard_records.ResultRecord` for what they mean."""
+"""Column of a `ResultRecord` -> its type; ``json`` is text."""
 
 DETAIL_SCHEMA: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("run", "item", "system", "kind"), "string"),
-    "content": "json",
+    **dict.fromkeys(("run", "item", "system", "kind", "content"), "string"),
     "media": "binary",
 }
-"""Column of a detail -> its type; see `leaderboard_details`."""
+"""Column of a `Detail` -> its type."""
 
 _CARD_TEXT = """\
 ---
@@ -101,44 +97,82 @@ configs:
 # Leaderboard records
 
 Made by `music-evals leaderboard add`. Files are added and never changed. Columns of `results`:
-`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.details`.
-Tables: `music-evals leaderboard build --board . --out site`.
+`music_evals.leaderboard.records.ResultRecord`; of `details`: `music_evals.leaderboard.records.Detail`.
+Tables: `music_evals.leaderboard.build_leaderboard(".")`, or `music-evals leaderboard build`.
 """
 
 
-class _Part(NamedTuple):
-    number: int
-    path: Path
+class Added(NamedTuple):
+    """What came of adding a run: the records that the board did not have, and the number of those that it had."""
+
+    new: tuple[ResultRecord, ...]
+    n_known: int
+
+
+def add_to_board(
+    results: str | os.PathLike[str],
+    board: str | os.PathLike[str],
+    *,
+    systems: Sequence[str] | None = None,
+    submitter: str = "",
+    source: str = "",
+    date: str | None = None,
+    details: bool = True,
+    media: Sequence[str | os.PathLike[str]] = (),
+) -> Added:
+    """Append the results of a run to a board.
+
+    One new file is written, whole or not at all; what the board has already is not written again.
+
+    Parameters
+    ----------
+    results
+        Folder of a run of `inpainting`, `preserve`, `lyrics`, `describe` or `write-lyrics`.
+    board
+        Folder of the board; made where it is missing.
+    systems
+        Names of those to add; None adds all, controls among them.
+    submitter, source
+        Who adds, and an address of what stands behind it.
+    date
+        ``YYYY-MM-DD``; None is today.
+    details
+        Also add what can be shown of single items; records of lyrics quote lines of them.
+    media
+        Folders with the recordings that were compared, which are added with the details.
+
+    Raises
+    ------
+    NoDataError, UnreadableFileError, CorruptRecordsError, UnknownNameError, InvalidInputError
+        Results that cannot be read, or were changed; systems or a date that do not exist.
+    CorruptRecordsError, FileTooLargeError
+        A board that cannot be read, or a recording that is too large.
+    OutputError
+        The board cannot be written to.
+
+    """
+    run = read_run(results)
+    records = records_of_run(run, source=source, date=date, submitter=submitter, systems=systems)
+    new = add_part(board, records, details_of_run(run, records, media) if details else ())
+    return Added(new, len(records) - len(new))
 
 
 def parts(board: str | os.PathLike[str], kind: str = RESULTS) -> list[Path]:
     """Return the files of a board in the order in which they were added; others are not looked at."""
-    return [part.path for part in _parts(Path(board) / kind)]
+    folder = Path(board) / kind
+    found = [path for path in folder.iterdir() if _PART.fullmatch(path.name)] if folder.is_dir() else []
+    return sorted(filter(Path.is_file, found), key=lambda path: (_number(path), path.name))
 
 
-def _parts(folder: Path) -> list[_Part]:
-    if not folder.is_dir():
-        return []
-    found = ((_PART.fullmatch(path.name), path) for path in folder.iterdir())
-    return sorted(_Part(int(match[1]), path) for match, path in found if match and path.is_file())
+def _number(part: Path) -> int:
+    return int(part.name.partition("-")[0])
 
 
 def read_board(board: str | os.PathLike[str]) -> list[ResultRecord]:
-    """Read all records of a board, in the order in which they were added, each id once.
-
-    Raises
-    ------
-    NoDataError
-        The folder holds no records.
-    CorruptRecordsError
-        A file is not what its name or the schema says.
-    FileTooLargeError
-        A file over the bounds.
-
-    """
+    """Read all records of a board, in the order in which they were added, each id once."""
     found = parts(board)
     if not found:
-        msg = f"{Path(board)} holds no records below {RESULTS}; add results with `music-evals leaderboard add`"
+        msg = f"{Path(board)} holds no records: there is no file of them below {RESULTS}"
         raise NoDataError(msg)
     return list(_records(found))
 
@@ -147,61 +181,38 @@ def _records(files: Iterable[Path]) -> Iterator[ResultRecord]:
     known: set[str] = set()
     for path in files:
         for row in _read(path, SCHEMA):
-            record = _checked(row, path)
+            try:
+                record = _record(row)
+            except (TypeError, ValueError, RecursionError) as error:  # a list that is missing, a number that is NaN
+                msg = f"{path} holds a record that this version does not write ({error}); take the file away"
+                raise CorruptRecordsError(msg) from error
             if record.id not in known:
                 known.add(record.id)
                 yield record
 
 
-def _checked(row: Mapping[str, Any], path: Path) -> ResultRecord:
-    try:
-        return _record(row, path)
-    except CorruptRecordsError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:  # a list that is missing, a number that is none
-        msg = f"{path} holds a record of an unknown form ({type(error).__name__}: {error}); take the file away"
-        raise CorruptRecordsError(msg) from error
-
-
-def _record(row: Mapping[str, Any], path: Path) -> ResultRecord:
+def _record(row: Mapping[str, Any]) -> ResultRecord:
     lists = {key: tuple(row[key]) for key in ("items", "groups", "references", "reference_values")}
-    record = ResultRecord(**{**row, **lists, "values": tuple(tuple(seeds) for seeds in row["values"])})
-    n = len(record.items)
-    sizes = {len(record.groups), len(record.values)} | {
-        len(side) for side in (record.references, record.reference_values) if side
-    }
+    json_columns = {name: json.loads(row[name]) for name, kind in SCHEMA.items() if kind == "json"}
+    record = ResultRecord(**{**row, **lists, **json_columns, "values": tuple(map(tuple, row["values"]))})
+    optional = (side for side in (record.references, record.reference_values) if side)
+    if any(len(side) != len(record.items) for side in (record.groups, record.values, *optional)):
+        msg = f"columns of {record.system!r} differ in length"
+        raise ValueError(msg)
     known = record.task in TASKS and record.kind in {"mean", "divergence"}
-    if sizes != {n} or not known or record.direction not in {"higher", "lower", "zero"}:
-        msg = f"{path}: a record of {record.system!r} is not of a form that this version writes; take the file away"
-        raise CorruptRecordsError(msg)
+    if not known or record.direction not in {"higher", "lower", "zero"}:
+        msg = f"task, kind or direction of {record.system!r} is unknown"
+        raise ValueError(msg)
     if id_of(record) != record.id:
-        msg = f"{path}: the id of a record of {record.system!r} is not the hash of its content; take the file away"
-        raise CorruptRecordsError(msg)
+        msg = f"the id of a record of {record.system!r} is not the hash of its content"
+        raise ValueError(msg)
     return record
 
 
 def add_part(
     board: str | os.PathLike[str], records: Sequence[ResultRecord], details: Sequence[Detail] = ()
 ) -> tuple[ResultRecord, ...]:
-    """Add the records that a board does not have yet, as one new file; return them.
-
-    Parameters
-    ----------
-    board
-        Folder; made where it is missing.
-    records
-        Of one run.
-    details
-        Of the same run; they are written where any record is new.
-
-    Raises
-    ------
-    CorruptRecordsError, FileTooLargeError
-        The board cannot be read; see `read_board`.
-    OutputError
-        It cannot be written to. Nothing of the records is left behind.
-
-    """
+    """Add the records of one run that a board does not have yet, with the details of the run; return them."""
     folder = Path(board)
     known = {record.id for record in _records(parts(folder))}
     new = tuple(record for record in {record.id: record for record in records}.values() if record.id not in known)
@@ -211,7 +222,7 @@ def add_part(
         for kind in (RESULTS, DETAILS):
             (folder / kind).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"cannot make {folder}: {error.strerror or error}; choose another folder with --board"
+        msg = f"cannot make {folder}: {error.strerror or error}"
         raise OutputError(msg) from error
     if not (folder / CARD).exists():
         write_atomically(folder / CARD, _CARD_TEXT.encode())
@@ -222,23 +233,19 @@ def add_part(
 
 
 def _row(record: ResultRecord) -> dict[str, Any]:
-    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    row = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    packed = (name for name, kind in SCHEMA.items() if kind == "json")
+    return row | {name: json.dumps(row[name], ensure_ascii=False, sort_keys=True) for name in packed}
 
 
 def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detail]:
-    """Read what can be shown of the items of some runs.
-
-    Raises
-    ------
-    CorruptRecordsError, FileTooLargeError
-        As `read_board`; the bound on a file unpacked holds for all details of these runs together, too.
-
-    """
+    """Read what can be shown of the items of some runs, no more than the bound on one file for all of them together."""
     wanted = frozenset(runs)
-    rows = (row for path in parts(board, DETAILS) for row in _read(path, DETAIL_SCHEMA) if row["run"] in wanted)
     found = {}
     size = 0
-    for row in rows:
+    for row in (row for path in parts(board, DETAILS) for row in _read(path, DETAIL_SCHEMA)):
+        if row["run"] not in wanted:
+            continue
         detail = Detail(**{**row, "content": row["content"] or "", "media": row["media"] or b""})
         size += _size(detail)
         if size > MAX_UNFOLDED_BYTES:
@@ -256,12 +263,6 @@ class DetailReader:
     """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept.
 
     What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
-
-    Parameters
-    ----------
-    board
-        Its folder.
-
     """
 
     def __init__(self, board: str | os.PathLike[str]) -> None:
@@ -271,7 +272,7 @@ class DetailReader:
         self._lock = threading.Lock()
 
     def get(self, run: str, item: str, system: str, kind: str) -> Detail | None:
-        """Return a detail, or None; see `leaderboard_details`."""
+        """Return a detail, or None where the board has none."""
         with self._lock:
             if run not in self._runs:
                 self._keep(run, details_of(self._board, [run]))
@@ -288,17 +289,13 @@ class DetailReader:
         self._sizes[run] = size
 
     def content(self, run: str, item: str, system: str, kind: str) -> dict[str, Any] | None:
-        """Return what a detail says, or None where there is none."""
+        """Return the content of a detail; None where there is none, or it is no mapping."""
         detail = self.get(run, item, system, kind)
-        said = None if detail is None else _json(detail.content)
-        return said if isinstance(said, dict) else None
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+        try:
+            content = None if detail is None else json.loads(detail.content)
+        except (ValueError, RecursionError):
+            return None
+        return content if isinstance(content, dict) else None
 
 
 def _arrow(schema: Mapping[str, str]) -> Any:
@@ -323,24 +320,11 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    told = [
-        {
-            name: json.dumps(row[name], ensure_ascii=False, sort_keys=True)
-            if _is_packed(kind, row[name])
-            else row[name]
-            for name, kind in schema.items()
-        }
-        for row in rows
-    ]
     buffer = io.BytesIO()
     try:
-        table = pa.Table.from_pylist(told, schema=_arrow(schema))
-        if table.num_rows > MAX_ROWS or table.nbytes > MAX_UNFOLDED_BYTES:
-            msg = (
-                f"{folder}: these results have {table.num_rows} rows and {table.nbytes} bytes, at most {MAX_ROWS} and "
-                f"{MAX_UNFOLDED_BYTES} fit; leave details out, or add fewer systems at once"
-            )
-            raise FileTooLargeError(msg)
+        table = pa.Table.from_pylist(rows, schema=_arrow(schema))
+        _check_bound(folder, table.num_rows, MAX_ROWS, "rows")
+        _check_bound(folder, table.nbytes, MAX_UNFOLDED_BYTES, "bytes")
         pq.write_table(table, buffer, compression="zstd", compression_level=19)
     except (pa.ArrowException, UnicodeEncodeError) as error:
         msg = f"{folder}: records cannot be written as Parquet ({error}); judge again"
@@ -350,14 +334,10 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
         msg = f"{folder}: these results take {len(data)} bytes, at most {MAX_PART_BYTES} fit; leave details out"
         raise FileTooLargeError(msg)
     digest = hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
-    there = _parts(folder)
-    same = next((part.path for part in there if part.path.name.endswith(f"-{digest}.parquet")), None)
-    number = there[-1].number + 1 if there else 0
+    there = parts(folder.parent, folder.name)
+    same = next((path for path in there if path.name.endswith(f"-{digest}.parquet")), None)
+    number = _number(there[-1]) + 1 if there else 0
     return same or write_atomically(folder / f"{number:05d}-{digest}.parquet", data)
-
-
-def _is_packed(kind: str, value: object) -> bool:
-    return kind == "json" and not isinstance(value, str)
 
 
 def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
@@ -382,8 +362,7 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
             size += batch.nbytes
             _check_bound(path, size, MAX_UNFOLDED_BYTES, "bytes")
-            for row in batch.to_pylist():
-                yield _unpacked(row, schema)
+            yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         if isinstance(error, CorruptRecordsError | FileTooLargeError):
             raise
@@ -404,14 +383,8 @@ def _rows_at_once(about: Any, path: Path) -> int:
 
 def _check_bound(path: Path, found: int, most: int, unit: str) -> None:
     if found > most:
-        msg = f"{path} unfolds to more than {most} {unit}; take it away"
+        msg = f"{path} unfolds to more than {most} {unit}; take it away, or add less at once"
         raise FileTooLargeError(msg)
-
-
-def _unpacked(row: dict[str, Any], schema: Mapping[str, str]) -> dict[str, Any]:
-    """Turn JSON columns of records into mappings; the content of details stays text until it is asked for."""
-    packed = [name for name, kind in schema.items() if kind == "json" and name != "content"]
-    return {**row, **{name: json.loads(row[name]) for name in packed}}
 
 
 def _bytes(path: Path) -> bytes:

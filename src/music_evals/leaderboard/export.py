@@ -1,25 +1,54 @@
-"""Tables of a leaderboard as text, CSV, LaTeX and HTML, with the digits that the intervals bear out.
+"""Tables of a leaderboard as text, CSV, LaTeX, JSON and HTML, and the file of tables that is kept beside a board.
 
-A score is printed to two significant digits of half the width of its interval (`leaderboard_tables.decimals_of`), and
-the ends of the interval to the same digits; without an interval to three decimals. In CSV and JSON the full number
-stands beside it. Names are those of strangers: whatever they hold stays text in every format.
+A score is printed to two significant digits of half the width of its interval (`tables.decimals_of`), and the ends of
+the interval to the same digits; without an interval to three decimals. In CSV and JSON the full number stands beside
+it. Names are those of strangers: whatever they hold stays text in every format.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import json
+import math
+import os
 import re
-from collections.abc import Iterator, Mapping
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from music_evals.benchmark.cells import ARROWS, align
-from music_evals.benchmark.page import facts_table, page, plain_table
+from music_evals.benchmark.page import page
+from music_evals.benchmark.records import dump_json
+from music_evals.benchmark.templates import render
+from music_evals.errors import OutputError
+from music_evals.files import write_atomically
+from music_evals.leaderboard.ranks import Progress
+from music_evals.leaderboard.records import ResultRecord
+from music_evals.leaderboard.tables import FORMAT, Tests, make_leaderboard, records_digest
+from music_evals.stats import PairedTest
 
-__all__ = ["LEGEND", "csv_rows", "csv_table", "html_page", "latex_name", "latex_table", "rank_text", "text_tables"]
+__all__ = [
+    "LEGEND",
+    "TABLES",
+    "csv_rows",
+    "csv_table",
+    "html_page",
+    "keep_tables",
+    "latex_name",
+    "latex_table",
+    "load_leaderboard",
+    "rank_words",
+    "remarks_on",
+    "text_tables",
+    "write_leaderboard",
+]
 
 Table = Mapping[str, Any]
+Cell = Mapping[str, Any]
+
+TABLES = "leaderboard.json"
+"""All tables, beside the data of a board and among what is exported."""
+
+MAX_TABLES_BYTES = 64 * 2**20  # of a file of tables that is read: those of 16 systems and 141 records take 130 kB
 
 LEGEND: Final = (
     "[1-3]: ranks that the data leave open, by paired tests on shared items, swapped within whole groups, with Holm's "
@@ -27,11 +56,9 @@ LEGEND: Final = (
     "outside the ranking."
 )
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
-"""What makes a spreadsheet compute a cell."""
-
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
 _NUMBER = r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?"
-_PLAIN_NUMBERS = re.compile(rf"{_NUMBER}(\.\.{_NUMBER})?")
+_PLAIN_NUMBERS = re.compile(rf"{_NUMBER}(\.\.{_NUMBER}( \*)?)?")
 """A number or an interval, which a spreadsheet takes as it is."""
 
 CSV_COLUMNS: Final = (
@@ -52,15 +79,111 @@ _LATEX: Final = {
     "`": r"\textasciigrave{}",
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
+"""More than pandas escapes."""
 _LATEX_ARROWS: Final = {"higher": r"$\uparrow$", "lower": r"$\downarrow$", "zero": r"$\rightarrow 0$"}
+_LATEX_MARKS: Final = {"ranked": "", "unranked": " (not ranked)", "published": " (published, not re-run)"}
 
 
-def rank_text(cell: Mapping[str, Any] | None) -> str:
+def load_leaderboard(
+    board: str | os.PathLike[str], records: Sequence[ResultRecord], *, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Return all tables of a board, with the tests that lie beside its data, which take the longest.
+
+    The tests are used where their file says that it is of these records, in this order. Their differences and p-values
+    are taken as they are: for a folder of somebody else, use `build_leaderboard`, which reads records alone.
+
+    Parameters
+    ----------
+    board
+        Its folder, which you or somebody you trust made.
+    records
+        From `read_board`.
+    progress
+        Called after each test.
+
+    """
+    return make_leaderboard(records, known=_kept_tests(Path(board) / TABLES, records), progress=progress)
+
+
+def _kept_tests(path: Path, records: Sequence[ResultRecord]) -> Tests:
+    """Return the tests in a file of tables; none where it is not of these records or holds anything but tests."""
+    try:
+        kept = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_TABLES_BYTES else {}
+        if (kept["format"], kept["records"]) != (FORMAT, records_digest(records)):
+            return {}
+        found: dict[tuple[str, str], PairedTest] = {}
+        for table in kept["tables"]:
+            ids = {(row["label"], at): cell["record"] for row in table["rows"] for at, cell in row["cells"].items()}
+            for row in table["tests"]:
+                found[ids[row["a"], row["column"]], ids[row["b"], row["column"]]] = _kept_test(row)
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return {}
+    return found
+
+
+def _kept_test(row: Mapping[str, Any]) -> PairedTest:
+    difference, p_value, n = row["difference"], row["p_value"], row["n"]
+    if difference is None and p_value is None and n == 0:
+        return PairedTest(math.nan, math.nan, 0)
+    if type(difference) is float and math.isfinite(difference) and type(p_value) is float and 0 <= p_value <= 1:
+        return PairedTest(difference, p_value, int(n))
+    raise ValueError(row)
+
+
+def keep_tables(leaderboard: Mapping[str, Any], board: str | os.PathLike[str]) -> Path:
+    """Write all tables beside the data of a board, where `load_leaderboard` finds their tests."""
+    return write_atomically(Path(board) / TABLES, f"{dump_json(leaderboard)}\n".encode("utf-8", "replace"))
+
+
+def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str]) -> dict[str, Path]:
+    """Write leaderboard.json, index.html and each table as CSV and LaTeX.
+
+    Parameters
+    ----------
+    leaderboard
+        From `tables.build_leaderboard`.
+    out
+        Folder; made where it is missing.
+
+    Returns
+    -------
+    dict
+        Kind of file, or table and format -> path.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be made or written to.
+
+    """
+    folder = Path(out)
+    try:
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"cannot make {folder}: {error.strerror or error}"
+        raise OutputError(msg) from error
+    contents = {
+        "page": ("index.html", html_page(leaderboard)),
+        "tables": (TABLES, dump_json(leaderboard, indent=1) + "\n"),
+    }
+    for table in leaderboard["tables"]:
+        contents[f"{table['id']}, CSV"] = (f"tables/{table['id']}.csv", csv_table(table))
+        contents[f"{table['id']}, LaTeX"] = (f"tables/{table['id']}.tex", latex_table(table))
+    for name, text in contents.values():
+        write_atomically(folder / name, text.encode("utf-8", "replace"))
+    return {kind: folder / name for kind, (name, _) in contents.items()}
+
+
+def ranks_of(cell: Cell) -> str:
     """Return ``2-4``, ``2`` or nothing where the score has no rank."""
-    if not cell or not cell["rank"]:
-        return ""
-    first, last = cell["rank"]
+    first, last = cell["rank"] or ("", "")
     return str(first) if first == last else f"{first}-{last}"
+
+
+def rank_words(cell: Cell) -> str:
+    """Return ``ranks 2-4``, ``rank 2`` or nothing where the score has no rank."""
+    ranks = ranks_of(cell)
+    return f"{'ranks' if '-' in ranks else 'rank'} {ranks}" if ranks else ""
 
 
 def text_tables(leaderboard: Mapping[str, Any]) -> str:
@@ -69,27 +192,25 @@ def text_tables(leaderboard: Mapping[str, Any]) -> str:
     for table in leaderboard["tables"]:
         lines = [["", *(f"{_line(column['title'])} {ARROWS[column['direction']]}" for column in table["columns"])]]
         for row in table["rows"]:
-            lines += _text_lines(table, row)
-        parts.append(
-            "\n".join([_line(_heading(table)), align(lines), *(f"- {_line(text)}" for text in _remarks(table))])
-        )
+            cells = _cells(table, row)
+            label = _line(row["label"])
+            lines.append([label if row["kind"] == "ranked" else f"({label})", *map(_with_rank, cells)])
+            if any(cell and cell["interval"] for cell in cells):
+                lines.append(["", *(_line(cell["interval"]) if cell else "" for cell in cells)])
+        remarks = (f"- {_line(text)}" for text in remarks_on(table))
+        parts.append("\n".join([_line(_heading(table)), align(lines), *remarks]))
     return "\n\n".join([*parts, LEGEND])
 
 
-def _text_lines(table: Table, row: Mapping[str, Any]) -> Iterator[list[str]]:
-    cells = [row["cells"].get(column["id"]) for column in table["columns"]]
-    name = _line(row["label"])
-    label = name if row["kind"] == "ranked" else f"({name})"
-    yield [label, *map(_shown, cells)]
-    if any(cell and cell["interval"] for cell in cells):
-        yield ["", *(_line(cell["interval"]) if cell else "" for cell in cells)]
+def _cells(table: Table, row: Mapping[str, Any]) -> list[Cell | None]:
+    return [row["cells"].get(column["id"]) for column in table["columns"]]
 
 
-def _shown(cell: Mapping[str, Any] | None) -> str:
+def _with_rank(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    rank = rank_text(cell)
-    return _line(f"{cell['shown']} [{rank}]" if rank else str(cell["shown"]))
+    ranks = ranks_of(cell)
+    return _line(f"{cell['shown']} [{ranks}]" if ranks else str(cell["shown"]))
 
 
 def _line(text: str) -> str:
@@ -101,11 +222,11 @@ def _heading(table: Table) -> str:
     return f"{table['preset']} ({table['title']})" if table["preset"] else str(table["title"])
 
 
-def _remarks(table: Table) -> Iterator[str]:
+def remarks_on(table: Table) -> Iterator[str]:
     """Yield what a reader of a table should know, a line each."""
     yield from table["notes"]
     for other in table["apart"]:
-        yield f"not ranked together with {other['table']}: {'; '.join(other['reasons'])}"
+        yield f"not ranked together with {other['title']}: {'; '.join(other['reasons'])}"
     for column in table["columns"]:
         if column["differs"]:
             yield f"{column['title']} ({column['id']}) is a column of its own: {column['differs']}"
@@ -123,8 +244,7 @@ def csv_rows(table: Table) -> list[dict[str, Any]]:
     """Return a table as rows, one a score, with `CSV_COLUMNS`."""
     rows = []
     for row in table["rows"]:
-        for column in table["columns"]:
-            cell = row["cells"].get(column["id"])
+        for column, cell in zip(table["columns"], _cells(table, row), strict=True):
             if cell is not None:
                 first, last = cell["rank"] or (None, None)
                 about = {**row, **cell, "why": cell["why"] or row["why"], "system": row["label"]}
@@ -139,16 +259,14 @@ def csv_table(table: Table) -> str:
 
     Numbers and intervals such as ``-0.2..-0.1`` stay as they are.
     """
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(CSV_COLUMNS)
-    writer.writerows([_csv_cell(row[name]) for name in CSV_COLUMNS] for row in csv_rows(table))
-    return text.getvalue()
+    import pandas as pd
+
+    rows = [[_csv_cell(value) for value in row.values()] for row in csv_rows(table)]
+    text: str = pd.DataFrame(rows, columns=CSV_COLUMNS, dtype=object).to_csv(index=False, lineterminator="\r\n")
+    return text
 
 
 def _csv_cell(value: object) -> object:
-    if value is None:
-        return ""
     is_formula = isinstance(value, str) and value.startswith(FORMULA_STARTS) and not _PLAIN_NUMBERS.fullmatch(value)
     return f"'{value}" if is_formula else value
 
@@ -166,70 +284,43 @@ def latex_name(text: str) -> str:
 
 
 def latex_table(table: Table) -> str:
-    r"""Return a table as LaTeX that needs the package ``booktabs``; ranks stand below the scores as ``\scriptsize``."""
-    columns = table["columns"]
-    heads = [f"{latex_name(column['title'])} {_LATEX_ARROWS[column['direction']]}" for column in columns]
-    lines = [
-        f"% {latex_name(_heading(table))}",
-        f"\\begin{{tabular}}{{l{'r' * len(columns)}}}",
-        "\\toprule",
-        " & ".join(["system", *heads]) + r" \\",
-        "\\midrule",
-    ]
-    before = "ranked"
+    r"""Return a table as LaTeX that needs ``booktabs``; ranks stand beside the scores as ``\scriptsize``."""
+    import pandas as pd
+
+    heads = [f"{latex_name(column['title'])} {_LATEX_ARROWS[column['direction']]}" for column in table["columns"]]
+    rows, before = [], "ranked"
     for row in table["rows"]:
-        if row["kind"] != before:
-            before = row["kind"]
-            lines.append("\\midrule")
-        cells = [_latex_cell(row["cells"].get(column["id"])) for column in columns]
-        mark = {"ranked": "", "unranked": r" (not ranked)", "published": r" (published, not re-run)"}[row["kind"]]
-        lines.append(" & ".join([latex_name(row["label"]) + mark, *cells]) + r" \\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", ""])
+        rule = "" if row["kind"] == before else "\\midrule\n"
+        before = row["kind"]
+        label = rule + latex_name(row["label"]) + _LATEX_MARKS[row["kind"]]
+        rows.append([label, *map(_latex_cell, _cells(table, row))])
+    frame = pd.DataFrame(rows, columns=["system", *heads], dtype=object)
+    text: str = frame.to_latex(index=False, escape=False, column_format="l" + "r" * len(heads))
+    return f"% {latex_name(_heading(table))}\n{text}"
 
 
-def _latex_cell(cell: Mapping[str, Any] | None) -> str:
+def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    told = latex_name(rank_text(cell)).replace("-", "--")
-    rank = f" {{\\scriptsize {{[}}{told}{{]}}}}" if told else ""
+    ranks = latex_name(ranks_of(cell)).replace("-", "--")
+    rank = f" {{\\scriptsize {{[}}{ranks}{{]}}}}" if ranks else ""
     text = latex_name(str(cell["shown"]))
     return (f"$-${text[1:]}" if text.startswith("-") else text) + rank
 
 
 def html_page(leaderboard: Mapping[str, Any]) -> str:
     """Return all tables as one page without any outside reference."""
-    sections = ["<h1>Leaderboard</h1>", f'<p class="muted">{escape(LEGEND)}</p>']
-    for table in leaderboard["tables"]:
-        anchor = re.sub(r"[^\w-]", "_", table["id"])
-        sections.append(f'<h2 id="{anchor}">{escape(_heading(table))}</h2>')
-        sections.append(_html_table(table))
-        told = "".join(f"<li>{escape(text)}</li>" for text in _remarks(table))
-        sections.append(f"<ul>{told}</ul>" if told else "")
-        about = facts_table({key: value for key, value in table["settings"].items() if value is not None})
-        sections.append(f"<details><summary>What all these results have in common</summary>{about}</details>")
-    return page("Leaderboard", sections)
-
-
-def _html_table(table: Table) -> str:
-    if not table["columns"]:
-        return plain_table((), [])
-    head = "".join(
-        f'<th scope="col">{escape(column["title"])} {ARROWS[column["direction"]]}</th>' for column in table["columns"]
+    tables = [
+        {
+            "table": table,
+            "anchor": re.sub(r"[^\w-]", "_", table["id"]),
+            "heading": _heading(table),
+            "remarks": list(remarks_on(table)),
+            "rows": [(row, _cells(table, row)) for row in table["rows"]],
+        }
+        for table in leaderboard["tables"]
+    ]
+    body = render(
+        "music_evals.leaderboard", "tables.html", tables=tables, arrows=ARROWS, legend=LEGEND, ranks=rank_words
     )
-    body = "".join(_html_row(table, row) for row in table["rows"])
-    top = f'<thead><tr><th scope="col">system</th>{head}</tr></thead>'
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
-
-
-def _html_row(table: Table, row: Mapping[str, Any]) -> str:
-    kind, why = ("", "") if row["kind"] == "ranked" else ("outside", f" <small>{escape(row['why'])}</small>")
-    cells = "".join(_html_cell(row["cells"].get(column["id"])) for column in table["columns"])
-    return f'<tr class="{kind}"><th scope="row">{escape(row["label"])}{why}</th>{cells}</tr>'
-
-
-def _html_cell(cell: Mapping[str, Any] | None) -> str:
-    if cell is None:
-        return "<td></td>"
-    rank = f"ranks {rank_text(cell)}" if "-" in rank_text(cell) else f"rank {rank_text(cell)}" if cell["rank"] else ""
-    small = "".join(f"<small>{escape(line)}</small>" for line in (cell["interval"], rank) if line)
-    return f"<td>{escape(cell['shown'])}{small}</td>"
+    return page("Leaderboard", [body])

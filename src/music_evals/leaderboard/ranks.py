@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,11 +46,11 @@ RESAMPLES_PER_TEST = {"mean": 4 / ALPHA, "divergence": 2 / ALPHA}
 """A divergence is a thousand times slower to swap; its smallest corrected p-value is alpha / 2."""
 MOST_RESAMPLES = 200_000
 
-MOST_SEEDS = 60
-"""Rows of seeds that stand side by side where two systems have different numbers of them."""
+MOST_SEEDS = 60  # rows of seeds that stand side by side where two systems have different numbers of them
 
 Floats = npt.NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
+"""Called after each test with the tests done, those of the table, and the metric."""
 
 
 class RankRange(NamedTuple):
@@ -64,21 +64,10 @@ class RankRange(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two systems at one metric.
+    """Two systems at one metric, by their positions and that of the metric.
 
-    Attributes
-    ----------
-    a, b
-        Positions of the systems.
-    column
-        Position of the metric.
-    better
-        The one with the better score on the shared items; None where neither is.
-    difference, p_value, n
-        As `stats.PairedTest`.
-    p_holm
-        Corrected over the table; NaN where there is no test.
-
+    ``better`` is the one with the better score on the shared items, or None; ``difference``, ``p_value`` and ``n`` are
+    those of `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
     """
 
     a: int
@@ -97,14 +86,7 @@ class Comparison(NamedTuple):
 
 
 def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
-    """Return the rank range of each of n systems.
-
-    Parameters
-    ----------
-    n
-        Systems that are ranked.
-    comparisons
-        Of one metric; pairs that are not there could not be compared.
+    """Return the rank range of each of n systems by their comparisons at one metric; a missing pair is left open.
 
     Examples
     --------
@@ -114,15 +96,18 @@ def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
     """
     better, worse = [0] * n, [0] * n
     for made in comparisons:
-        if made.is_significant:
-            loser = made.b if made.better == made.a else made.a
-            better[loser] += 1
-            worse[made.better if made.better is not None else loser] += 1
+        if made.is_significant and made.better is not None:
+            better[made.a + made.b - made.better] += 1  # the loser has one more that is better
+            worse[made.better] += 1
     return [RankRange(1 + above, n - below) for above, below in zip(better, worse, strict=True)]
 
 
 def compare_pairs(
-    columns: Sequence[Sequence[ResultRecord]], *, seed: int = 0, progress: Progress | None = None
+    columns: Sequence[Sequence[ResultRecord]],
+    *,
+    known: Mapping[tuple[str, str], PairedTest] | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> list[Comparison]:
     """Compare all pairs of each column, with Holm's correction over all of them.
 
@@ -130,6 +115,8 @@ def compare_pairs(
     ----------
     columns
         Records that may be ranked together, one list a metric.
+    known
+        Tests that were made before of these very columns, by the ids of two records.
     seed
         Of the permutations.
     progress
@@ -137,14 +124,15 @@ def compare_pairs(
 
     """
     pairs = [
-        (column, a, b) for column, found in enumerate(columns) for a, b in itertools.combinations(range(len(found)), 2)
+        (column, a, b) for column, rows in enumerate(columns) for a, b in itertools.combinations(range(len(rows)), 2)
     ]
     made = []
     for done, (column, a, b) in enumerate(pairs, start=1):
         first, second = columns[column][a], columns[column][b]
-        test = compare(first, second, n_tests=len(pairs), seed=seed)
-        winner = _better(first.direction, test.difference)
-        better = None if winner is None else (a, b)[winner]
+        test = (known or {}).get((first.id, second.id)) or compare(first, second, n_tests=len(pairs), seed=seed)
+        better = None
+        if test.difference != 0 and not math.isnan(test.difference):
+            better = a if (test.difference > 0) == (first.direction == "higher") else b
         made.append(Comparison(a, b, column, better, *test))
         if progress is not None:
             progress(done, len(pairs), first.metric)
@@ -152,30 +140,11 @@ def compare_pairs(
     return [row._replace(p_holm=float(p_holm)) for row, p_holm in zip(made, corrected, strict=True)]
 
 
-def _better(direction: str, difference: float) -> int | None:
-    """Return which of two is better, 0 or 1, by the difference of the first from the second; None for neither."""
-    if math.isnan(difference) or difference == 0:
-        return None
-    return int((difference > 0) != (direction == "higher"))
-
-
 def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed: int = 0) -> PairedTest:
-    """Test two systems at one metric on the items that they share.
+    """Test two systems at one metric on the items that they share; NaN where there is none that both define.
 
-    Parameters
-    ----------
-    first, second
-        Records that may be ranked together. Where nearer to 0 is better, distances from 0 are compared.
-    n_tests
-        Size of the family, which the number of resamples grows with.
-    seed
-        Of the permutations.
-
-    Returns
-    -------
-    PairedTest
-        NaN where they share no item that both define.
-
+    Where nearer to 0 is better, distances from 0 are compared. The number of resamples grows with `n_tests`, the size
+    of the family.
     """
     rows = _shared(first, second)
     if not rows:
@@ -195,10 +164,9 @@ def _shared(first: ResultRecord, second: ResultRecord) -> list[tuple[int, int]]:
     """Return the rows of the items that two systems have in common, held against the same reference."""
     place = {item: row for row, item in enumerate(second.items)}
     rows = [(row, place[item]) for row, item in enumerate(first.items) if item in place]
-    if not (first.references and second.references):
-        return sorted(rows, key=lambda row: first.items[row[0]])
-    same = [row for row in rows if first.references[row[0]] == second.references[row[1]]]
-    return sorted(same, key=lambda row: first.items[row[0]])
+    if first.references and second.references:
+        rows = [row for row in rows if first.references[row[0]] == second.references[row[1]]]
+    return sorted(rows, key=lambda row: first.items[row[0]])
 
 
 def _clusters(first: Sequence[str], second: Sequence[str]) -> npt.NDArray[np.str_]:
@@ -229,7 +197,7 @@ def _compare_divergences(
     n_resamples: int,
     seed: int,
 ) -> PairedTest:
-    reference = np.array([_or_nan(first.reference_values[i]) for i, _ in rows], dtype=np.float64)
+    reference = np.array([first.reference_values[i] for i, _ in rows], dtype=np.float64)
     sides = [_by_seed([record.values[row[side]] for row in rows]) for side, record in enumerate((first, second))]
     chosen = ~np.isnan(reference) & ~np.isnan(sides[0]).any(axis=0) & ~np.isnan(sides[1]).any(axis=0)
     if not chosen.any() or not (len(sides[0]) and len(sides[1])):
@@ -256,15 +224,8 @@ def _compare_divergences(
     return test._replace(n=test.n // n_seeds)
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
 def _by_seed(values: Sequence[Sequence[float | None]]) -> Floats:
     """Return values of shape (seeds, items); an item without as many seeds as the others is undefined."""
     n_seeds = max(map(len, values), default=0)
-    table = np.full((n_seeds, len(values)), np.nan)
-    for column, seeds in enumerate(values):
-        if len(seeds) == n_seeds:
-            table[:, column] = [_or_nan(value) for value in seeds]
-    return table
+    whole = [seeds if len(seeds) == n_seeds else [None] * n_seeds for seeds in values]
+    return np.array(whole, dtype=np.float64).reshape(len(values), n_seeds).T

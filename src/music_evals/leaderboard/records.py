@@ -1,12 +1,12 @@
-"""Result records: one metric of one system in one run, with the scores of every item, made from the files of a run.
+"""What a board takes from a run: a record for each metric and system, and what can be shown of single items.
 
-A record holds what a ranking needs and nothing that hangs on who added it: its id is a hash of its content without
-``run``, ``source``, ``date`` and ``submitter``, so that the same results always have the same ids.
+A record holds what a ranking needs, the scores of every item included. Its id is a hash of its content without ``run``,
+``source``, ``date`` and ``submitter``: the same results always have the same ids, whoever adds them.
 
-What may be ranked together is told by two mappings. ``settings`` holds what concerns all metrics of the run: the
-dataset with its config, split and content (the fingerprint where the run has one, else the revision), variant,
-protocol, and of text tasks the encoder, the options and the packages that read texts. ``extractors`` holds what this
-metric alone hears the music with. Records are ranked together where both are equal.
+Two mappings say what may be ranked together: records where both are equal. ``settings`` holds what concerns all metrics
+of the run: the dataset with its config, split and content (the fingerprint where the run has one, else the revision),
+variant, protocol, and of text tasks the encoder, the options and the packages that read texts. ``extractors`` holds
+what this metric alone hears the music with.
 """
 
 from __future__ import annotations
@@ -17,39 +17,36 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath, PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from music_evals.benchmark.inpainting.runner import NLL
-from music_evals.benchmark.load import LoadedResults as Run
-from music_evals.benchmark.load import load_results
-from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.load import LoadedResults, load_results
+from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES, hash_file
+from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
-from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.metrics.catalogue import features_of
+from music_evals.benchmark.songs.tag_predictions import TAGS
+from music_evals.benchmark.versions import UNKNOWN
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
+from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["CONTENT", "TASKS", "ResultRecord", "Run", "id_of", "read_run", "records_of_run"]
+__all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
 
 TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions")
 """Tasks whose results a board takes."""
 
 MEAN, DIVERGENCE = "mean", "divergence"
-
-LONGEST_NAME = 200
-"""Characters of the name of a system."""
-
+LONGEST_NAME = 200  # characters of the name of a system
 ID_DIGITS = 32
-
-READERS = ("jieba", "pypinyin", "pypinyin-dict", "opencc")
-"""Packages that decide how lyrics are read; see `lyrics.rhyme`."""
-
-COMMON_PACKAGES = ("numpy", "scipy", "onnxruntime")
-"""Packages of an extractor whose version does not separate results."""
+SIDES = ("reference", "estimate")
+MAX_MEDIA_BYTES = 32 * 2**20  # of one recording: half a minute takes 5 MiB as WAV, and less in any other form
+READERS = ("jieba", "pypinyin", "pypinyin-dict", "opencc")  # packages that decide how lyrics are read
+COMMON_PACKAGES = ("numpy", "scipy", "onnxruntime")  # of an extractor; their versions do not separate results
 
 Row = Mapping[str, Any]
 Seeds = tuple[float | None, ...]
@@ -94,15 +91,11 @@ class ResultRecord:
     settings, extractors
         What must be equal in all that is ranked together; see the module.
     receipt
-        What else the run says of itself: versions, options, intervals, the system.
+        What else the run says of itself: versions, kernels, options, intervals, the system.
     run
-        Which records were added together: details of items are found by it.
-    source
-        Address of what stands behind the record, or empty.
-    date
-        When it was added, ``YYYY-MM-DD``.
-    submitter
-        Who added it, or empty.
+        Which records were added together; details of items are found by it.
+    source, date, submitter
+        Address of what stands behind the record, day on which it was added (``YYYY-MM-DD``), and who added it.
 
     """
 
@@ -156,59 +149,31 @@ def id_of(record: ResultRecord) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:ID_DIGITS]
 
 
-def read_run(folder: str | os.PathLike[str]) -> Run:
-    """Read the results of a run and check them against its records.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError, CorruptRecordsError, ChangedResultsError, UnknownNameError
-        As `benchmark.load.load_results`.
-
-    """
-    return load_results(folder)
+def read_run(folder: str | os.PathLike[str]) -> LoadedResults:
+    """Read the results of a run, which are checked against its records, and are of a task that a board takes."""
+    run = load_results(folder)
+    if run.task not in TASKS:
+        raise UnknownNameError("task of a board", run.task, TASKS)
+    return run
 
 
 def records_of_run(
-    run: Run,
+    run: LoadedResults,
     *,
     source: str = "",
     date: str | None = None,
     submitter: str = "",
     systems: Sequence[str] | None = None,
 ) -> list[ResultRecord]:
-    """Return a record for each system and metric of a run.
-
-    Parameters
-    ----------
-    run
-        From `read_run`.
-    source, submitter
-        See `ResultRecord`.
-    date
-        ``YYYY-MM-DD``; None is today (UTC).
-    systems
-        Names of those to take; None takes all.
-
-    Raises
-    ------
-    UnknownNameError
-        A system that the run does not have.
-    InvalidInputError
-        A date that is none, or a name of a system that is too long or has no visible letter.
-    CorruptRecordsError
-        Rows of an unknown form.
-
-    """
+    """Return a record for each metric of the systems of a run, or of some of them; a date of None is today (UTC)."""
     day = dt.datetime.now(dt.UTC).date().isoformat() if date is None else _checked_date(date)
     chosen = _chosen(run, systems)
-    about: dict[str, Any] = {"source": source, "date": day, "submitter": submitter}
     with reading_rows():
-        make = _of_inpainting if run.task == "inpainting" else _of_scores
-        records = [
-            dataclasses.replace(record, id=id_of(record), **about) for record in make(run) if record.system in chosen
-        ]
+        made = list(_of_inpainting(run) if run.task == "inpainting" else _of_scores(run))
+    records = [dataclasses.replace(record, id=id_of(record)) for record in made if record.system in chosen]
     together = hashlib.sha256("".join(sorted(record.id for record in records)).encode()).hexdigest()[:ID_DIGITS]
-    return [dataclasses.replace(record, run=together) for record in records]
+    about: dict[str, Any] = {"run": together, "source": source, "date": day, "submitter": submitter}
+    return [dataclasses.replace(record, **about) for record in records]
 
 
 def _checked_date(text: str) -> str:
@@ -219,7 +184,7 @@ def _checked_date(text: str) -> str:
         raise InvalidInputError(msg) from error
 
 
-def _chosen(run: Run, systems: Sequence[str] | None) -> set[str]:
+def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     known: Mapping[str, Any] = run.results["systems"]
     for name in systems or ():
         if name not in known:
@@ -233,10 +198,10 @@ def _chosen(run: Run, systems: Sequence[str] | None) -> set[str]:
     return chosen
 
 
-def _place(run: Run) -> dict[str, Any]:
+def _place(run: LoadedResults) -> dict[str, Any]:
     dataset = run.results["dataset"]
-    told = {key: dataset.get(key) for key in ("config", "split", "revision", "fingerprint")}
-    return {"task": run.task, "dataset": _last_part(str(dataset["id"])), "variant": run.results["variant"], **told}
+    facts = {key: dataset.get(key) for key in ("config", "split", "revision", "fingerprint")}
+    return {"task": run.task, "dataset": _last_part(str(dataset["id"])), "variant": run.results["variant"], **facts}
 
 
 def _last_part(name: str) -> str:
@@ -244,28 +209,28 @@ def _last_part(name: str) -> str:
     return PurePath(name.replace("\\", "/")).name or name
 
 
-def _settings(run: Run) -> dict[str, Any]:
+def _settings(run: LoadedResults) -> dict[str, Any]:
     """Return what must be equal in all runs that are ranked together."""
     results, place = run.results, _place(run)
     dataset = {key: value for key, value in results["dataset"].items() if key not in {"id", "n_items"} | place.keys()}
     content = {"fingerprint": place["fingerprint"]} if place["fingerprint"] else {"revision": place["revision"]}
-    told = {key: place[key] for key in ("dataset", "config", "split", "variant")} | content | dataset
+    common = {key: place[key] for key in ("dataset", "config", "split", "variant")} | content | dataset
     if run.task == "inpainting":
-        return told | {"protocol": results.get("protocol")}
-    options = {f"option {key}": value for key, value in (results.get("options") or {}).items() if key != "limit"}
-    told |= {key: value for key, value in options.items() if key != "option variant"}
+        return common | {"protocol": results.get("protocol")}
+    options = (results.get("options") or {}).items()
+    common |= {f"option {key}": value for key, value in options if key not in {"limit", "variant"}}
     if run.task == "lyrics":
         readers = {f"version of {name}": results["versions"].get(name) for name in READERS}
-        return told | {"numbered": results.get("numbered", True)} | readers
+        return common | {"numbered": results.get("numbered", True)} | readers
     if encoder := results.get("encoder"):
-        told |= {"encoder": encoder["name"], "revision of the encoder": encoder["revision"]}
-    return told
+        common |= {"encoder": encoder["name"], "revision of the encoder": encoder["revision"]}
+    return common
 
 
-def _receipt(run: Run, system: str) -> dict[str, Any]:
+def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
     results = run.results
-    kept = ("protocol", "options", "encoder", "versions", "intervals", "seeds", "numbered")
-    about = {key: results[key] for key in kept if results.get(key) is not None}
+    kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
+    about = {key: results[key] for key in kept if results.get(key) not in (None, [UNKNOWN])}
     return about | {
         "dataset": _without_folders(results["dataset"]),
         "system": _without_folders(results["systems"][system]),
@@ -274,17 +239,14 @@ def _receipt(run: Run, system: str) -> dict[str, Any]:
 
 def _without_folders(about: Row) -> dict[str, Any]:
     """Return facts in which a place on somebody's machine is its last part: a board is for others to read."""
-    return {
-        key: _last_part(value) if isinstance(value, str) and _is_absolute(value) else value
-        for key, value in about.items()
-    }
+
+    def is_place(value: object) -> bool:
+        return isinstance(value, str) and any(kind(value).is_absolute() for kind in (PurePosixPath, PureWindowsPath))
+
+    return {key: _last_part(value) if is_place(value) else value for key, value in about.items()}
 
 
-def _is_absolute(text: str) -> bool:
-    return PurePosixPath(text).is_absolute() or PureWindowsPath(text).is_absolute()
-
-
-def _unranked(run: Run, system: str, metric: str) -> str:
+def _unranked(run: LoadedResults, system: str, metric: str) -> str:
     """Return why a score is in no ranking; empty where it is in one."""
     results = run.results
     role = results["systems"][system]["role"]
@@ -310,28 +272,25 @@ def _number(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _of_inpainting(run: Run) -> Iterator[ResultRecord]:
-    found, settings = run.found, _settings(run)
-    items, scales = list(found.items), run.results["scales"]
+def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
+    found, items = run.found, list(run.found.items)
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
-            feature = FEATURES.get(metric)
-            reference = found.by_seed(items, found.controls[0], feature or "")
+            feature = FEATURES.get(metric, "")
+            reference = found.by_seed(items, found.controls[0], feature)
             yield _record(
                 run,
-                _place(run),
                 system,
                 metric,
                 cell,
-                title=scales[metric]["title"],
-                direction=scales[metric]["direction"],
+                title=metric_of(metric).heading,
+                direction=metric_of(metric).direction,
                 kind=DIVERGENCE if feature else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(row["song"] for row in found.items.values()),
                 values=_by_item(found, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
-                settings=settings,
             )
 
 
@@ -343,19 +302,16 @@ def _by_item(found: Found, items: Sequence[str], system: str, column: str) -> tu
     return tuple(tuple(map(_number, row)) for row in values.T.tolist())
 
 
-def _of_scores(run: Run) -> Iterator[ResultRecord]:
+def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     found = run.found
-    place, settings = _place(run), _settings(run)
     scales = run.results["scales"]
     for system in found.systems:
-        pairs = sorted(
-            (pair for pair in found.pairs.get(system, []) if "error" not in pair), key=lambda row: row["item"]
-        )
+        readable = (pair for pair in found.pairs.get(system, []) if "error" not in pair)
+        pairs = sorted(readable, key=lambda row: row["item"])
         for metric in found.names:
             cell = run.results["scores"][system][metric]
             record = _record(
                 run,
-                place,
                 system,
                 metric,
                 cell,
@@ -367,17 +323,16 @@ def _of_scores(run: Run) -> Iterator[ResultRecord]:
                 groups=tuple(pair["group"] for pair in pairs),
                 references=tuple(pair["reference"]["content"] for pair in pairs),
                 values=tuple((_number(found.value(pair["item"], system, metric)),) for pair in pairs),
-                settings=settings,
                 extractors=_extractors(run, metric),
             )
             companion = scales[metric]["companion"] and not record.unranked
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
 
 
-def _extractors(run: Run, metric: str) -> dict[str, Any]:
+def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
     """Return what a metric hears the music with: of each feature that it needs, what decides its values."""
-    told = run.results.get("extractors") or {}
-    features = told.get("features") or {}
+    used = run.results.get("extractors") or {}
+    features = used.get("features") or {}
     if run.task != "preservation" or not features:
         return {}
     found: dict[str, Any] = {}
@@ -387,7 +342,7 @@ def _extractors(run: Run, metric: str) -> dict[str, Any]:
         if name not in found and name in features:
             found[name] = _deciding(features[name])
             pending += features[name].get("inputs", ())
-    return found | {key: told[key] for key in ("policy", "decoder") if key in told}
+    return found | {key: used[key] for key in ("policy", "decoder") if key in used}
 
 
 def _deciding(extractor: Row) -> dict[str, Any]:
@@ -396,23 +351,121 @@ def _deciding(extractor: Row) -> dict[str, Any]:
     return {key: extractor[key] for key in kept if extractor.get(key)} | ({"packages": packages} if packages else {})
 
 
-def _record(run: Run, place: Row, system: str, metric: str, cell: Row, **told: Any) -> ResultRecord:
+def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: Any) -> ResultRecord:
+    """Return a record without its id; what is not given is empty."""
+    facts = run.results["systems"][system]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
-    content = run.results["systems"][system].get("content_hash")
-    fields = {"references": (), "reference_values": (), "extractors": {}, **told}
     return ResultRecord(
         id="",
         system=system,
-        role=run.results["systems"][system]["role"],
-        content=content,
+        role=facts["role"],
+        content=facts.get("content_hash"),
         metric=metric,
         confidence=run.results["intervals"]["confidence"],
         floor=_number(cell.get("null")),
         n=cell["n"],
         n_defined=cell["n_defined"],
         unranked=_unranked(run, system, metric),
+        settings=_settings(run),
         receipt=json.loads(dump_json(_receipt(run, system))),
-        **place,
+        **_place(run),
         **numbers,
-        **fields,
+        **{"references": (), "reference_values": (), "extractors": {}, **fields},
     )
+
+
+class Detail(NamedTuple):
+    """Something to show of an item, found by run, item, system and kind; ``content`` is JSON text.
+
+    ==============  ====================================================================================================
+    ``context``     ``tokens`` of an item of inpainting, the true middle among them; its system is empty
+    ``middle``      ``tokens`` that a system wrote with its first seed
+    ``pair``        ``reference`` and ``estimate``, each with name and content; ``remarks``
+    ``outline``     beats, chords, sections and melody of one file; its item is the file's hash, its system empty
+    ``explanation`` ``lines``: where a text lost points
+    ``tags``        ``tags`` that a model gave
+    ``audio``       ``name`` of a recording, whose bytes are ``media``; its item is the file's hash, its system empty
+    ==============  ====================================================================================================
+    """
+
+    run: str
+    item: str
+    system: str
+    kind: str
+    content: str
+    media: bytes = b""
+
+
+def details_of_run(
+    run: LoadedResults, records: Sequence[ResultRecord], media: Sequence[str | os.PathLike[str]] = ()
+) -> list[Detail]:
+    """Return what can be shown of the items of some records, with the recordings of them that lie in some folders."""
+    if not records:
+        return []
+    systems = {record.system for record in records}
+    with reading_rows():
+        rows = list((_music if run.task == "inpainting" else _judged)(run, systems))
+        heard = {item for item, _, kind, _ in rows if kind == "outline"}
+        for row in run.rows:
+            if row["kind"] == "pair" and row.get("entrance") == "audio":
+                heard |= {row[side]["content"] for side in SIDES}
+    together = records[0].run
+    found = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
+    for digest, path in _recordings(media, heard).items():
+        found.append(Detail(together, digest, "", "audio", dump_json({"name": path.name}), path.read_bytes()))
+    return found
+
+
+def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[str]) -> dict[str, Path]:
+    """Return hash -> file of the recordings below some folders, those with a wanted hash."""
+    found: dict[str, Path] = {}
+    for folder in map(Path, folders):
+        if not folder.is_dir():
+            msg = f"{folder} is no folder; expected one with the recordings that were compared"
+            raise NoDataError(msg)
+        for path in sorted(folder.rglob("*")):
+            if path.suffix.lower() not in AUDIO_SUFFIXES or not path.is_file():
+                continue
+            content = hash_file(path)
+            if content in wanted and path.stat().st_size > MAX_MEDIA_BYTES:
+                msg = f"{path}: more than {MAX_MEDIA_BYTES} bytes; a board takes shorter or compressed recordings only"
+                raise FileTooLargeError(msg)
+            if content in wanted:
+                found.setdefault(content, path)
+    return found
+
+
+Shown = tuple[str, str, str, Row]
+"""Item, system, kind and content of a detail."""
+
+
+def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
+    seeds = {name: held["seeds"][0] for name, held in run.results["systems"].items() if name in systems}
+    middles: dict[tuple[str, str], Any] = {}
+    for row in run.rows:
+        if row["kind"] == "item" and "tokens" in row:
+            yield row["item"], "", "context", {"tokens": row["tokens"]}
+        elif row["kind"] == "prediction" and seeds.get(row["system"]) == row["seed"]:
+            middles[row["item"], row["system"]] = row["middle"]
+    for (item, system), tokens in middles.items():
+        yield item, system, "middle", {"tokens": tokens}
+
+
+def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
+    """Yield pairs, explanations, outlines and tags; of two rows for one of them the later one counts."""
+    remarks = {(row["item"], row["system"]): row["notes"] for row in run.rows if row["kind"] == "remarks"}
+    latest: dict[tuple[str, str, str], Row] = {}
+    for row in run.rows:
+        if row["kind"] == "outline":
+            content = {key: value for key, value in row.items() if key not in {"kind", "content"}}
+            latest[row["content"], "", "outline"] = content
+        elif row["kind"] == "pair" and "error" not in row and row["system"] in systems:
+            notes = {"remarks": remarks.get((row["item"], row["system"]), [])}
+            latest[row["item"], row["system"], "pair"] = {**{side: row[side] for side in SIDES}, **notes}
+        elif row["kind"] == "explanation" and row["system"] in systems:
+            latest[row["item"], row["system"], "explanation"] = {"lines": list(row["lines"])}
+    path = run.folder / TAGS
+    for row in read_records(path) if run.task == "descriptions" and path.is_file() else ():
+        if row.get("tags") and row["system"] in systems:
+            latest[row["item"], row["system"], "tags"] = {"tags": row["tags"]}
+    yield from ((*key, content) for key, content in latest.items())

@@ -2,15 +2,16 @@
 
 A table holds the results of one task whose ``settings`` are equal: dataset, config, split, content, variant, protocol,
 encoder, options, readers. Its columns are metrics; a metric that was made with different extractors has a column for
-each. Tables of one dataset and split tell how they differ, which is why they are no single ranking.
+each. Tables of one dataset and split say how they differ, which is why they are no single ranking.
 
-In a table a row is a system: its name and role, the hash of its files, and who added it. Where all of these are told
+In a table a row is a system: its name and role, the hash of its files, and who added it. Where all of these are known
 and equal, what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A
 score that may not be ranked never takes the place of one that is. Where the hash or the name of who added it is
 missing, two additions are two rows, as nothing shows that they are of one system; what else cannot be told apart is
 numbered. Equal records have one id and are read once, such as a baseline that two people ran in the same way. Who
 added a record is what they said.
 
+Rows stand in the order of the headline's values; but no row stands above one whose whole range of ranks is better.
 Controls, leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
 its reason. Tables of papers stand beside ours as "published, not re-run" and are never ranked.
 """
@@ -19,9 +20,12 @@ from __future__ import annotations
 
 import collections
 import hashlib
+import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.benchmark.cells import plain
@@ -30,22 +34,39 @@ from music_evals.benchmark.published import (
     published_lyrics,
     published_preservation,
     published_section,
-    read_published,
 )
 from music_evals.benchmark.tables import FEW_GROUPS
+from music_evals.benchmark.versions import on_kernels
+from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
-from music_evals.leaderboard.records import ResultRecord
-from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
+from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS, metric_of
+from music_evals.stats import PairedTest
 
-__all__ = ["FORMAT", "PRESETS", "PUBLISHED", "Preset", "decimals_of", "make_leaderboard", "records_digest", "shown"]
+__all__ = [
+    "FORMAT",
+    "build_leaderboard",
+    "decimals_of",
+    "make_leaderboard",
+    "records_digest",
+    "shown",
+]
 
 FORMAT = 1
-PUBLISHED = "published, not re-run"
-UNDEFINED = "undefined"
+"""Of the tests in a kept leaderboard: those of another one are made again."""
+
+PUBLISHED, UNDEFINED = "published, not re-run", "undefined"
+
+OUTSIDE = "* outside its interval, which is bias-corrected"
+"""Beside a row with such a score."""
+
+BIAS = (
+    "* few items make a divergence too large; the interval (basic bootstrap) is corrected for that and the value is "
+    "not, so that a value may lie outside its interval"
+)
 
 NO_INTERVAL_DECIMALS, MOST_DECIMALS = 3, 6
-NO_WIDTH = 1e-12
-"""Intervals that are not wider differ by rounding alone."""
+NO_WIDTH = 1e-12  # intervals that are not wider differ by rounding alone
 
 TASK_NAMES: Final = {
     "inpainting": "Score inpainting",
@@ -63,25 +84,12 @@ HEADLINES: Final = {
 
 
 class Preset(NamedTuple):
-    """A table that a reader should see first.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    task
-        Of its records.
-    settings
-        What those of the table must say.
-    published
-        Table of a paper that belongs beside it: one of `_PUBLISHED`, or empty.
-
-    """
+    """A table that a reader should see first: what its settings must say, and whether a paper has rows for it."""
 
     name: str
     task: str
     settings: Mapping[str, Any]
-    published: str = ""
+    is_published: bool = True
 
 
 PRESETS: Final = (
@@ -89,35 +97,58 @@ PRESETS: Final = (
         "Score inpainting: JSB Chorales",
         "inpainting",
         {"dataset": "jsb_chorales", "config": "musib", "split": "test", "variant": "corrected"},
+        is_published=False,
     ),
     Preset(
         "Score inpainting: JSB Chorales, the published conditions",
         "inpainting",
         {"dataset": "jsb_chorales", "config": "musib_official", "split": "test", "variant": "official"},
-        "inpainting",
     ),
     Preset(
         "Music editing: MedleyDB",
         "preservation",
         {"dataset": "medleydb_editing", "split": "test", "variant": "corrected"},
-        "preservation",
     ),
     Preset(
         "Structured lyrics: CaiMD",
         "lyrics",
         {"dataset": "caimd", "config": "v2", "split": "test", "variant": "official", "option normalise": True},
-        "lyrics",
     ),
     Preset(
         "Music description: CaiMD",
         "descriptions",
         {"dataset": "caimd", "config": "v2", "split": "test", "variant": "mean"},
-        "descriptions",
     ),
 )
 """What comes first, in this order; where there are no results yet, the published table stands alone."""
 
 Row = dict[str, Any]
+Tests = Mapping[tuple[str, str], PairedTest]
+"""Ids of two records -> their test."""
+
+
+def build_leaderboard(board: str | os.PathLike[str], *, progress: Progress | None = None) -> dict[str, Any]:
+    """Return all tables of a board, made from its records alone.
+
+    Parameters
+    ----------
+    board
+        Its folder.
+    progress
+        Called after each test.
+
+    Returns
+    -------
+    dict
+        As `make_leaderboard`.
+
+    Raises
+    ------
+    NoDataError, CorruptRecordsError, FileTooLargeError
+        The folder holds no records, or files that are not what their names or the schema say.
+
+    """
+    return make_leaderboard(read_board(board), progress=progress)
 
 
 def records_digest(records: Iterable[ResultRecord]) -> str:
@@ -153,18 +184,20 @@ def shown(value: float | None, low: float | None = None, high: float | None = No
 
 
 def make_leaderboard(
-    records: Sequence[ResultRecord], *, seed: int = 0, progress: Progress | None = None
+    records: Sequence[ResultRecord], *, known: Tests | None = None, seed: int = 0, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return all tables, as one value that JSON can hold.
+    """Return all tables, as one value that JSON can hold. Equal records in the same order give equal tables.
 
     Parameters
     ----------
     records
         Of a board, in the order in which they were added, which decides what counts.
+    known
+        Tests that were made before of these very records.
     seed
         Of the tests.
     progress
-        Called after each test: tests done, tests of this table, metric.
+        Called after each test.
 
     Returns
     -------
@@ -175,19 +208,22 @@ def make_leaderboard(
         ``tests`` and ``published`` (``source`` and ``differences``, or None). A column has ``id``, ``metric``,
         ``title``, ``direction``, ``extractors``, ``differs`` (what sets it apart from the columns of the same metric)
         and ``n_ranked``. A row has ``label``, ``system``, ``kind`` (``"ranked"``, ``"unranked"``, ``"published"``),
-        ``why``, ``role``, ``content``, ``submitter``, ``date``, ``source`` and ``cells``: column ->
+        ``why``, ``remark``, ``role``, ``content``, ``submitter``, ``date``, ``source`` and ``cells``: column ->
         ``value``, ``low``, ``high``, ``floor``, ``n``, ``n_defined``, ``n_failed``, ``rank`` ([first, last] or None),
-        ``why``, ``shown``, ``interval``,
-        ``record`` and ``run``. Equal records in the same order give equal tables.
+        ``why``, ``shown``, ``interval``, ``record`` and ``run``.
 
     """
     grouped: dict[str, list[ResultRecord]] = {}
     for record in records:
         grouped.setdefault(_key({"task": record.task, **record.settings}), []).append(record)
-    tables = [_table(found, seed, progress) for found in grouped.values()]
-    _tell_apart(tables)
+
+    def test(columns: Sequence[Sequence[ResultRecord]]) -> list[Comparison]:
+        return compare_pairs(columns, known=known, seed=seed, progress=progress)
+
+    tables = [_table(found, test) for found in grouped.values()]
+    _set_apart(tables)
     held = {table["preset"] for table in tables}
-    tables += [_printed_alone(preset) for preset in PRESETS if preset.published and preset.name not in held]
+    tables += [_printed_alone(preset) for preset in PRESETS if preset.is_published and preset.name not in held]
     order = {preset.name: number for number, preset in enumerate(PRESETS)}
     tables.sort(key=lambda table: (order.get(table["preset"], len(order)), -len(table["rows"]), table["id"]))
     content: dict[str, Any] = plain(
@@ -200,23 +236,34 @@ def _key(mapping: Mapping[str, Any]) -> str:
     return json.dumps(mapping, sort_keys=True, ensure_ascii=False)
 
 
-def _table(records: Sequence[ResultRecord], seed: int, progress: Progress | None) -> dict[str, Any]:
+def _table(
+    records: Sequence[ResultRecord], test: Callable[[Sequence[Sequence[ResultRecord]]], list[Comparison]]
+) -> Row:
     task, settings = records[0].task, dict(records[0].settings)
     entries = _entries(records)
+    rows = {entry.name: _row(entry) for entry in entries}
     columns = _columns(entries)
     ranked = [[record for record in found.values() if _is_ranked(record)] for _, found in columns]
-    tests = compare_pairs(ranked, seed=seed, progress=progress)
-    rows = _rows(entries)
-    told = []
+    tests = test(ranked)
     for number, (column, found) in enumerate(columns):
         own = [test for test in tests if test.column == number]
         ranges = dict(zip((record.id for record in ranked[number]), rank_ranges(len(ranked[number]), own), strict=True))
         for name, record in found.items():
             rank = ranges.get(record.id)
             rows[name]["cells"][column["id"]] = _cell(record) | {"rank": None if rank is None else list(rank)}
-        told.append(column | {"n_ranked": len(ranked[number])})
+        column["n_ranked"] = len(ranked[number])
+    names = {record.id: entry.name for entry in entries for record in entry.records.values()}
+    heads = [column for column, _ in columns]
+    made = [_test(test, heads[test.column], ranked[test.column], names) for test in tests]
+    return _assembled(task, settings, heads, rows=list(rows.values()), tests=made, notes=list(_notes(records, entries)))
+
+
+def _assembled(
+    task: str, settings: Row, columns: Sequence[Row], *, rows: Sequence[Row], tests: Sequence[Row], notes: Sequence[str]
+) -> Row:
+    """Return a table in its order, with the rows of a paper where it is a preset that has some."""
+    headline = next((column for column in columns if column["metric"] == HEADLINES[task]), columns[0])
     preset = next((preset for preset in PRESETS if preset.task == task and _fits(preset, settings)), None)
-    printed = _published(preset) if preset and preset.published else None
     table: Row = {
         "id": _slug(task, settings),
         "title": _title(task, settings),
@@ -224,18 +271,39 @@ def _table(records: Sequence[ResultRecord], seed: int, progress: Progress | None
         "preset": preset.name if preset else None,
         "settings": settings,
         "apart": [],
-        "notes": list(_notes(records, entries)),
-        "headline": _headline(task, told),
-        "columns": told,
-        "rows": list(rows.values()),
-        "tests": [_test(test, told, ranked, entries) for test in tests],
+        "notes": notes,
+        "headline": headline["id"],
+        "columns": sorted(columns, key=lambda column: column is not headline),
+        "rows": _ordered(rows, headline),
+        "tests": tests,
         "published": None,
     }
-    table["rows"].sort(key=lambda row: _order(row, table))
-    table["columns"].sort(key=lambda column: bool(column["id"] != table["headline"]))
-    if printed:
-        _add_published(table, printed)
+    if preset and preset.is_published:
+        _add_published(table)
     return table
+
+
+def _ordered(rows: Iterable[Row], headline: Row) -> list[Row]:
+    """Return rows by value, yet none above one whose whole range of ranks is better; those without a rank below."""
+    ranked: list[Row] = []
+    others: list[Row] = []
+    for row in rows:
+        has_rank = row["kind"] == "ranked" and row["cells"].get(headline["id"], {}).get("rank")
+        (ranked if has_rank else others).append(row)
+    cells = {row["label"]: row["cells"][headline["id"]] for row in ranked}
+
+    def merit(row: Row) -> float:
+        value = cells[row["label"]]["value"]
+        return float(value if headline["direction"] == "higher" else -abs(value))
+
+    ranked.sort(key=lambda row: (-merit(row), row["label"]))
+    placed = []
+    while ranked:
+        behind = min(cells[row["label"]]["rank"][1] for row in ranked)
+        row = next(row for row in ranked if cells[row["label"]]["rank"][0] <= behind)
+        ranked.remove(row)
+        placed.append(row)
+    return placed + sorted(others, key=lambda row: (row["kind"] != "ranked", row["label"]))
 
 
 def _is_ranked(record: ResultRecord) -> bool:
@@ -243,7 +311,7 @@ def _is_ranked(record: ResultRecord) -> bool:
 
 
 class _Entry(NamedTuple):
-    """A system in a table: metric with its extractors -> the record that counts, and the one that was added last."""
+    """A system in a table: the record that counts at each metric with its extractors, and the one added last."""
 
     name: str
     records: dict[tuple[str, str], ResultRecord]
@@ -253,7 +321,7 @@ class _Entry(NamedTuple):
 
 
 class _Who(NamedTuple):
-    """What makes records one row; run and number are empty where hash and submitter are told."""
+    """What makes records one row; run and number are empty where hash and submitter are known."""
 
     system: str
     role: str
@@ -272,7 +340,7 @@ def _where(record: ResultRecord) -> Where:
 
 
 def _entries(records: Sequence[ResultRecord]) -> list[_Entry]:
-    """Return the rows of a table; see the module on which records make a row."""
+    """Group the records of a table by system; see the module on which belong together."""
     unique: dict[str, ResultRecord] = {}
     for record in records:
         unique.setdefault(record.id, record)
@@ -310,17 +378,15 @@ def _labels(keys: Sequence[_Who]) -> list[str]:
     Two additions that nothing else tells apart are numbered.
     """
     names = collections.Counter(key.system for key in keys)
-    labels: dict[str, None] = {}
-    numbers: collections.Counter[str] = collections.Counter()
+    labels: list[str] = []
     for key in keys:
         beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
-        plain_label = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
-        label = plain_label
+        label = first = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
+        numbers = itertools.count(2)
         while label in labels:
-            numbers[plain_label] += 1
-            label = f"{plain_label} #{numbers[plain_label] + 1}"
-        labels[label] = None
-    return list(labels)
+            label = f"{first} #{next(numbers)}"
+        labels.append(label)
+    return labels
 
 
 def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:
@@ -330,20 +396,13 @@ def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecor
         for where, record in entry.records.items():
             held.setdefault(where, {})[entry.name] = record
     metrics = [metric for metric, _ in held]
-    seen: dict[str, int] = {}
-    columns = []
+    seen: collections.Counter[str] = collections.Counter()
+    columns: list[tuple[Row, dict[str, ResultRecord]]] = []
     for (metric, _), found in held.items():
-        seen[metric] = seen.get(metric, 0) + 1
+        seen[metric] += 1
         one = next(iter(found.values()))
-        column: Row = {
-            "id": metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}",
-            "metric": metric,
-            "title": one.title,
-            "direction": one.direction,
-            "extractors": dict(one.extractors),
-            "differs": "",
-        }
-        columns.append((column, found))
+        name = metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}"
+        columns.append((_column(name, metric, one.title, one.direction, one.extractors), found))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
         if others:
@@ -351,80 +410,68 @@ def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecor
     return columns
 
 
+def _column(
+    name: str, metric: str, title: str, direction: str, extractors: Mapping[str, Any] = MappingProxyType({})
+) -> Row:
+    about = {"id": name, "metric": metric, "title": title, "direction": direction}
+    return about | {"extractors": dict(extractors), "differs": "", "n_ranked": 0}
+
+
 def _differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
     """Return what differs, as ``name: ours, elsewhere theirs``."""
     return [
-        f"{name}: {_told(own.get(name))}, elsewhere {_told(other.get(name))}"
+        f"{name}: {_in_words(own.get(name))}, elsewhere {_in_words(other.get(name))}"
         for name in sorted(own.keys() | other.keys())
         if own.get(name) != other.get(name)
     ]
 
 
-def _told(value: object) -> str:
+def _in_words(value: object) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{_told(part)}" if key == "backend" else f"{key} {_told(part)}" for key, part in value.items())
+        return " ".join(
+            _in_words(part) if key == "backend" else f"{key} {_in_words(part)}" for key, part in value.items()
+        )
     return "none" if value is None else str(value)
 
 
-def _rows(entries: Sequence[_Entry]) -> dict[str, Row]:
-    rows: dict[str, Row] = {}
-    for entry in entries:
-        reasons = {record.unranked for record in entry.records.values()}
-        ranked = any(map(_is_ranked, entry.records.values()))
-        rows[entry.name] = {
-            "label": entry.name,
-            "system": entry.last.system,
-            "kind": "ranked" if ranked else "unranked",
-            "why": "" if ranked else "; ".join(sorted(filter(None, reasons))) or UNDEFINED,
-            **{name: getattr(entry.last, name) for name in ("role", "content", "submitter", "date", "source")},
-            "cells": {},
-        }
-    return rows
+def _row(entry: _Entry) -> Row:
+    records = entry.records.values()
+    is_ranked = any(map(_is_ranked, records))
+    reasons = sorted({record.unranked for record in records} - {""})
+    return {
+        "label": entry.name,
+        "system": entry.last.system,
+        "kind": "ranked" if is_ranked else "unranked",
+        "why": "" if is_ranked else "; ".join(reasons) or UNDEFINED,
+        "remark": OUTSIDE if any(map(_is_outside, records)) else "",
+        **{name: getattr(entry.last, name) for name in ("role", "content", "submitter", "date", "source")},
+        "cells": {},
+    }
+
+
+def _is_outside(record: ResultRecord) -> bool:
+    """Tell whether the interval of a divergence, corrected for its bias, does not hold the value."""
+    if record.kind != DIVERGENCE or record.value is None or record.low is None or record.high is None:
+        return False
+    return not record.low <= record.value <= record.high
 
 
 def _cell(record: ResultRecord) -> Row:
-    numbers = {name: getattr(record, name) for name in ("value", "low", "high", "floor", "n", "n_defined", "n_failed")}
     bounds = (record.low, record.high)
+    interval = "" if None in bounds else "..".join(shown(bound, *bounds) for bound in bounds)
     return {
-        **numbers,
+        **{key: getattr(record, key) for key in ("value", "low", "high", "floor", "n", "n_defined", "n_failed")},
         "why": record.unranked or (UNDEFINED if record.value is None else ""),
         "shown": shown(record.value, *bounds),
-        "interval": "" if None in bounds else "..".join(shown(bound, *bounds) for bound in bounds),
+        "interval": f"{interval} *" if _is_outside(record) else interval,
         "record": record.id,
         "run": record.run,
     }
 
 
-def _test(
-    test: Comparison, columns: Sequence[Row], ranked: Sequence[Sequence[ResultRecord]], entries: Sequence[_Entry]
-) -> Row:
-    names = {record.id: entry.name for entry in entries for record in entry.records.values()}
-    found = ranked[test.column]
-    return {
-        "column": columns[test.column]["id"],
-        "a": names[found[test.a].id],
-        "b": names[found[test.b].id],
-        "difference": test.difference,
-        "p_value": test.p_value,
-        "p_holm": test.p_holm,
-        "n": test.n,
-        "is_significant": test.is_significant,
-    }
-
-
-def _headline(task: str, columns: Sequence[Row]) -> str:
-    wanted = next((column["id"] for column in columns if column["metric"] == HEADLINES[task]), None)
-    return str(wanted or columns[0]["id"])
-
-
-def _order(row: Row, table: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sort ranked rows first, by rank and then by value of the headline; then others by name."""
-    cell = row["cells"].get(table["headline"])
-    direction = next(column["direction"] for column in table["columns"] if column["id"] == table["headline"])
-    if row["kind"] != "ranked" or cell is None or cell["rank"] is None:
-        return (1 if row["kind"] == "ranked" else 2, row["label"])
-    merit = cell["value"] if direction == "higher" else -abs(cell["value"])
-    return (0, *cell["rank"], -merit, row["label"])
+def _test(test: Comparison, column: Row, ranked: Sequence[ResultRecord], names: Mapping[str, str]) -> Row:
+    numbers = {key: getattr(test, key) for key in ("difference", "p_value", "p_holm", "n", "is_significant")}
+    return {"column": column["id"], "a": names[ranked[test.a].id], "b": names[ranked[test.b].id], **numbers}
 
 
 def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterator[str]:
@@ -435,11 +482,14 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
     versions = sorted({str(record.receipt.get("versions", {}).get("music_evals")) for record in counted})
     if len(versions) > 1:
         yield f"made with several versions of music_evals: {', '.join(versions)}"
+    yield from on_kernels(sorted({name for record in counted for name in record.receipt.get("kernels", ())}))
     superseded = sum(entry.n_superseded for entry in entries)
     if superseded:
         yield f"{superseded} scores were added again later by the same hand; the last ones count"
     if kept := sum(entry.n_kept for entry in entries):
         yield f"{kept} scores that were added later may not be ranked; the ranked ones of the same hand count"
+    if any(map(_is_outside, counted)):
+        yield BIAS
     clusters = {len(set(record.groups)) for record in counted if record.n_defined}
     if clusters and min(clusters) < FEW_GROUPS:
         yield f"as few as {min(clusters)} groups of items: intervals are too narrow, and few differences can be found"
@@ -461,111 +511,63 @@ def _slug(task: str, settings: Mapping[str, Any]) -> str:
     return f"{words[:80]}-{hashlib.sha256(_key(settings).encode()).hexdigest()[:6]}"
 
 
-def _tell_apart(tables: Sequence[Row]) -> None:
-    """Tell each table which others are of the same split, and why they are no single ranking."""
-    place = ("dataset", "config", "split")
+def _set_apart(tables: Sequence[Row]) -> None:
+    """Say of each table which others are of the same split, and why they are no single ranking."""
     for table in tables:
         for other in tables:
-            same = all(table["settings"].get(key) == other["settings"].get(key) for key in place)
+            same = all(
+                table["settings"].get(key) == other["settings"].get(key) for key in ("dataset", "config", "split")
+            )
             if other is not table and other["task"] == table["task"] and same:
                 reasons = _differences(table["settings"], other["settings"])
                 table["apart"].append({"table": other["id"], "title": other["title"], "reasons": reasons})
 
 
-def _published(preset: Preset) -> dict[str, Any]:
-    if preset.published == "inpainting":
-        return published_section()
-    if preset.published == "preservation":
+def _published(task: str) -> dict[str, Any]:
+    if task == "preservation":
         return published_preservation(PRESERVATION_METRICS)
-    if preset.published == "lyrics":
-        return published_lyrics(HEADED["lyrics"])
-    return published_descriptions(HEADED["descriptions"])
+    if task == "lyrics":
+        return published_lyrics(LYRIC_SCORES)
+    return published_descriptions(DESCRIPTION_SCORES) if task == "descriptions" else published_section()
 
 
-HEADED: Final = {
-    name: tuple(dict.fromkeys(score for row in read_published(file).means.values() for score in row))
-    for name, file in (("lyrics", "muchin_table1"), ("descriptions", "muchin_table2"))
-}
-"""Published table -> its scores."""
-
-
-def _add_published(table: Row, printed: Mapping[str, Any]) -> None:
-    """Put the rows of a paper below ours, in the first column of each metric."""
+def _add_published(table: Row) -> None:
+    """Put the rows of a paper below ours, in the first column of each metric, with the digits that it prints."""
+    printed = _published(table["task"])
     columns: dict[str, str] = {}
     for column in table["columns"]:
         columns.setdefault(column["metric"], column["id"])
-    decimals = _printed_decimals(printed["table"])
-    spread = printed.get("spread", {})
-    for system, scores in printed["table"].items():
-        cells = {
-            columns[metric]: _printed_cell(value, decimals[metric], spread.get(system, {}).get(metric))
-            for metric, value in scores.items()
-            if metric in columns
-        }
-        table["rows"].append(
-            {
-                "label": system,
-                "system": system,
-                "kind": "published",
-                "why": PUBLISHED,
-                **dict.fromkeys(("role", "content", "submitter", "date"), ""),
-                "source": printed["source"],
-                "cells": cells,
-            }
-        )
-    table["published"] = {"source": printed["source"], "differences": printed["differences"]}
-
-
-def _printed_decimals(table: Mapping[str, Mapping[str, float]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in table.values():
-        for metric, value in row.items():
-            found[metric] = max(found.get(metric, 0), len(repr(value).partition(".")[2]))
-    return found
-
-
-def _printed_cell(value: float, decimals: int, spread: float | None) -> Row:
+    decimals: dict[str, int] = {}
+    for metric, value in (pair for scores in printed["table"].values() for pair in scores.items()):
+        decimals[metric] = max(decimals.get(metric, 0), len(repr(value).partition(".")[2]))
     undefined = dict.fromkeys(("low", "high", "floor", "n", "n_defined", "n_failed", "rank"))
-    interval = "" if spread is None else f"sd {spread:.{decimals}f}"
-    text = f"{value:.{decimals}f}"
-    return {"value": value, **undefined, "why": PUBLISHED, "shown": text, "interval": interval, "record": "", "run": ""}
+    for system, scores in printed["table"].items():
+        row = {"label": system, "system": system, "kind": "published", "why": PUBLISHED, "source": printed["source"]}
+        row |= dict.fromkeys(("remark", "role", "content", "submitter", "date"), "")
+        cells = {}
+        for metric in scores.keys() & columns.keys():
+            spread = printed.get("spread", {}).get(system, {}).get(metric)
+            cells[columns[metric]] = {
+                "value": scores[metric],
+                **undefined,
+                "why": PUBLISHED,
+                "shown": f"{scores[metric]:.{decimals[metric]}f}",
+                "interval": "" if spread is None else f"sd {spread:.{decimals[metric]}f}",
+                **dict.fromkeys(("record", "run"), ""),
+            }
+        table["rows"].append(row | {"cells": dict(sorted(cells.items()))})
+    table["published"] = {"source": printed["source"], "differences": printed["differences"]}
 
 
 def _printed_alone(preset: Preset) -> Row:
     """Return the table of a preset that has no results yet: what is published."""
-    printed = _published(preset)
-    metrics = list(dict.fromkeys(metric for row in printed["table"].values() for metric in row))
-    columns = [
-        {"id": metric, "metric": metric, **_about(preset.task, metric), "extractors": {}, "differs": "", "n_ranked": 0}
-        for metric in metrics
-    ]
-    table: Row = {
-        "id": _slug(preset.task, preset.settings),
-        "title": _title(preset.task, preset.settings),
-        "task": preset.task,
-        "preset": preset.name,
-        "settings": dict(preset.settings),
-        "apart": [],
-        "notes": ["no results yet: what papers report stands alone"],
-        "headline": _headline(preset.task, columns),
-        "columns": columns,
-        "rows": [],
-        "tests": [],
-        "published": None,
-    }
-    _add_published(table, printed)
-    return table
-
-
-def _about(task: str, metric: str) -> dict[str, str]:
-    """Return title and direction of a metric that is known from its paper alone."""
-    from music_evals.benchmark.inpainting.results import HEADINGS
-    from music_evals.metrics.catalogue import DESCRIPTION_SCORES
-    from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-    from music_evals.pipelines.lyrics import SCORES
-
-    if task == "inpainting":
-        info = INPAINTING_METRICS.get(metric, NLL_INFO)
-        return {"title": HEADINGS[metric], "direction": info.direction}
-    scales: Mapping[str, Any] = {"preservation": PRESERVATION_METRICS, "lyrics": SCORES}.get(task, DESCRIPTION_SCORES)
-    return {"title": scales[metric].title, "direction": scales[metric].direction}
+    metrics = dict.fromkeys(metric for row in _published(preset.task)["table"].values() for metric in row)
+    columns = [_column(name, name, metric_of(name).heading, metric_of(name).direction) for name in metrics]
+    return _assembled(
+        preset.task,
+        dict(preset.settings),
+        columns,
+        rows=(),
+        tests=(),
+        notes=["no results yet: what papers report stands alone"],
+    )

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from music_evals.errors import BackendError, MissingBackendError, ModelUnavailableError
 from music_evals.lyrics.model_files import choose_device, find_model, unavailable
+from music_evals.numerics import one_thread
 
 __all__ = ["SentenceEncoder", "load_sentence_encoder"]
 
@@ -58,9 +59,10 @@ class SentenceEncoder:
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
-            vectors = self._model.encode(
-                list(texts), prompt="", batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
-            )
+            with one_thread():
+                vectors = self._model.encode(
+                    list(texts), prompt="", batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
+                )
         except RuntimeError as error:
             msg = f"the encoder {self.name!r} failed on {len(texts)} texts: {error}"
             raise BackendError(msg) from error

@@ -1,158 +1,258 @@
-"""What a reader must know of each score before comparing it: range, direction, title."""
+"""The one table of every published score: its name and title, range, direction, unit, kind, facet and paper.
+
+Pipelines, the command line, cards, reports, leaderboards and pages read a score's facts from here. Each task has a
+block of its own, in the order of its results; a task is added by a block.
+
+Papers are named by the key of their BibTeX entry, which stands on the card of the metric: Araneda-Hernandez et al.,
+MUSIB (2023); Vishe et al., MuseCPBench (2025); Wang et al., MuChin (IJCAI 2024).
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from music_evals.annotations import DIMENSIONS, SCORED
-from music_evals.errors import UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
+    "CATALOGUE",
     "COMPANIONS",
     "DESCRIPTION_SCORES",
+    "INPAINTING_EXTENSIONS",
+    "INPAINTING_METRICS",
+    "LIKELIHOODS",
     "LYRIC_SCORES",
     "PRESERVATION_METRICS",
-    "Scale",
+    "Metric",
+    "block",
     "features_of",
-    "scale_of",
+    "metric_of",
 ]
 
-_INF = float("inf")
+DIRECTIONS: Final = ("higher", "lower", "zero", "none")
+KINDS: Final = ("item", "set")
 
 
-class Scale(NamedTuple):
-    """Meaning of a score.
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """What a reader must know of a score before comparing it.
 
-    Attributes
+    Parameters
     ----------
-    facet
-        Scores of one facet share a table: ``"harmony"``, ``"rhythm"``, ``"structure"`` or ``"melody"`` of music;
-        ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
-    low, high
-        Range.
-    direction
-        ``"higher"`` or ``"lower"`` is better; ``"zero"``: nearer to 0 is better, the sign tells which way it went.
-    best
-        The best that can be had: of preservation, the value of a recording compared with itself.
-    features
-        Fields of `music_evals.annotations.Features` that it compares; `features_of` knows the variants. None for texts.
+    name
+        Key of its results. A score with a folder under ``metrics/`` has the folder's name.
     title
-        For tables and pictures.
+        As on its card.
+    facet
+        Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
+        ``"melody"`` of music; ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
+    low, high
+        Range, under the default variant.
+    direction
+        ``"higher"`` or ``"lower"`` is better; ``"zero"``: nearer to 0 is better, the sign tells which way it went;
+        ``"none"``: a rate that is compared with the reference's own.
+    task
+        Which benchmark publishes it.
+    paper
+        BibTeX key of its source; empty where it is our own.
+    heading
+        Of its column in tables and pictures; the title where empty.
+    unit
+        Empty for a number without one.
+    kind
+        ``"item"``: a mean over items. ``"set"``: one value for the whole set.
+    features
+        Fields of `music_evals.annotations.Features` that it compares; `features_of` knows the variants. None for tokens
+        and texts.
     chance
         Mean over pairs of unrelated pieces with the default extractors: the held-out half of `known_edits`, both
-        renderers (``benchmarks/preservation_validity/responses.csv``). A guide and no constant. NaN where it says
-        nothing.
+        renderers (``benchmarks/preservation_validity/responses.csv``). A guide and no constant. NaN where it was not
+        measured or says nothing.
+
+    Raises
+    ------
+    InvalidInputError
+        A direction or kind that does not exist, or a range whose ends are swapped.
 
     """
 
-    facet: str
-    low: float
-    high: float
-    direction: str
-    best: float
-    features: tuple[str, ...]
+    name: str
     title: str
-    chance: float = float("nan")
+    facet: str
+    low: float = 0.0
+    high: float = 1.0
+    direction: str = "higher"
+    task: str = ""
+    paper: str = ""
+    heading: str = ""
+    unit: str = ""
+    kind: str = "item"
+    features: tuple[str, ...] = ()
+    chance: float = math.nan
+
+    def __post_init__(self) -> None:
+        if self.direction not in DIRECTIONS or self.kind not in KINDS or not self.low < self.high:
+            msg = (
+                f"{self.name}: expected a direction of {', '.join(DIRECTIONS)}, a kind of {', '.join(KINDS)} and a "
+                f"range with its lower end first; got {self.direction!r}, {self.kind!r}, {self.low:g} to {self.high:g}"
+            )
+            raise InvalidInputError(msg)
+        object.__setattr__(self, "heading", self.heading or self.title)
+
+    @property
+    def best(self) -> float:
+        """The best that can be had: of preservation, the value of a recording compared with itself."""
+        return {"higher": self.high, "lower": self.low, "zero": 0.0, "none": math.nan}[self.direction]
 
 
-PRESERVATION_METRICS: Final[Mapping[str, Scale]] = MappingProxyType(
-    {
-        "circle_of_fifths_distance": Scale(
-            "harmony", 0.0, 1.0, "lower", 0.0, ("key",), "Circle-of-fifths distance", 0.44
-        ),
-        "major_minor_score": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("chords",), "Major-minor score", 0.06),
-        "chroma_dtw_similarity": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW similarity", 0.67),
-        "delta_bpm": Scale("rhythm", 0.0, _INF, "lower", 0.0, ("beats",), "Delta BPM", 18.8),
-        "beat_f_measure": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Beat F-measure", 0.30),
-        "information_gain": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Information gain", 0.16),
-        "segment_ari": Scale("structure", -1.0, 1.0, "higher", 1.0, ("segments",), "Segment ARI", 0.48),
-        "boundary_f_measure": Scale("structure", 0.0, 1.0, "higher", 1.0, ("segments",), "Boundary F, 0.5 s", 0.08),
-        "voicing_recall": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Voicing recall", 0.84),
-        "motif_jaccard": Scale("melody", 0.0, 1.0, "higher", 1.0, ("melody",), "Motif Jaccard", 0.03),
-        "motif_recall": Scale("melody", 0.0, 1.0, "higher", 1.0, ("melody",), "Motif recall", 0.07),
-    }
+def block(*metrics: Metric) -> Mapping[str, Metric]:
+    """Return the metrics by name, in this order."""
+    return MappingProxyType({metric.name: metric for metric in metrics})
+
+
+_INF, _LN2 = math.inf, math.log(2)
+
+# Score inpainting. Divergences are in nats, at most ln 2 (Jensen-Shannon).
+_inpainting = functools.partial(Metric, facet="inpainting", task="inpainting", paper="araneda2023musib")
+_divergence = functools.partial(_inpainting, high=_LN2, direction="lower", unit="nats", kind="set")
+
+INPAINTING_METRICS: Final = block(
+    _inpainting("position_score", "Position score", heading="position"),
+    _inpainting("pitch_accuracy", "Pitch accuracy", heading="pitch acc."),
+    _inpainting("rhythm_accuracy", "Rhythm accuracy", heading="rhythm acc."),
+    _inpainting("note_f1", "Note F1", heading="note F1"),
+    _divergence("silence_divergence", "Silence divergence", heading="silence div."),
+    _divergence("pitch_class_divergence", "Pitch-class divergence", heading="pitch-class div."),
+    _divergence("groove_divergence", "Groove divergence", heading="groove div."),
 )
-"""The eleven metrics of music context preservation, in the order of their results."""
+"""The metrics of filled middles."""
 
-COMPANIONS: Final[Mapping[str, Scale]] = MappingProxyType(
-    {
-        "same_mode": Scale("harmony", 0.0, 1.0, "higher", 1.0, ("key",), "Same mode"),
-        "chroma_dtw_centred": Scale("harmony", -1.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW, centred", 0.26),
-        "chroma_dtw_centred_transposed": Scale(
-            "harmony", -1.0, 1.0, "higher", 1.0, ("chroma",), "Chroma DTW, centred, any transposition", 0.56
-        ),
-        "tempo_log2": Scale("rhythm", -0.5, 0.5, "zero", 0.0, ("beats",), "Tempo change, octaves folded"),
-        "tempo_octave": Scale("rhythm", -_INF, _INF, "zero", 0.0, ("beats",), "Tempo octaves"),
-        "beat_f_measure_aligned": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Beat F-measure, aligned"),
-        "information_gain_aligned": Scale("rhythm", 0.0, 1.0, "higher", 1.0, ("beats",), "Information gain, aligned"),
-        "beat_offset_sec": Scale("rhythm", -_INF, _INF, "zero", 0.0, ("beats",), "Beat offset, s"),
-        "boundary_f_measure_3s": Scale("structure", 0.0, 1.0, "higher", 1.0, ("segments",), "Boundary F, 3 s", 0.53),
-        "ssm_correlation": Scale("structure", -1.0, 1.0, "higher", 1.0, ("structure",), "SSM correlation", 0.10),
-        "voicing_false_alarm": Scale("melody", 0.0, 1.0, "lower", 0.0, ("f0",), "Voicing false alarm"),
-        "raw_pitch_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Raw pitch accuracy", 0.05),
-        "raw_chroma_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Raw chroma accuracy"),
-        "overall_accuracy": Scale("melody", 0.0, 1.0, "higher", 1.0, ("f0",), "Overall accuracy"),
-    }
+INPAINTING_EXTENSIONS: Final = block(
+    _inpainting("consonance_pitch_accuracy", "Consonance pitch accuracy"),
+    _divergence("interval_divergence", "Interval divergence"),
+    _inpainting("self_replication_rate", "Self-replication rate", direction="none"),
 )
+"""What the authors name as future work; computed where asked for."""
+
+LIKELIHOODS: Final = block(
+    _inpainting("inpainting_nll", "Inpainting NLL", high=_INF, direction="lower", unit="nats a step", heading="NLL"),
+)
+"""The metric of models that give a likelihood."""
+
+# Music context preservation: what an edit keeps of a recording or score. The companions are our own.
+_companion = functools.partial(Metric, task="preservation")
+_music = functools.partial(_companion, paper="vishe2025musecpbench")
+
+PRESERVATION_METRICS: Final = block(
+    _music(
+        "circle_of_fifths_distance", "Circle-of-fifths distance", "harmony", direction="lower", features=("key",),
+        chance=0.44,
+    ),
+    _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06),
+    _music("chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.67),
+    _music(
+        "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",), chance=18.8
+    ),
+    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30),
+    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16),
+    _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.48),
+    _music(
+        "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
+        chance=0.08,
+    ),
+    _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84),
+    _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03),
+    _music("motif_recall", "Motif recall", "melody", features=("melody",), chance=0.07),
+)  # fmt: skip
+"""The eleven metrics of music context preservation."""
+
+_signed = functools.partial(
+    _companion, facet="rhythm", low=-_INF, high=_INF, direction="zero", features=("beats",), unit="octaves"
+)
+
+COMPANIONS: Final = block(
+    _companion("same_mode", "Same mode", "harmony", features=("key",)),
+    _companion("chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26),
+    _companion(
+        "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
+        features=("chroma",), chance=0.56,
+    ),
+    _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5),
+    _signed("tempo_octave", "Tempo octaves"),
+    _companion("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",)),
+    _companion("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",)),
+    _signed("beat_offset_sec", "Beat offset, s", unit="s"),
+    _companion("boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.53),
+    _companion("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
+    _companion("voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",)),
+    _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05),
+    _companion("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",)),
+    _companion("overall_accuracy", "Overall accuracy", "melody", features=("f0",)),
+)  # fmt: skip
 """What is reported beside the eleven, never mixed into them."""
 
+# MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
+_MUCHIN: Final = "wang2024muchin"
+_points = functools.partial(Metric, facet="lyrics", task="lyrics", paper=_MUCHIN, unit="points")
 
-def _points(title: str, most: float) -> Scale:
-    return Scale("lyrics", 0.0, most, "higher", most, (), title)
-
-
-LYRIC_SCORES: Final[Mapping[str, Scale]] = MappingProxyType(
-    {
-        "lyric_structure": _points("Lyric structure, total", sum(MAXIMUM.values())),
-        **{
-            f"lyric_{level}": _points(title, most)
-            for (level, most), title in zip(
-                MAXIMUM.items(),
-                ("Song", "Section", "Phrase", "Word", "Rhyming fitting accuracy", "Proportion reasonableness"),
-                strict=True,
-            )
-        },
-    }
+LYRIC_SCORES: Final = block(
+    _points("lyric_structure", "Lyric structure", high=sum(MAXIMUM.values()), heading="Lyric structure, total"),
+    _points("lyric_song", "Song", high=MAXIMUM["song"]),
+    _points("lyric_section", "Section", high=MAXIMUM["section"]),
+    _points("lyric_phrase", "Phrase", high=MAXIMUM["phrase"]),
+    _points("lyric_word", "Word", high=MAXIMUM["word"]),
+    _points("lyric_rhyme", "Rhyming fitting accuracy", high=MAXIMUM["rhyme"]),
+    _points("lyric_reward", "Proportion reasonableness", high=MAXIMUM["reward"]),
 )
 """Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1."""
 
+_similarity = functools.partial(Metric, low=-1.0, task="descriptions", paper=_MUCHIN)
 
-def _similarity(facet: str, title: str) -> Scale:
-    return Scale(facet, -1.0, 1.0, "higher", 1.0, (), title)
+DESCRIPTION_SCORES: Final = block(
+    _similarity("tag_semantic_similarity", "Tag semantic similarity", "average", heading="Both groups"),
+    _similarity("professional_average", "Professional", "average"),
+    _similarity("amateur_average", "Amateur", "average"),
+    *(
+        _similarity(f"{group}/{name}", DIMENSIONS[group][name].table_row, group)
+        for group, names in SCORED.items()
+        for name in names
+    ),
+)
+"""Similarities of tags: averages, then each dimension of each group (MuChin, section 3.3)."""
 
-
-DESCRIPTION_SCORES: Final[Mapping[str, Scale]] = MappingProxyType(
+CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
-        "tag_semantic_similarity": _similarity("average", "Both groups"),
-        "professional_average": _similarity("average", "Professional"),
-        "amateur_average": _similarity("average", "Amateur"),
-        **{
-            f"{group}/{name}": _similarity(group, DIMENSIONS[group][name].table_row)
-            for group, names in SCORED.items()
-            for name in names
-        },
+        **INPAINTING_METRICS,
+        **INPAINTING_EXTENSIONS,
+        **LIKELIHOODS,
+        **PRESERVATION_METRICS,
+        **COMPANIONS,
+        **LYRIC_SCORES,
+        **DESCRIPTION_SCORES,
     }
 )
-"""Similarities of tags: averages, then each dimension of each group (MuChin, Wang et al., IJCAI 2024, section 3.3)."""
+"""All blocks together."""
 
 
-def scale_of(name: str) -> Scale:
-    """Return range, direction and facet of a metric or companion.
+def metric_of(name: str) -> Metric:
+    """Return what the catalogue says of a score.
 
     Raises
     ------
     UnknownNameError
-        A metric that does not exist.
+        A score that does not exist; names the nearest.
 
     """
-    found = PRESERVATION_METRICS.get(name) or COMPANIONS.get(name)
-    if found is None:
-        raise UnknownNameError("preservation metric", name, [*PRESERVATION_METRICS, *COMPANIONS])
-    return found
+    if name not in CATALOGUE:
+        raise UnknownNameError("metric", name, CATALOGUE)
+    return CATALOGUE[name]
 
 
 def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
@@ -165,5 +265,5 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
 
     """
     check_variant(variant)
-    needed = scale_of(name).features
+    needed = metric_of(name).features
     return ("f0",) if variant == "official" and needed == ("melody",) else needed

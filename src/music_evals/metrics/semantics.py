@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError, InvalidTagsError, UnknownNameError
 from music_evals.metrics._undefined import undefined
+from music_evals.numerics import one_thread
 
 __all__ = [
     "AGGREGATIONS",
@@ -160,7 +161,8 @@ def cosine_matrix(generated: npt.ArrayLike, reference: npt.ArrayLike) -> Floats:
         raise InvalidInputError(msg)
     if not (len(first) and len(second)):
         return np.empty((len(first), len(second)), dtype=np.float32)
-    cosines: Floats = np.clip(first @ second.T, -1, 1)
+    with one_thread():
+        cosines: Floats = np.clip(first @ second.T, -1, 1)
     return cosines
 
 

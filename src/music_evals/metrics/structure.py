@@ -51,6 +51,7 @@ from music_evals.annotations import Segments, StructureFrames
 from music_evals.metrics._spans import crop_to
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
+from music_evals.numerics import one_thread
 
 __all__ = ["boundary_f_measure", "segment_ari", "ssm_correlation"]
 
@@ -248,14 +249,15 @@ def ssm_correlation(
 
 
 def _similarity_correlation(first: FloatArray, second: FloatArray, lag: int, name: str) -> float:
-    means = [sum(float(row.sum()) for row in _products(side, lag)) for side in (first, second)]
     n = first.shape[1] - lag
     pairs = n * (n + 1) // 2
-    x_mean, y_mean = (total / pairs for total in means)
     xx = yy = xy = 0.0
-    for products in zip(_products(first, lag), _products(second, lag), strict=True):
-        x, y = products[0] - x_mean, products[1] - y_mean
-        xx, yy, xy = xx + float(np.dot(x, x)), yy + float(np.dot(y, y)), xy + float(np.dot(x, y))
+    with one_thread():
+        means = [sum(float(row.sum()) for row in _products(side, lag)) for side in (first, second)]
+        x_mean, y_mean = (total / pairs for total in means)
+        for products in zip(_products(first, lag), _products(second, lag), strict=True):
+            x, y = products[0] - x_mean, products[1] - y_mean
+            xx, yy, xy = xx + float(np.dot(x, x)), yy + float(np.dot(y, y)), xy + float(np.dot(x, y))
     if xx <= pairs * _EQUAL**2:
         return undefined(name, "all moments of the reference are equally similar", stacklevel=4)
     if yy <= pairs * _EQUAL**2:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from music_evals.errors import InvalidAudioError, InvalidInputError, MissingBackendError, ModelUnavailableError
 from music_evals.lyrics.model_files import find_model, unavailable
+from music_evals.numerics import one_thread
 
 __all__ = ["Encodec", "Origin", "Transformer", "load_data2vec", "load_encodec", "load_mert"]
 
@@ -94,6 +95,7 @@ class Transformer:
             msg = f"a window of {self.window} samples is no whole number of frames of {self.stride} samples"
             raise InvalidInputError(msg)
 
+    @one_thread()
     def pool(self, samples: Samples, batch_size: int) -> Samples:
         """Return the mean over time, float32, shape (size,), of samples of shape (1, n)."""
         total, n_frames = torch.zeros(self.size, dtype=torch.float64), 0
@@ -166,6 +168,7 @@ class Encodec:
         frames = math.ceil(config.chunk_length / config.hop_length) if self.pooling == "muchin" else 1
         return int(config.codebook_dim * frames)
 
+    @one_thread()
     def pool(self, samples: Samples, batch_size: int) -> Samples:
         """Return one vector, float32, shape (size,), of samples of shape (channels, n)."""
         total, n = torch.zeros(self.size, dtype=torch.float64), 0

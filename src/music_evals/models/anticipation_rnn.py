@@ -37,6 +37,7 @@ from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, T
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import write_atomically
 from music_evals.models._contexts import hide_middle
+from music_evals.numerics import one_thread
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
@@ -396,7 +397,7 @@ class AnticipationRNN(
         was_training = self.training
         self.eval()
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), one_thread():
                 yield
         finally:
             self.train(was_training)

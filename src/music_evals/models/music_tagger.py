@@ -42,6 +42,7 @@ from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.recipe import from_mapping
 from music_evals.models.tag_vocabulary import TagVocabulary
 from music_evals.models.tensor_files import save_tensors
+from music_evals.numerics import one_thread
 
 __all__ = ["VOCABULARY", "MusicTagger", "MusicTaggerConfig", "probe_network"]
 
@@ -271,7 +272,7 @@ class MusicTagger(
             msg = f"expected features of shape (n, {self.config.input_size}), got {features.shape}"
             raise InvalidInputError(msg)
         weight = next(self.parameters())
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread():
             logits = self(torch.from_numpy(features).to(weight.device, weight.dtype))
         return {group: values.sigmoid().float().cpu().numpy() for group, values in logits.items()}
 

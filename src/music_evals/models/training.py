@@ -19,7 +19,7 @@ import itertools
 import json
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -259,6 +259,7 @@ def fit(
     resume: bool = True,
     device: str | None = None,
     progress: bool = False,
+    clock: Callable[[], float] = time.monotonic,
 ) -> TrainingResult:
     """Train a network on contexts in memory; see `train_from_file` for the files that it writes.
 
@@ -276,6 +277,8 @@ def fit(
         Where the files go.
     resume, device, progress
         As in `train_from_file`.
+    clock
+        Seconds that epochs are timed by.
 
     Raises
     ------
@@ -290,9 +293,9 @@ def fit(
     if resume and run.checkpoint.exists():
         run.restore()
     while not run.finished:
-        started = time.monotonic()
+        started = clock()
         train_loss = run.train_epoch(train, progress=progress)
-        run.end_epoch(train_loss, run.validation_loss(validation), started)
+        run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
     run.publish()
     seconds = sum(row["seconds"] for row in run.history)
     return TrainingResult(folder, len(run.history), run.best_epoch, run.best_loss, seconds)
@@ -382,7 +385,7 @@ class _Run:
             losses = [self._losses(contexts[start : start + size]) for start in range(0, len(contexts), size)]
         return float(torch.cat(losses).double().mean())
 
-    def end_epoch(self, train_loss: float, validation_loss: float, started: float) -> None:
+    def end_epoch(self, train_loss: float, validation_loss: float, seconds: float) -> None:
         """Write down the epoch; keep its weights where they are the best so far."""
         self.history.append(
             {
@@ -390,7 +393,7 @@ class _Run:
                 "train_loss": train_loss,
                 "validation_loss": validation_loss,
                 "learning_rate": self.optimizer.param_groups[0]["lr"],
-                "seconds": round(time.monotonic() - started, 3),
+                "seconds": round(seconds, 3),
             }
         )
         if self.best_epoch == len(self.history):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, Scale, scale_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, Metric, metric_of
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
@@ -65,7 +65,7 @@ def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., floa
         End of the reference. What the estimate has after it is not judged, but by the official code.
 
     """
-    found = _NAMED.get(name) or _Measure(scale_of(name).facet, name, {})
+    found = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
     module = importlib.import_module(f"music_evals.metrics.{found.module}")
     span = {"end_sec": end_sec} if name in _ON_SPAN and variant != "official" else {}
     return getattr(module, found.function), {**found.options, **span, "variant": variant}
@@ -176,7 +176,7 @@ def facet_companions(metrics: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, scale in COMPANIONS.items() if scale.facet in facets)
 
 
-def _select(names: Iterable[str] | None, known: Mapping[str, Scale], kind: str) -> tuple[str, ...]:
+def _select(names: Iterable[str] | None, known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
     wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         if name not in known:

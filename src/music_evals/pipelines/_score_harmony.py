@@ -16,6 +16,7 @@ from music_evals.annotations import Chords, Key, Score
 from music_evals.audio._filters import viterbi
 from music_evals.audio.chords import CHORD_LABELS, log_softmax, states_to_chords
 from music_evals.audio.key import key_correlations
+from music_evals.numerics import one_thread
 from music_evals.pipelines._score_notes import PitchedNotes, beat_ticks
 
 __all__ = ["score_chords", "score_key"]
@@ -81,6 +82,7 @@ def _beat_contents(
     return weights, basses
 
 
+@one_thread()
 def _triad_cosines(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return how well each beat fits each triad, shape (24, n_beats), in the order of `CHORD_LABELS`."""
     triads = [np.isin(np.arange(12), steps).astype(float) for steps in ((0, 4, 7), (0, 3, 7))]

@@ -34,7 +34,6 @@ from music_evals.errors import (
     located,
 )
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, as_encoder, embed, load_encoder
-from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import SemanticSimilarity, check_options, semantic_similarity
 from music_evals.pipelines._description_input import (
     Description,
@@ -50,7 +49,6 @@ from music_evals.protocols import TextEncoder
 from music_evals.stats import resampling
 
 __all__ = [
-    "SCORES",
     "TOTAL",
     "Description",
     "DescriptionJudgement",
@@ -71,8 +69,6 @@ EncoderLike = TextEncoder | str | Callable[[Sequence[str]], npt.ArrayLike]
 """An encoder, its name, or a function from texts to vectors."""
 
 TOTAL: Final = "tag_semantic_similarity"
-SCORES: Final = DESCRIPTION_SCORES
-"""Name of each score -> its scale."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -333,8 +329,8 @@ def evaluate_descriptions(
     Returns
     -------
     dict
-        For each name out of `SCORES` that is judged: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` songs and
-        ``<name>_n_defined`` of them that count; averages are those of the songs (see the module).
+        For each description score of the catalogue that is judged: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n``
+        songs and ``<name>_n_defined`` of them that count; averages are those of the songs (see the module).
         ``<group>/<dimension>_std``: mean over songs of the deviation over pairs. ``n_dimensions``: group -> dimensions
         that any reference has tags for. ``n_without_reference``: group -> lists, one a song and dimension, that are in
         no average because the reference has no tags there. ``encoder``: its name and revision. ``per_item``: one dict

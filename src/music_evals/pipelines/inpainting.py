@@ -27,68 +27,18 @@ from music_evals.metrics.arrays import (
     check_same_count,
     check_variant,
 )
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric
 from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
 from music_evals.stats import resampling
 
 __all__ = [
     "FEATURES",
-    "INPAINTING_EXTENSIONS",
-    "INPAINTING_METRICS",
-    "NLL_INFO",
-    "MetricInfo",
     "evaluate_inpainting",
     "evaluate_nll",
     "item_features",
     "item_scores",
 ]
 
-
-class MetricInfo(NamedTuple):
-    """What a reader must know of a score before comparing it.
-
-    Attributes
-    ----------
-    direction
-        ``"higher"`` or ``"lower"`` is better; ``"none"`` for a rate that is compared with the reference's own.
-    low, high
-        Range, for the default variant in nats.
-    kind
-        ``"item"``: a mean over items. ``"set"``: one value for the whole set.
-
-    """
-
-    direction: str
-    low: float
-    high: float
-    kind: str
-
-
-_LN2 = float(np.log(2))
-
-INPAINTING_METRICS: Final[Mapping[str, MetricInfo]] = MappingProxyType(
-    {
-        "position_score": MetricInfo("higher", 0.0, 1.0, "item"),
-        "pitch_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
-        "rhythm_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
-        "note_f1": MetricInfo("higher", 0.0, 1.0, "item"),
-        "silence_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
-        "pitch_class_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
-        "groove_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
-    }
-)
-"""The metrics of `evaluate_inpainting`, in the order of its result."""
-
-INPAINTING_EXTENSIONS: Final[Mapping[str, MetricInfo]] = MappingProxyType(
-    {
-        "consonance_pitch_accuracy": MetricInfo("higher", 0.0, 1.0, "item"),
-        "interval_divergence": MetricInfo("lower", 0.0, _LN2, "set"),
-        "self_replication_rate": MetricInfo("none", 0.0, 1.0, "item"),
-    }
-)
-"""What the authors name as future work; computed where asked for."""
-
-NLL_INFO: Final = MetricInfo("lower", 0.0, float("inf"), "item")
-"""`inpainting_nll`, the metric of `evaluate_nll`."""
 
 AVERAGES: Final = ("macro", "micro")
 
@@ -289,7 +239,7 @@ def evaluate_nll(
     return result
 
 
-def _select(names: Iterable[str] | None, known: Mapping[str, MetricInfo], kind: str) -> tuple[str, ...]:
+def _select(names: Iterable[str] | None, known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
     """Return the names that are asked for, in the order of `known`."""
     wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,10 +42,8 @@ __all__ = [
     "HEADERS_ONLY",
     "NO_CHINESE",
     "NO_HEADER",
-    "SCORES",
     "Agreement",
     "LyricStructure",
-    "ScoreInfo",
     "evaluate_lyrics",
     "lyric_structure",
     "rhyme_agreement",
@@ -62,38 +59,6 @@ HEADERS_ONLY: Final = "the lyrics are headers only: not one line stands under th
 _LETTERS_COUNT = "c and R count as characters, so that a pattern handed back scores like true lyrics"
 NO_CHINESE: Final = f"the lyrics have no Chinese character; the letters {_LETTERS_COUNT}"
 """Note on lines without a Chinese character. Their score stays what the authors' code gives them."""
-
-
-class ScoreInfo(NamedTuple):
-    """What a reader must know of a score before comparing it.
-
-    Attributes
-    ----------
-    low, high
-        Range.
-    direction
-        ``"higher"`` is better.
-    title
-        For tables and pictures.
-    field
-        Of `LyricStructure`.
-
-    """
-
-    low: float
-    high: float
-    direction: str
-    title: str
-    field: str
-
-
-SCORES: Final[Mapping[str, ScoreInfo]] = MappingProxyType(
-    {
-        name: ScoreInfo(scale.low, scale.high, scale.direction, scale.title, field)
-        for (name, scale), field in zip(LYRIC_SCORES.items(), ("total", *MAXIMUM), strict=True)
-    }
-)
-"""The scores of `evaluate_lyrics`, in the order of its result; titles of the levels as in table 1 of the paper."""
 
 
 def lyric_structure(
@@ -185,8 +150,9 @@ def lyric_structure(
 
 
 def scores_of(score: LyricStructure) -> dict[str, float]:
-    """Return the points of one lyric by the names of `SCORES`."""
-    return {name: getattr(score, info.field) for name, info in SCORES.items()}
+    """Return the points of one lyric: the total, then those of each level, by their names in the catalogue."""
+    points = (score.total, *(getattr(score, level) for level in MAXIMUM))
+    return dict(zip(LYRIC_SCORES, points, strict=True))
 
 
 def evaluate_lyrics(
@@ -223,9 +189,9 @@ def evaluate_lyrics(
     Returns
     -------
     dict
-        For each name of `SCORES`: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered percentile interval,
-        ``<name>_n`` lyrics and ``<name>_n_defined`` of them that count: all. ``per_item``: a list of one dict a lyric:
-        its scores by name, and ``notes``.
+        For each lyric score of the catalogue: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered percentile
+        interval, ``<name>_n`` lyrics and ``<name>_n_defined`` of them that count: all. ``per_item``: a list of one dict
+        a lyric: its scores by name, and ``notes``.
 
     Warns
     -----
@@ -253,7 +219,7 @@ def evaluate_lyrics(
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
     drawn = Options(clusters, confidence, n_resamples, seed)
     result: dict[str, Any] = {}
-    for name, interval in zip(SCORES, intervals_of_means(columns, drawn), strict=True):
+    for name, interval in zip(LYRIC_SCORES, intervals_of_means(columns, drawn), strict=True):
         result |= report(name, interval)
     if per_item:
         result["per_item"] = [{**row, "notes": list(each.notes)} for row, each in zip(scores, rows, strict=True)]

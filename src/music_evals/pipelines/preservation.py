@@ -34,7 +34,7 @@ from music_evals.errors import (
     UnsupportedTypeError,
     located,
 )
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, scale_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, features_of, metric_of
 from music_evals.pipelines._measures import FACETS, measure
 from music_evals.pipelines._sources import (
     OFFICIAL_BACKENDS,
@@ -444,7 +444,7 @@ def _notes(reference: Source, estimate: Source, settings: Settings) -> tuple[str
             f"lengths differ by more than {LENGTH_TOLERANCE:.0%}: {first:.1f} s and {second:.1f} s; beats, chords, "
             "sections and voicing are judged on the span of the reference, key, tempo, chroma and motifs as a whole"
         )
-    sections = any(scale_of(name).facet == "structure" for name in settings.scores)
+    sections = any(metric_of(name).facet == "structure" for name in settings.scores)
     if sections and min(first, second) < SURE_SECTIONS_SEC:
         notes.append(f"shorter than {SURE_SECTIONS_SEC:g} s: sections are uncertain")
     return tuple(notes)

@@ -13,7 +13,8 @@ from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
 from music_evals.benchmark.tables import cell_note, markdown_table, text_report
 from music_evals.errors import CorruptRecordsError
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS
+from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.pipelines.inpainting import FEATURES
 
 SONGS = ("s1", "s1", "s2", "s2")
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 import re
 from typing import Any
@@ -306,11 +307,11 @@ def test_published_rows_are_those_of_the_paper() -> None:
     ],
 )
 def test_outward_is_better(name: str, value: float, place: float) -> None:
-    assert outward(name, value, PRESERVATION_METRICS[name]._asdict()) == pytest.approx(place)
+    assert outward(name, value, dataclasses.asdict(PRESERVATION_METRICS[name])) == pytest.approx(place)
 
 
 def test_an_undefined_score_has_no_place() -> None:
-    assert np.isnan(outward("beat_f_measure", None, PRESERVATION_METRICS["beat_f_measure"]._asdict()))
+    assert np.isnan(outward("beat_f_measure", None, dataclasses.asdict(PRESERVATION_METRICS["beat_f_measure"])))
 
 
 def test_what_differs_between_two_files() -> None:

@@ -16,8 +16,11 @@ from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, 
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pairs import CONTROLS, PairSet, pairs_in_folders
 from music_evals.benchmark.preservation.runner import COMPILING, Judging, run_pairs
+from music_evals.benchmark.preservation.worker import warm_up_request
 from music_evals.benchmark.records import read_records
 from music_evals.errors import CorruptRecordsError
+from music_evals.metrics.catalogue import PRESERVATION_METRICS
+from music_evals.pipelines.preservation import Settings
 
 Write = Callable[[str, dict[str, str]], Path]
 METRICS = ("beat_f_measure", "motif_recall")
@@ -145,7 +148,8 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
         f"path = Path({str(tmp_path / 'records.jsonl')!r})\n"
         "run_pairs(pairs, (), path, judging, receipt={'variant': 'corrected'})\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120)
+    environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records.jsonl")}
+    killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120, env=environment)
     assert killed.returncode == -signal.SIGKILL
     (estimate / "07.wav").write_text("1")
     finished = len(scores_of(read_records(tmp_path / "records.jsonl"))) // 2
@@ -223,17 +227,55 @@ def test_code_is_compiled_before_other_processes_start(
     judging = Judging(METRICS, worker=stub_worker)
     rows = run(pairs, tmp_path / "records.jsonl", judging, workers=2, progress=lambda *call: calls.append(call))
     assert calls[0] == (0, 6, COMPILING)
-    assert [path.name for path in cache_home().iterdir()] == ["code.nbi"]
+    assert [path.name for path in cache_home(judging.extractors).iterdir()] == ["code.nbi"]
     assert len(scores_of(rows)) == 12
     calls.clear()
     run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call))
     assert COMPILING not in {item for _, _, item in calls}
 
 
+def test_other_extractors_are_compiled_and_told_of(
+    tmp_path: Path, pairs: PairSet, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB", "warm")
+    calls: list[str] = []
+    for number, variant in enumerate(["corrected", "official", "official"]):
+        judging = Judging(METRICS, worker=stub_worker, variant=variant)
+        run(pairs, tmp_path / f"{number}.jsonl", judging, progress=lambda *call: calls.append(call[2]))
+    assert calls.count(COMPILING) == 2
+
+
+def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by place and time of its source, and by the processor: a new environment finds none of another's."""
+    homes = [cache_home()]
+    source = tmp_path / "site" / "librosa" / "__init__.py"
+    source.parent.mkdir(parents=True)
+    source.touch()
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.delitem(sys.modules, "librosa", raising=False)
+    homes.append(cache_home())
+    os.utime(source, ns=(0, 10**18))
+    homes.append(cache_home())
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "another")
+    homes.append(cache_home())
+    assert len(set(homes)) == 4
+    assert cache_home() == homes[-1]
+
+
+def test_the_warm_up_leaves_nothing_to_be_compiled_later() -> None:
+    judging = Judging(METRICS, store="features", backends={"f0": "pyin"}, variant="paper")
+    asked = json.loads(warm_up_request(judging.settings))["settings"]
+    settings = Settings.of(**asked)
+    assert set(settings.metrics) == set(PRESERVATION_METRICS)
+    assert settings.companions
+    assert settings.store is None  # it would answer in place of the code
+    assert (settings.variant, settings.backends) == ("paper", {"f0": "pyin"})
+
+
 def test_what_could_not_be_compiled_is_not_kept(tmp_path: Path, pairs: PairSet, stub_worker: Any) -> None:
     judging = Judging(METRICS, worker=stub_worker)  # this stub dies of the request to warm up
     assert len(scores_of(run(pairs, tmp_path / "records.jsonl", judging))) == 12
-    assert not cache_home().exists()
+    assert not cache_home(judging.extractors).exists()
     calls: list[str] = []
     run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call[2]))
     assert calls[0] == COMPILING  # it is tried again
@@ -248,7 +290,7 @@ def test_scores_need_no_compiled_code(
     judging = Judging(METRICS, worker=stub_worker)
     run(pairs, tmp_path / "records.jsonl", judging, progress=lambda *call: calls.append(call[2]))
     assert calls == ["a"]
-    assert not cache_home().exists()
+    assert not cache_home(judging.extractors).exists()
 
 
 def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:

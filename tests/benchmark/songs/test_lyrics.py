@@ -32,7 +32,8 @@ from music_evals.errors import (
     PairCountError,
     UnknownNameError,
 )
-from music_evals.pipelines.lyrics import NO_CHINESE, SCORES, evaluate_lyrics
+from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.pipelines.lyrics import NO_CHINESE, evaluate_lyrics
 
 Write = Callable[[str, dict[str, str]], Path]
 QUICK: dict[str, Any] = {"rhyme": "char", "n_resamples": 20, "report": False}
@@ -72,7 +73,7 @@ def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
     made[ONE_CHARACTER] = ["\n".join(map(sung, pattern.splitlines())) for pattern in patterns]
     for control, texts in made.items():
         expected = evaluate_lyrics(patterns, texts, groups=groups, n_resamples=20, rhyme="char")
-        for name in SCORES:
+        for name in LYRIC_SCORES:
             cell = results["scores"][control][name]
             assert cell["value"] == pytest.approx(expected[name])
             assert (cell["low"], cell["high"]) == pytest.approx(expected[f"{name}_ci"])

@@ -240,9 +240,9 @@ def test_one_recording_of_a_source_serves_all_its_edits(small, tmp_path):
     sources = {known_edits.render(row, which="reference", cache=tmp_path) for row in pop}
     assert len(sources) == 1
     (source,) = sources
-    written = source.stat().st_mtime_ns
+    os.utime(source, ns=(0, 0))  # written again it would bear another time, however coarse the clock of the disk
     assert known_edits.render(pop[0], which="reference", cache=tmp_path) == source
-    assert source.stat().st_mtime_ns == written
+    assert source.stat().st_mtime_ns == 0
     assert list(tmp_path.iterdir()) == [source]
 
 

@@ -294,10 +294,10 @@ def test_texts_over_the_limits_are_refused():
     "text", [" " * 5990 + "x", "* \n" * 299, "\\r" * 299, "(verse)\n" + "床x1 " * 1400, "# " * 2900]
 )
 def test_hostile_texts_do_not_hold_up_the_queue(text):
-    start = time.perf_counter()
+    start = time.process_time()  # of the processor: a busy machine is not the text's fault
     with contextlib.suppress(InvalidLyricsError):
         judging.judge(text, PATTERN, rhyme="char")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_what_is_wrong_is_said_in_the_language_of_the_page():

@@ -6,6 +6,7 @@ split; note F1 ranks. `inpainting_nll` is compared with nobody: what it counts d
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,8 +15,8 @@ import numpy as np
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.results import WHOLE, Found, ScoreTask
-from music_evals.metrics.catalogue import Scale
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, NLL_INFO
+from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
+from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
 
 __all__ = ["FLOOR", "HEADINGS", "INPAINTING", "OFFICIAL", "RANKING", "SUBSETS"]
@@ -25,16 +26,7 @@ OFFICIAL = "official"
 RANKING = "note_f1"
 """Rankings use it: the accuracies are conditional on shared onsets, and one sure note would score 1."""
 
-HEADINGS = {
-    "note_f1": "note F1",
-    "position_score": "position",
-    "pitch_accuracy": "pitch acc.",
-    "rhythm_accuracy": "rhythm acc.",
-    "silence_divergence": "silence div.",
-    "pitch_class_divergence": "pitch-class div.",
-    "groove_divergence": "groove div.",
-    NLL: "NLL",
-}
+HEADINGS = {name: metric_of(name).heading for name in (RANKING, *INPAINTING_METRICS, NLL)}
 """Metric -> short heading, in the order of the tables: what ranks stands first."""
 
 SUBSETS = {
@@ -50,11 +42,10 @@ FLOOR = (
 MIDDLE_STEPS = 96
 
 
-def _scale(name: str) -> Scale:
-    info = NLL_INFO if name == NLL else INPAINTING_METRICS[name]
+def _scale(name: str) -> Metric:
+    """Return a metric as the tables group it."""
     facet = "likelihood" if name == NLL else "divergences" if name in FEATURES else "accuracy"
-    best = info.high if info.direction == "higher" else info.low
-    return Scale(facet, info.low, info.high, info.direction, best, (), HEADINGS[name])
+    return dataclasses.replace(metric_of(name), facet=facet)
 
 
 def _how(header: Mapping[str, Any]) -> str:

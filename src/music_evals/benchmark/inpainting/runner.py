@@ -28,10 +28,11 @@ from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inpainting.systems import System
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.sources import ItemSet
-from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.versions import kernel_rows, package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
+from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.pipelines.inpainting import FEATURES, INPAINTING_METRICS, item_features, item_scores
+from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
@@ -138,6 +139,9 @@ def run(
     with RecordFile(path, _header(job, protocol, options or {}), _item_rows(items), overwrite=overwrite) as records:
         with reading_rows():
             todo = _unfinished(job, chunks, records.rows)
+            begin = kernel_rows(records.rows) if todo else []
+        if begin:
+            records.append(begin)
         done = len(chunks) - len(todo)
         for chunk, rows in _work(job, todo, workers):
             records.append(rows)

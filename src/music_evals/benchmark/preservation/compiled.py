@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.util
 import json
 import logging
 import os
 import platform
 import shutil
 from pathlib import Path
+from typing import Any
 
 from music_evals.benchmark.versions import package_versions
 from music_evals.files import cache_folder
@@ -28,23 +30,45 @@ THREADS = dict.fromkeys(
 """One thread for each process: they share the cores, and sums are taken in one order whatever the machine."""
 
 
-def cache_home() -> Path:
-    """Return where compiled code is kept for the packages and the machine of today; it may not exist."""
-    made_by = [package_versions(("numba", "llvmlite", "librosa")), platform.machine(), platform.processor()]
+def cache_home(extractors: str = "") -> Path:
+    """Return where the compiled code of extractors is kept for what numba tells it by; it may not exist.
+
+    That is the processor, and place and time of the source: the code of another environment would be passed over, and
+    all be compiled again without a word.
+    """
+    versions = package_versions(("numba", "llvmlite", "librosa"))
+    made_by = [versions, platform.machine(), _processor(), _source(), extractors]
     key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:16]
     return cache_folder(f"compiled-{key}")
 
 
-def worker_environment(folder: Path) -> dict[str, str]:
+def _processor() -> list[Any]:
+    if importlib.util.find_spec("llvmlite") is None:
+        return []
+    from llvmlite import binding
+
+    return [binding.get_host_cpu_name(), sorted(binding.get_host_cpu_features().items())]
+
+
+def _source() -> list[Any]:
+    """Return where librosa lies and when it was last changed."""
+    found = importlib.util.find_spec("librosa")
+    if found is None or found.origin is None:
+        return []
+    folder = Path(found.origin).parent
+    return [str(folder), max(path.stat().st_mtime_ns for path in folder.rglob("*.py"))]
+
+
+def worker_environment(folder: Path, extractors: str = "") -> dict[str, str]:
     """Return the variables of a process that compiles into `folder`, which is filled with what is kept."""
     with contextlib.suppress(OSError):  # what cannot be copied is compiled again
-        shutil.copytree(cache_home(), folder, dirs_exist_ok=True)
+        shutil.copytree(cache_home(extractors), folder, dirs_exist_ok=True)
     return {**THREADS, "NUMBA_CACHE_DIR": str(folder)}
 
 
-def keep_cache(folder: Path) -> None:
+def keep_cache(folder: Path, extractors: str = "") -> None:
     """Keep what a process compiled for later runs, unless another run has been faster."""
-    home = cache_home()
+    home = cache_home(extractors)
     part = home.with_name(f".{home.name}.{os.getpid()}.part")
     try:
         part.parent.mkdir(parents=True, exist_ok=True)

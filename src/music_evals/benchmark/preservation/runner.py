@@ -11,6 +11,7 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import json
 import queue
 import tempfile
 import threading
@@ -24,6 +25,7 @@ from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, 
 from music_evals.benchmark.preservation.pairs import CONTROLS, Pair, PairSet
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.rows import Answer, Progress, Row, new_selection, score_rows, unfinished
+from music_evals.benchmark.versions import kernel_rows
 from music_evals.errors import MusicEvalsError
 from music_evals.processes import ReaderProcess
 
@@ -68,6 +70,11 @@ class Judging:
     def scores(self) -> tuple[str, ...]:
         """Metrics and companions."""
         return (*self.metrics, *self.companions)
+
+    @property
+    def extractors(self) -> str:
+        """What decides which code is compiled, as text."""
+        return json.dumps([self.variant, self.backends], sort_keys=True)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -133,9 +140,9 @@ def run_pairs(
         with reading_rows():
             todo = unfinished(chosen, judging.scores, records.rows)
             outlined = {row["content"] for row in records.rows if row["kind"] == "outline"}
-            selection = new_selection(pairs, controls, records.rows)
-        if selection:
-            records.append(selection)
+            begin = new_selection(pairs, controls, records.rows) + (kernel_rows(records.rows) if todo else [])
+        if begin:
+            records.append(begin)
         done = len(chosen) - len(todo)
         with contextlib.closing(_answers(todo, judging, min(workers, len(todo)), progress)) as answers:
             for pair, answer in answers:
@@ -169,12 +176,12 @@ def _answers(
         start = functools.partial(_start, judging, Path(scratch))
         processes = [start(0)]
         heard = any(pair.entrance == "audio" for pair in todo)
-        if judging.compiles and heard and not cache_home().is_dir():
+        if judging.compiles and heard and not cache_home(judging.extractors).is_dir():
             if progress is not None:
                 progress(0, len(todo), COMPILING)
             warm = processes[0].read(_worker.warm_up_request(judging.settings), name=COMPILING)
             if not isinstance(warm, MusicEvalsError):  # else every process compiles for itself, as it can
-                keep_cache(Path(scratch) / "0")
+                keep_cache(Path(scratch) / "0", judging.extractors)
         processes += map(start, range(1, workers))
         with _Crew(processes, todo, judging) as crew:
             yield from crew.answers()
@@ -183,9 +190,8 @@ def _answers(
 def _start(judging: Judging, scratch: Path, number: int) -> ReaderProcess[dict[str, Any]]:
     folder = scratch / str(number)
     folder.mkdir()
-    return ReaderProcess(
-        judging.worker, timeout_sec=PAIR_TIMEOUT_SEC, environment=worker_environment(folder), what="process"
-    )
+    environment = worker_environment(folder, judging.extractors)
+    return ReaderProcess(judging.worker, timeout_sec=PAIR_TIMEOUT_SEC, environment=environment, what="process")
 
 
 class _Crew:

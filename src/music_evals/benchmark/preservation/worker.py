@@ -76,8 +76,12 @@ def request(
 
 
 def warm_up_request(settings: Mapping[str, Any]) -> str:
-    """Return the message that asks for everything to be extracted and compared once, so that all code is compiled."""
-    return json.dumps({"settings": settings}, sort_keys=True)
+    """Return the message that asks for everything to be extracted and compared once, so that all code is compiled.
+
+    Every score, since later runs may want others; without a store, which would answer in place of the code.
+    """
+    whole = {"metrics": None, "companions": True, "store": None}
+    return json.dumps({"settings": {**settings, **whole}}, sort_keys=True)
 
 
 def answer(message: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, r
 from music_evals.benchmark.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.songs.discrepancy_tables import markdown_study, render_study, text_study
 from music_evals.benchmark.songs.songs import SongSet, read_songs
-from music_evals.benchmark.versions import package_versions
+from music_evals.benchmark.versions import kernel_rows, package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
 from music_evals.pipelines.discrepancy import (
@@ -278,7 +278,8 @@ def _recorded(settings: Settings, songs: SongSet, told: Told, encoder: TextEncod
         scores = [row for row in records.rows if row["kind"] == "score"]
         if not scores:
             values = facing_similarities(told, encoder=encoder, **settings.comparison)
-            records.append([row for song, line in zip(told, values, strict=True) for row in _rows(song, names, line)])
+            made = [row for song, line in zip(told, values, strict=True) for row in _rows(song, names, line)]
+            records.append(kernel_rows(records.rows) + made)
             records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
             return values
     with reading_rows():

@@ -7,7 +7,7 @@ writer
 generation
     One answer, or the error in its place: system, hash of the writer, seed, item, prompt, text, tokens and seconds.
 sitting
-    Wall time and package versions of one sitting.
+    Wall time, package versions and processor kernels of one sitting.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from music_evals.benchmark.records import RecordFile, dump_json
 from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsError, OutputError
+from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
 
 __all__ = ["Asked", "Key", "WritingSystem", "ask", "key_of", "latest_rows"]
@@ -121,7 +122,12 @@ def ask(
             _ask_writer(system.writer, left, keep)
         finally:
             _call(system.writer, "close")
-    sitting = {"kind": "sitting", "wall_time_sec": time.perf_counter() - start, "versions": dict(versions)}
+    sitting = {
+        "kind": "sitting",
+        "wall_time_sec": time.perf_counter() - start,
+        "versions": dict(versions),
+        "kernels": kernels(),
+    }
     _append(records, rows, [sitting])
     return rows
 

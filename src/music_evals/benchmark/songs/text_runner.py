@@ -22,6 +22,7 @@ from music_evals.benchmark.outputs import NUMBERS, check_options
 from music_evals.benchmark.records import RecordFile, read_records, reading_rows
 from music_evals.benchmark.rows import Progress, Row, failed_answer, new_selection, score_rows, unfinished
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet
+from music_evals.benchmark.versions import kernel_rows
 from music_evals.errors import BackendError, InvalidInputError, MusicEvalsError
 
 __all__ = ["BLOCK", "Judge", "TextJudging", "TextSettings", "run_texts"]
@@ -185,9 +186,9 @@ def run_texts(
     with RecordFile(path, receipt, overwrite=overwrite) as records:
         with reading_rows():
             todo = unfinished(chosen, judging.scores, records.rows)
-            selection = new_selection(judged, controls, records.rows)
-        if selection:
-            records.append(selection)
+            begin = new_selection(judged, controls, records.rows) + (kernel_rows(records.rows) if todo else [])
+        if begin:
+            records.append(begin)
         if todo:
             if prepare is not None:
                 prepare(todo)

@@ -11,9 +11,7 @@ from typing import Any
 
 from music_evals.annotations import VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.metrics.catalogue import COMPANIONS, DESCRIPTION_SCORES, PRESERVATION_METRICS
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, NLL_INFO
-from music_evals.pipelines.lyrics import SCORES as LYRIC_SCORES
+from music_evals.metrics.catalogue import metric_of
 from music_evals.ui.widgets.bars import Mark, Range
 from music_evals.ui.widgets.score_bars import why_no_chance
 
@@ -111,24 +109,17 @@ def meaning_of(score: str, *, entrance: str = "", variant: str = "") -> tuple[Ra
 
     Raises
     ------
-    KeyError
+    UnknownNameError
         No module has such a score.
 
     """
+    metric = metric_of(score)
+    span = Range(metric.low, metric.high, metric.direction)
     if score == "inpainting_nll":
-        return Range(*NLL_INFO[1:3], NLL_INFO.direction), (
-            Mark("all tokens equally likely", math.log(VOCABULARY_SIZE)),
-        )
-    if score in INPAINTING_METRICS:
-        info = INPAINTING_METRICS[score]
-        best = info.high if info.direction == "higher" else info.low
-        return Range(info.low, info.high, info.direction), (Mark("the true middle", best),)
-    if score in LYRIC_SCORES:
-        points = LYRIC_SCORES[score]
-        return Range(points.low, points.high, points.direction), ()
-    if score in DESCRIPTION_SCORES:
-        scale = DESCRIPTION_SCORES[score]
-        return Range(scale.low, scale.high, scale.direction), ()
-    scale = PRESERVATION_METRICS.get(score) or COMPANIONS[score]
-    unrelated = () if why_no_chance(entrance, variant) else (Mark("unrelated pairs, mean", scale.chance),)
-    return Range(scale.low, scale.high, scale.direction), (Mark("identical pair", scale.best), *unrelated)
+        return span, (Mark("all tokens equally likely", math.log(VOCABULARY_SIZE)),)
+    if metric.task == "inpainting":
+        return span, (Mark("the true middle", metric.best),)
+    if metric.task != "preservation":
+        return span, ()
+    unrelated = () if why_no_chance(entrance, variant) else (Mark("unrelated pairs, mean", metric.chance),)
+    return span, (Mark("identical pair", metric.best), *unrelated)

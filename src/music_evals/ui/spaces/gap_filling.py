@@ -17,7 +17,8 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 from music_evals.benchmark.inpainting.systems import baseline_names, baseline_system, load_model
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.pipelines.inpainting import INPAINTING_METRICS, item_scores
+from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.pipelines.inpainting import item_scores
 from music_evals.symbolic import noteseq
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.widgets.note_diff import NoteDiff, diff_notes

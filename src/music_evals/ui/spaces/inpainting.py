@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.pipelines.inpainting import INPAINTING_METRICS
+from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.ui import frame
 from music_evals.ui.spaces import melody_sources
 from music_evals.ui.spaces.gap_filling import (

@@ -15,27 +15,25 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from music_evals.benchmark.cells import plain
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
-from music_evals.leaderboard.details import MAX_MEDIA_BYTES
-from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table
-from music_evals.leaderboard.records import ResultRecord
+from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_leaderboard
+from music_evals.leaderboard.records import MAX_MEDIA_BYTES, SIDES, ResultRecord
 from music_evals.leaderboard.tables import make_leaderboard
-from music_evals.leaderboard.verbs import load_leaderboard
 from music_evals.ui import frame
 from music_evals.ui.spaces.leaderboard_views import (
     TABLE_SCRIPT,
     TABLE_STYLE,
     about_html,
-    cell_html,
     find_cell,
     item_scores,
-    items_html,
     music_html,
     safe,
+    score_html,
     table_html,
     words_html,
 )
@@ -66,11 +64,12 @@ heading to sort, and a score for the items behind it."""
 HELP = f"""\
 {LEGEND} A score is printed with two significant digits of half the width of its interval. Which results may be
 ranked together, how ranges are made and what they cover: `music_evals.leaderboard.ranks` and
-`leaderboard_tables`."""
+`music_evals.leaderboard.tables`."""
 LARGEST_ITEM_LIST = 2000
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
+Named = TypeVar("Named")
 Progress = Callable[[float, str], None]
 
 
@@ -80,22 +79,7 @@ def _silent(_share: float, _stage: str) -> None:
 
 @dataclasses.dataclass(eq=False)
 class Board:
-    """What a page shows.
-
-    Attributes
-    ----------
-    name
-        What was asked for: a folder or a repository.
-    folder
-        Where it lies.
-    leaderboard
-        From `leaderboard_tables.make_leaderboard`.
-    records
-        Id -> record.
-    details
-        What can be shown of items.
-
-    """
+    """What a page shows: a folder or repository by its name, where it lies, its tables, and records by id."""
 
     name: str
     folder: Path
@@ -109,68 +93,28 @@ class Board:
         return [(table["preset"] or table["title"], table["id"]) for table in self.leaderboard["tables"]]
 
     def table(self, name: str) -> dict[str, Any]:
-        """Return a table.
-
-        Raises
-        ------
-        UnknownNameError
-            No table has this id.
-
-        """
-        for table in self.leaderboard["tables"]:
-            if table["id"] == name:
-                found: dict[str, Any] = table
-                return found
-        kind = "table"
-        raise UnknownNameError(kind, str(name), [table["id"] for table in self.leaderboard["tables"]])
+        """Return a table by its id."""
+        return _named("table", name, {table["id"]: table for table in self.leaderboard["tables"]})
 
     def record(self, name: str) -> ResultRecord:
-        """Return a record.
-
-        Raises
-        ------
-        UnknownNameError
-            No record has this id.
-
-        """
-        if name not in self.records:
-            kind = "record"
-            raise UnknownNameError(kind, str(name), ())
-        return self.records[name]
+        """Return a record by its id."""
+        return _named("record", name, self.records)
 
     def table_of(self, record: str) -> dict[str, Any]:
-        """Return the table that shows a record.
+        """Return the table that shows a record; none does where a later one of the same system counts."""
+        rows = [(table, row) for table in self.leaderboard["tables"] for row in table["rows"]]
+        shown = {cell["record"]: table for table, row in rows for cell in row["cells"].values() if cell["record"]}
+        return _named("record in a table", record, shown)
 
-        Raises
-        ------
-        UnknownNameError
-            None does: another one of the same system counts.
 
-        """
-        for table in self.leaderboard["tables"]:
-            if any(cell["record"] == record for row in table["rows"] for cell in row["cells"].values()):
-                found: dict[str, Any] = table
-                return found
-        kind = "record in a table"
-        raise UnknownNameError(kind, str(record), ())
+def _named(kind: str, name: str, known: Mapping[str, Named]) -> Named:
+    if str(name) not in known:
+        raise UnknownNameError(kind, str(name), known)
+    return known[str(name)]
 
 
 def board_folder(name: str) -> Path:
-    """Return the folder of a board; one on the Hub is fetched, its Parquet files alone.
-
-    Parameters
-    ----------
-    name
-        A folder, or ``owner/name`` of a dataset repository.
-
-    Raises
-    ------
-    NoDataError
-        Neither.
-    HubError
-        The repository cannot be fetched.
-
-    """
+    """Return a folder, or fetch a dataset repository (``owner/name``) from the Hub, its Parquet files alone."""
     folder = Path(name)
     if name and folder.is_dir():
         return folder
@@ -180,8 +124,8 @@ def board_folder(name: str) -> Path:
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
-    patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # its tables are not believed
+    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which depends on the version
+    patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # not its tables, which are made again
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
     except (OSError, ValueError, no_connection) as error:
@@ -195,14 +139,8 @@ def board_folder(name: str) -> Path:
 def load_board(name: str, *, progress: Progress = _silent) -> Iterator[Board | None]:
     """Read a board and make its tables; yields None between stages, then the board.
 
-    Tables that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
-    made from its records.
-
-    Raises
-    ------
-    NoDataError, HubError, CorruptRecordsError, FileTooLargeError
-        It cannot be found, or not be read.
-
+    The tests that lie beside the data of a folder are used where they are of it; those of a board on the Hub are always
+    made again.
     """
     progress(0.0, "Finding the board")
     folder = board_folder(name)
@@ -253,18 +191,18 @@ def show_items(board: Board, record: str) -> tuple[str, list[tuple[str, str]], d
     held = board.record(record)
     table = board.table_of(record)
     scores = item_scores(held)
-    told = cell_html(table, held) + items_html(held, scores)
     items = [
         (f"{row.item} ({'undefined' if math.isnan(row.value) else f'{row.value:.3f}'})", row.item)
         for row in scores[:LARGEST_ITEM_LIST]
     ]
     row, _ = find_cell(table, record)
     about = {name: row[name] for name in ("system", "role", "content", "submitter", "date", "source") if row[name]}
-    return told, items, about | {"extractors": dict(held.extractors)} | dict(held.receipt)
+    shown = score_html(table, held, scores)
+    return shown, items, about | {"extractors": dict(held.extractors)} | dict(held.receipt)
 
 
-def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path]]:
-    """Return what can be shown of an item: piano rolls, words and timelines as HTML, and recordings.
+def show_item(board: Board, record: str, item: str) -> tuple[str, str, dict[str, Path]]:
+    """Return what can be shown of an item: piano rolls, words and timelines as HTML, and recordings by their side.
 
     Args:
         record: Id of a record.
@@ -273,41 +211,36 @@ def show_item(board: Board, record: str, item: str) -> tuple[str, str, list[Path
     """
     held = board.record(record)
     if item not in held.items:
-        kind = "item"
-        raise UnknownNameError(kind, str(item), held.items[:1000])
+        raise UnknownNameError("item", str(item), held.items[:1000])
     rolls = music_html(board.details, held, item)
     words = "" if rolls else words_html(board.details, held, item)
     return rolls, words, _recordings(board, held, item)
 
 
-def _recordings(board: Board, record: ResultRecord, item: str) -> list[Path]:
-    """Return reference and estimate as files that end with the process; none where the board does not hold them."""
+def _recordings(board: Board, record: ResultRecord, item: str) -> dict[str, Path]:
+    """Return reference and estimate as files that end with the process, those of them that the board holds."""
     pair = board.details.content(record.run, item, record.system, "pair") or {}
-    found = []
-    for side in ("reference", "estimate"):
+    found = {}
+    for side in SIDES:
         about = pair.get(side)
         content = str(about.get("content")) if isinstance(about, Mapping) else ""
         detail = board.details.get(record.run, content, "", "audio")
         if detail is None or not 0 < len(detail.media) <= MAX_MEDIA_BYTES:
             continue
-        said = board.details.content(record.run, content, "", "audio") or {}
-        suffix = Path(str(said.get("name"))).suffix.lower()
+        facts = board.details.content(record.run, content, "", "audio") or {}
+        suffix = Path(str(facts.get("name"))).suffix.lower()
         if suffix in AUDIO_SUFFIXES:
-            found.append(_kept(content, suffix, detail.media))
+            name = "".join(letter for letter in content if letter.isascii() and letter.isalnum())[:64]
+            path = Path(_media_folder().name) / f"{name}{suffix}"
+            if not path.exists():
+                path.write_bytes(detail.media)
+            found[side] = path
     return found
 
 
 @functools.cache
 def _media_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="music_evals_board_", ignore_cleanup_errors=True)
-
-
-def _kept(content: str, suffix: str, media: bytes) -> Path:
-    name = "".join(letter for letter in content if letter.isascii() and letter.isalnum())[:64]
-    path = Path(_media_folder().name) / f"{name}{suffix}"
-    if not path.exists():
-        path.write_bytes(media)
-    return path
 
 
 def table_code(board: Board, table: str) -> tuple[str, str]:
@@ -320,7 +253,7 @@ def table_code(board: Board, table: str) -> tuple[str, str]:
         else f"board = {place}\n"
     )
     python = (
-        f"from music_evals.leaderboard.verbs import build_leaderboard\n{fetch}"
+        f"from music_evals.leaderboard import build_leaderboard\n{fetch}"
         f'tables = build_leaderboard(board)["tables"]\n'
         f'table = next(table for table in tables if table["id"] == {json.dumps(table)})\n'
     )
@@ -339,7 +272,7 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
     Returns
     -------
     gr.Blocks
-        Not launched. A board that cannot be read is told on the page, with a button to try again.
+        Not launched. Where a board cannot be read, the page says why, and has a button to try again.
 
     """
     import gradio as gr
@@ -354,8 +287,8 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
         problem = str(error)
     with frame.space(TITLE, INTRO) as page:
         status = gr.Markdown(safe(problem) if problem else "", elem_id="status")
-        parts = _table_part(held)
-        _items_part(held, parts["view"])
+        choice, view = _table_part(held)
+        _items_part(held, view)
         with gr.Row():
             reload = gr.Button("Read the board again", size="sm", elem_id="reload")
             cancel = gr.Button("Cancel", size="sm", elem_id="cancel")
@@ -365,7 +298,7 @@ def build_page(default: str | os.PathLike[str]) -> gr.Blocks:
             reload,
             functools.partial(_reload, held, name),
             [],
-            [status, parts["table"]],
+            [status, choice],
             name="reload",
             cancel=cancel,
             show_progress_on=[status],
@@ -390,20 +323,26 @@ def _reload(held: dict[str, Board], name: str, *, progress: Progress = _silent) 
             continue
         held["board"] = board
         choices = board.choices
-        told = f"{len(board.records)} records, {len(choices)} tables."
-        yield told, gr.update(choices=choices, value=choices[0][1])
+        yield f"{len(board.records)} records, {len(choices)} tables.", gr.update(choices=choices, value=choices[0][1])
 
 
-def _table_part(held: dict[str, Board]) -> dict[str, Any]:
-    """Add the choice of a table, its filter, the table, and what belongs to it."""
+def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
+    """Add the choice of a table, its filter, the table, and what belongs to it; return choice and table."""
     import gradio as gr
 
     choices = held["board"].choices if held else []
     with gr.Row():
         table = gr.Dropdown(
-            choices, value=choices[0][1] if choices else None, label="Table", elem_id="table_choice", scale=3
+            choices,
+            value=choices[0][1] if choices else None,
+            label="Table",
+            elem_id="table_choice",
+            scale=3,
+            min_width=280,
         )
-        search = gr.Textbox(label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1)
+        search = gr.Textbox(
+            label="Filter systems", max_lines=1, max_length=200, elem_id="search", scale=1, min_width=280
+        )
     with gr.Row():
         published = gr.Checkbox(value=True, label="Rows of papers (published, not re-run)", elem_id="published")
         outside = gr.Checkbox(value=True, label="Controls and others outside the ranking", elem_id="outside")
@@ -432,10 +371,10 @@ def _table_part(held: dict[str, Board]) -> dict[str, Any]:
 
         """
         board = _held(held)
-        shown, told, facts = show_table(board, table, search, published, outside)
+        shown, notes, facts = show_table(board, table, search, published, outside)
         found = board.table(table)
         files = frame.write_downloads(found, csv_rows(found), name=found["id"])
-        return shown, told, *files, latex_table(found), *table_code(board, table), frame.receipt_html(facts)
+        return shown, notes, *files, latex_table(found), *table_code(board, table), frame.receipt_html(facts)
 
     def tables() -> list[dict[str, Any]]:
         """List the tables of the board: id, title, and the preset that it answers to."""
@@ -455,7 +394,7 @@ def _table_part(held: dict[str, Board]) -> dict[str, Any]:
         return (gr.update(choices=choices, value=choices[0][1]), *show(choices[0][1]))
 
     gr.context.Context.root_block.load(frame.friendly(start), None, [table, *outputs], api_visibility="private")
-    return {"table": table, "view": view}
+    return table, view
 
 
 def _items_part(held: dict[str, Board], view: Any) -> None:
@@ -463,7 +402,7 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
     import gradio as gr
 
     gr.Markdown("## Behind a score")
-    told = gr.HTML(
+    behind = gr.HTML(
         "<p>Click a score in the table.</p>",
         css_template=TABLE_STYLE,
         js_on_load=None,
@@ -475,17 +414,14 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
     rolls = roll_view(elem_id="rolls")
     words = gr.HTML(css_template=TABLE_STYLE, js_on_load=None, apply_default_css=False, elem_id="words")
     with gr.Row():
-        audio = [
-            gr.Audio(label=side, visible=False, interactive=False, elem_id=f"audio_{side}")
-            for side in ("reference", "estimate")
-        ]
+        audio = [gr.Audio(label=side, visible=False, interactive=False, elem_id=f"audio_{side}") for side in SIDES]
     with gr.Accordion("Receipt of the run", open=False):
         receipt = gr.HTML(js_on_load=None, elem_id="run_receipt")
 
     def drawn(board: Board, name: str, chosen: str) -> tuple[Any, ...]:
         music, text, files = show_item(board, name, chosen)
-        sounds = [gr.update(value=str(path), visible=True) for path in files]
-        return music, text, *sounds, *[gr.update(value=None, visible=False)] * (len(audio) - len(sounds))
+        sounds = [gr.update(value=str(files[side]) if side in files else None, visible=side in files) for side in SIDES]
+        return music, text, *sounds
 
     def opened(name: str) -> tuple[Any, ...]:
         board = _held(held)
@@ -507,19 +443,14 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
             record: Id of a record, from the JSON of a table.
 
         """
-        held_record = _held(held).record(record)
-        scores = [row._asdict() for row in item_scores(held_record)]
-        return {"system": held_record.system, "metric": held_record.metric, "items": json.loads(_plain_json(scores))}
+        one = _held(held).record(record)
+        return {"system": one.system, "metric": one.metric, "items": plain([row._asdict() for row in item_scores(one)])}
 
     def chosen(name: str, which: str) -> tuple[Any, ...]:
         return drawn(_held(held), name, which)
 
     clicked.__annotations__["event"] = gr.EventData  # Gradio reads it, and this module imports Gradio late
-    outputs = [record, told, item, rolls, words, *audio, receipt]
+    outputs = [record, behind, item, rolls, words, *audio, receipt]
     view.click(frame.friendly(clicked), None, outputs, api_visibility="private", show_progress="hidden")
     item.input(frame.friendly(chosen), [record, item], [rolls, words, *audio], api_visibility="private")
     gr.api(frame.friendly(cell), api_name="items")
-
-
-def _plain_json(value: Any) -> str:
-    return json.dumps(value).replace("NaN", "null")

@@ -24,7 +24,8 @@ from music_evals.errors import (
 from music_evals.lyrics.normalise import STEPS, Normalised, normalise_lyrics
 from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
 from music_evals.lyrics.rhyme import METHODS, rhyme_function
-from music_evals.pipelines.lyrics import SCORES, LyricStructure, lyric_structure, scores_of
+from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.pipelines.lyrics import LyricStructure, lyric_structure, scores_of
 from music_evals.ui.frame import (
     receipt_html,
     write_downloads,
@@ -176,7 +177,7 @@ def results_of(judged: Judged) -> dict[str, Any]:
     score = judged.score
     return {
         "scores": scores_of(score),
-        "ranges": {name: [info.low, info.high] for name, info in SCORES.items()},
+        "ranges": {name: [info.low, info.high] for name, info in LYRIC_SCORES.items()},
         "direction": "higher is better",
         "ratios": {level.name: level.ratio for level in score.levels},
         "notes": list(score.notes),

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from music_evals.benchmark.preservation.plots import RIM
 from music_evals.errors import MusicEvalsError
-from music_evals.metrics.catalogue import Scale, scale_of
+from music_evals.metrics.catalogue import Metric, metric_of
 from music_evals.pipelines.preservation import Value
 
 __all__ = ["SCORE_STYLE", "Entry", "entries", "score_bars", "why_no_chance"]
@@ -104,14 +104,14 @@ def entries(
     """
     found: list[Entry] = []
     for name in names:
-        scale = scale_of(name)
+        scale = metric_of(name)
         state, value, reason = _state(name, values, failures)
         known = chance and not math.isnan(scale.chance)
         found.append(
             {
                 "score": name,
                 "facet": scale.facet,
-                "title": scale.title,
+                "title": scale.heading,
                 "value": value,
                 "low": _finite(scale.low),
                 "high": _finite(scale.high),
@@ -153,13 +153,13 @@ def score_bars(shown: Iterable[Entry]) -> str:
 
 
 def _score(entry: Entry) -> str:
-    name, scale = str(entry["score"]), scale_of(str(entry["score"]))
+    name, scale = str(entry["score"]), metric_of(str(entry["score"]))
     value = entry["value"]
     told = f"<b>{value:.3g}</b>" if isinstance(value, float) else f'<b class="none">{_none(entry)}</b>'
     reason = f'<div class="score-foot">{html.escape(str(entry["reason"]))}</div>' if entry["reason"] else ""
     return (
         f'<div class="score" data-score="{html.escape(name)}" data-state="{entry["state"]}">'
-        f'<div class="score-head"><span>{html.escape(scale.title)}</span>{told}</div>'
+        f'<div class="score-head"><span>{html.escape(scale.heading)}</span>{told}</div>'
         f'{_bar(entry, scale)}{reason}<div class="score-foot">{html.escape(_foot(entry, scale))}</div></div>'
     )
 
@@ -168,7 +168,7 @@ def _none(entry: Entry) -> str:
     return "undefined" if entry["state"] == "undefined" else "not computed"
 
 
-def _bar(entry: Entry, scale: Scale) -> str:
+def _bar(entry: Entry, scale: Metric) -> str:
     high = RIM.get(str(entry["score"]), scale.high)
     if not math.isfinite(high) or not math.isfinite(scale.low):
         return ""
@@ -185,7 +185,7 @@ def _place(value: float, low: float, high: float) -> float:
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _foot(entry: Entry, scale: Scale) -> str:
+def _foot(entry: Entry, scale: Metric) -> str:
     """Say in words what the bar shows."""
     name = str(entry["score"])
     unrelated = entry["unrelated"]
@@ -198,7 +198,7 @@ def _foot(entry: Entry, scale: Scale) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _range(scale: Scale) -> str:
+def _range(scale: Metric) -> str:
     if math.isfinite(scale.high):
         return f"{scale.low:g} to {scale.high:g}"
     return f"{scale.low:g} and up" if math.isfinite(scale.low) else "any number"

@@ -1,0 +1,87 @@
+"""What the last bits of a number depend on besides the packages: threads, which are held to one, and kernels.
+
+A product of matrices that is shared out to threads is cut into other blocks, and its sums are rounded in another order.
+What is recorded is therefore worked out by one thread; many items at once are the business of processes. The kernels
+are chosen by the libraries for the processor at hand, and cannot be held: `kernels` names them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import platform
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["kernels", "one_thread"]
+
+_lock = threading.Lock()
+_inside = 0  # threads that are in a section
+_limits: list[Any] = []  # what is given back when the last one leaves
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Work with one thread of linear algebra (BLAS) and of OpenMP, which PyTorch uses; also a decorator.
+
+    Sections may be nested, and entered by several threads. Libraries are held that are loaded when one is entered.
+    """
+    libraries = _libraries()
+    # OpenMP keeps a number for each thread of the program, BLAS one for all: the last to leave gives that one back
+    with libraries.select(user_api="openmp").limit(limits=1), _one_blas_thread(libraries.select(user_api="blas")):
+        yield
+
+
+@functools.cache
+def kernels() -> str:
+    """Return what computes here, such as ``"x86_64, OpenBLAS SkylakeX, NumPy X86_V3 X86_V4"``.
+
+    Two machines of one name give equal numbers; those of other names may differ in the last bits.
+    """
+    blas = _libraries().select(user_api="blas").info()
+    kinds = {" ".join(filter(None, [_NAMES.get(one["internal_api"]), one.get("architecture")])) for one in blas}
+    features = np.show_config(mode="dicts")["SIMD Extensions"].get("found", [])
+    return ", ".join(filter(None, [platform.machine(), *sorted(kinds), " ".join(["NumPy", *features])]))
+
+
+_NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "FlexiBLAS"}
+
+
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
+    return ThreadpoolController()
+
+
+@contextlib.contextmanager
+def _one_blas_thread(blas: Any) -> Iterator[None]:
+    global _inside  # noqa: PLW0603 (what it counts is one for the process, too)
+    with _lock:
+        _inside += 1
+        if any(library["num_threads"] != 1 for library in blas.info()):
+            with _in_charge():
+                _limits.append(blas.limit(limits=1))
+    try:
+        yield
+    finally:
+        with _lock, _in_charge():
+            _inside -= 1
+            while _limits and not _inside:
+                _limits.pop().restore_original_limits()
+
+
+@contextlib.contextmanager
+def _in_charge() -> Iterator[None]:
+    """Let this thread set the number: threadpoolctl ignores all but the one that set it first."""
+    from threadpoolctl import OpenBLASController
+
+    OpenBLASController.clear_controlling_thread(force=True)
+    try:
+        yield
+    finally:
+        OpenBLASController.clear_controlling_thread(force=True)

@@ -1,0 +1,121 @@
+"""A run that is resumed on another kind of processor goes on, and says what made its scores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from music_evals.benchmark import versions
+from music_evals.benchmark.inpainting import task as inpainting
+from music_evals.benchmark.inpainting.report import render_report
+from music_evals.benchmark.inpainting.results import text_report
+from music_evals.benchmark.preservation import results as preservation_results
+from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
+from music_evals.benchmark.preservation.runner import Judging, run_pairs
+from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.tables import cautions
+from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
+from music_evals.numerics import kernels
+
+Elsewhere = Callable[[str], None]
+SCORE = {"kind": "score"}
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Elsewhere:
+    return lambda name: monkeypatch.setattr(versions, "kernels", lambda: name)
+
+
+def row(name: str) -> dict[str, str]:
+    return {"kind": "kernels", "kernels": name}
+
+
+def test_kernels_are_told_once_as_long_as_they_stay(elsewhere: Elsewhere) -> None:
+    assert kernel_rows([]) == [row(kernels())]
+    elsewhere("B")
+    assert kernel_rows([row("B"), SCORE]) == []
+    assert kernel_rows([row("B"), SCORE, row("A")]) == [row("B")]
+
+
+def test_only_kernels_that_made_a_score_count() -> None:
+    assert kernels_of([row("A"), row("B"), SCORE, SCORE, row("C"), SCORE, row("B"), SCORE]) == ["B", "C"]
+    assert kernels_of([SCORE, row("A"), SCORE]) == [UNKNOWN, "A"]
+    assert kernels_of([]) == []
+
+
+def test_one_kind_is_no_matter() -> None:
+    assert on_kernels([]) == on_kernels(["A"]) == []
+    assert on_kernels(["A", "B"]) == [
+        "scores were made with several kinds of processor kernels, so last digits may differ: A; B"
+    ]
+
+
+class TestPairs:
+    @pytest.fixture
+    def pairs(self, write_files: Callable[[str, dict[str, str]], Path]) -> PairSet:
+        reference = write_files("r", {"a.wav": "0", "b.wav": "1"})
+        return pairs_in_folders(reference, [f"s={write_files('e', {'a.wav': '0', 'b.wav': 'half'})}"])
+
+    def judged(self, pairs: PairSet, path: Path, stub_worker: Any) -> list[dict[str, Any]]:
+        scores = ("beat_f_measure", "motif_recall")
+        receipt = {
+            "variant": "corrected",
+            "metrics": list(scores),
+            "companions": [],
+            "dataset": {"id": "x", "config": None, "split": None},
+            "extractors": {"features": {}},
+            "versions": {},
+        }
+        judging = Judging(scores, worker=stub_worker, compiles=False)
+        return run_pairs(pairs, (), path, judging, receipt=receipt)
+
+    def test_a_run_goes_on_and_says_so(
+        self, tmp_path: Path, pairs: PairSet, stub_worker: Any, elsewhere: Elsewhere
+    ) -> None:
+        path = tmp_path / "records.jsonl"
+        elsewhere("A")
+        assert kernels_of(self.judged(pairs, path, stub_worker)) == ["A"]
+        elsewhere("B")
+        rows = self.judged(pairs, path, stub_worker)  # "half" failed on a metric: it is tried again
+        assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
+        results = preservation_results.build_results(preservation_results.collect(rows), n_resamples=20)
+        assert results["kernels"] == ["A", "B"]
+        assert on_kernels(["A", "B"])[0] in cautions(results)
+
+    def test_where_nothing_is_left_nothing_is_written(
+        self, tmp_path: Path, pairs: PairSet, stub_worker: Any, elsewhere: Elsewhere
+    ) -> None:
+        path = tmp_path / "records.jsonl"
+        pairs = dataclasses.replace(pairs, pairs=pairs.pairs[:1])
+        self.judged(pairs, path, stub_worker)
+        before = path.read_bytes()
+        elsewhere("B")
+        self.judged(pairs, path, stub_worker)
+        assert path.read_bytes() == before
+
+
+def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Path, elsewhere: Elsewhere) -> None:
+    chosen = inpainting.Settings(**settings, models=[str(fake_model)])
+    elsewhere("A")
+    whole = inpainting.run_benchmark(chosen)
+    assert whole.results["kernels"] == ["A"]
+    assert "processor kernels" not in text_report(whole.results)
+    # what a run that was killed after its first chunk leaves
+    path = settings["out"] / "records.jsonl"
+    rows = read_records(path)
+    first = next(number for number, each in enumerate(rows) if each["kind"] == "score")
+    header = {key: value for key, value in rows[0].items() if key != "kind"}
+    with RecordFile(path, header, overwrite=True) as records:
+        records.append(rows[1 : first + 1])
+    elsewhere("B")
+    resumed = inpainting.run_benchmark(chosen)
+    assert resumed.results["kernels"] == ["A", "B"]
+    assert resumed.results["tables"] == whole.results["tables"]
+    told = on_kernels(["A", "B"])[0]
+    assert f"Note: {told}." in text_report(resumed.results)
+    assert f"Note: {told}." in (settings["out"] / "table.md").read_text()
+    assert told in render_report(resumed.results, resumed.scores)

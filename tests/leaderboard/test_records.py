@@ -1,0 +1,217 @@
+"""From runs to records, and what can be shown of their items."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.leaderboard.toy_records import A, cell_of, row_of, tables_of
+
+from music_evals.errors import (
+    ChangedResultsError,
+    FileTooLargeError,
+    InvalidInputError,
+    NoDataError,
+    UnknownNameError,
+    UnreadableFileError,
+)
+from music_evals.leaderboard import add_to_board, build_leaderboard, read_board
+from music_evals.leaderboard import records as leaderboard_records
+from music_evals.leaderboard.board import DetailReader
+from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
+from music_evals.metrics.catalogue import COMPANIONS
+
+
+def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    added = add_to_board(lyrics_run, board, submitter="me", source="https://example.org", date="2026-11-20")
+    assert added.n_known == 0
+    assert {(row.submitter, row.date, row.source) for row in added.new} == {("me", "2026-11-20", "https://example.org")}
+    assert add_to_board(lyrics_run, board).new == ()
+    leaderboard = build_leaderboard(board)
+    table = next(table for table in leaderboard["tables"] if table["settings"]["dataset"] == "songs.jsonl")
+    results = json.loads((lyrics_run / "results.json").read_text())
+    assert table["settings"]["option rhyme"] == "char"
+    assert "version of jieba" in table["settings"]
+    for system, cells in results["scores"].items():
+        for metric, cell in cells.items():
+            assert cell_of(table, system, metric)["value"] == pytest.approx(cell["value"])
+    assert row_of(table, "true lyrics")["why"] == "a control"
+    assert table["headline"] == table["columns"][0]["id"] == "lyric_structure"
+    assert json.loads(json.dumps(leaderboard)) == leaderboard
+    assert "local files without a revision" in " ".join(table["notes"])
+
+
+def test_explanations_are_behind_the_scores(lyrics_run: Path, tmp_path: Path) -> None:
+    new = add_to_board(lyrics_run, tmp_path / "board", systems=["half"]).new
+    assert {row.system for row in new} == {"half"}
+    reader = DetailReader(tmp_path / "board")
+    found = reader.content(new[0].run, new[0].items[0], "half", "explanation")
+    assert found is not None
+    assert found["lines"]
+    assert reader.content(new[0].run, new[0].items[0], "words", "explanation") is None
+    bare = add_to_board(lyrics_run, tmp_path / "bare", details=False).new
+    assert DetailReader(tmp_path / "bare").get(bare[0].run, bare[0].items[0], "half", "explanation") is None
+
+
+def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> None:
+    add_to_board(inpainting_run, tmp_path / "board")
+    records = read_board(tmp_path / "board")
+    (table,) = tables_of(*records)
+    results = json.loads((inpainting_run / "results.json").read_text())
+    for system, cells in results["tables"]["all"]["scores"].items():
+        for metric, cell in cells.items():
+            assert cell_of(table, system, metric)["value"] == cell["value"]
+    # the tests of the run itself are made with the same items, clusters and statistics
+    ours = {(test["column"], test["a"], test["b"]): test for test in table["tests"]}
+    compared = 0
+    for system, cells in results["tables"]["all"]["scores"].items():
+        for metric, cell in cells.items():
+            test = cell.get("test")
+            made = ours.get((metric, system, test["against"])) if test else None
+            if made:
+                compared += 1
+                assert made["difference"] == pytest.approx(test["difference"])
+                assert made["n"] == test["n"]
+                if not metric.endswith("divergence"):  # these are drawn with another number of resamples
+                    assert made["p_value"] == pytest.approx(test["p_value"])
+    assert compared > 5
+    record_of = {(row.system, row.metric): row for row in records}
+    one = record_of["markov", "groove_divergence"]
+    assert (one.kind, len(one.values[0]), len(one.reference_values)) == ("divergence", 2, 70)
+    reader = DetailReader(tmp_path / "board")
+    assert len(reader.content(one.run, one.items[0], "", "context")["tokens"]) == 384
+    assert len(reader.content(one.run, one.items[0], "markov", "middle")["tokens"]) == 96
+
+
+def test_edits_from_end_to_end(write_files: Any, stub_worker: Any, tmp_path: Path) -> None:
+    from music_evals.benchmark.preservation.task import Settings, run_preservation
+
+    originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
+    good = write_files("good", {f"{name}.wav": f"{number}.25" for number, name in enumerate("abcd")})
+    lacking = write_files("lacking", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abc")})
+    options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "workers": 1, "report": False}
+    options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
+    settings = Settings(tmp_path / "out", originals, (f"good={good}", f"lacking={lacking}"), **options)
+    results = run_preservation(settings, worker=stub_worker).results
+    new = add_to_board(tmp_path / "out", tmp_path / "board", media=[good]).new
+    found = {(row.system, row.metric): row for row in read_board(tmp_path / "board")}
+    for system, cells in results["scores"].items():
+        for metric, cell in cells.items():
+            assert found[system, metric].value == cell["value"]
+    one = found["good", "beat_f_measure"]
+    assert (one.items, one.unranked) == (("a", "b", "c", "d"), "")
+    assert one.extractors["beats"]["backend"] == "librosa"
+    assert "chords" not in one.extractors
+    assert found["lacking", "beat_f_measure"].unranked == "1 results failed"
+    companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in COMPANIONS}
+    assert companions == {"a companion of the metrics"}
+    reader = DetailReader(tmp_path / "board")
+    pair = reader.content(new[0].run, "a", "good", "pair")
+    assert pair is not None
+    assert pair["remarks"] == ["short"]  # what the worker says of 0.25
+    sound = reader.get(new[0].run, pair["estimate"]["content"], "", "audio")
+    assert sound is not None
+    assert sound.media == b"0.25"
+    assert reader.get(new[0].run, pair["reference"]["content"], "", "audio") is None  # not in the folder that was given
+    outline = reader.content(new[0].run, pair["reference"]["content"], "", "outline")
+    assert outline is not None
+    assert outline["beats"] == [0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"options": {"limit": 3}}, "only the first 3 items were judged"),
+        ({"failures": [{"item": "i", "system": "copy_past", "metric": None, "error": "x"}]}, "1 results failed"),
+        ({"failures": [{"item": "i", "system": None, "metric": None, "error": "x"}]}, "1 results failed"),
+    ],
+)
+def test_what_does_not_deserve_a_rank(inpainting_run: Path, change: dict[str, Any], why: str) -> None:
+    run = read_run(inpainting_run)
+    run.results.update(change)
+    found = {row.system: row.unranked for row in records_of_run(run)}
+    assert found["copy_past"] == why
+    assert found["reference"] == "a control"
+
+
+def test_kinds_of_edit_and_leaking_systems_have_no_rank(inpainting_run: Path) -> None:
+    run = read_run(inpainting_run)
+    run.results["systems"]["copy_past"]["role"] = "leaking"
+    found = {row.system: row.unranked for row in records_of_run(run)}
+    assert found["copy_past"] == "it has seen the reference"
+    run.results["dataset"]["id"] = "/somewhere/known_edits"
+    assert {row.unranked for row in records_of_run(run) if row.system == "markov"} == {
+        "a kind of edit, by which metrics are judged"
+    }
+
+
+def test_a_run_without_kernels_has_the_ids_that_it_always_had(lyrics_run: Path) -> None:
+    run = read_run(lyrics_run)
+    ids = {}
+    for kernels in (None, ["not recorded"], ["SkylakeX"]):
+        run.results["kernels"] = kernels
+        ids[str(kernels)] = [row.id for row in records_of_run(run)]
+    assert ids["None"] == ids["['not recorded']"] != ids["['SkylakeX']"]
+
+
+def test_no_folder_of_a_machine_goes_to_a_board(inpainting_run: Path, tmp_path: Path) -> None:
+    for row in records_of_run(read_run(inpainting_run)):
+        assert row.dataset == "tiny"
+        assert str(tmp_path.parent.parent) not in json.dumps(dataclasses.asdict(row))
+
+
+def test_wrong_results(lyrics_run: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match=r"results.json is not there"):
+        read_run(tmp_path / "nothing")
+    run = read_run(lyrics_run)
+    with pytest.raises(UnknownNameError, match="unknown system of these results"):
+        records_of_run(run, systems=["no such one"])
+    with pytest.raises(InvalidInputError, match="a date such as"):
+        records_of_run(run, date="yesterday")
+    run.results["systems"]["x" * 201] = run.results["systems"]["half"]
+    with pytest.raises(InvalidInputError, match="1 to 200 characters"):
+        records_of_run(run)
+    path = lyrics_run / "results.json"
+    path.write_text(path.read_text().replace('"variant": "official"', '"variant": "paper"'))
+    with pytest.raises(ChangedResultsError, match=r"variant is 'paper' in results.json and 'official' in records"):
+        read_run(lyrics_run)
+    path.write_text("{")
+    with pytest.raises(UnreadableFileError, match="no JSON"):
+        read_run(lyrics_run)
+
+
+def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) -> None:
+    path = inpainting_run / "results.json"
+    results = json.loads(path.read_text())
+    results["tables"]["all"]["scores"]["copy_past"]["note_f1"]["value"] = 0.99
+    path.write_text(json.dumps(results))
+    with pytest.raises(ChangedResultsError, match=r"tables.all.scores.copy_past.note_f1.value is 0.99 in results.json"):
+        add_to_board(inpainting_run, tmp_path / "board")
+    assert not (tmp_path / "board").exists()
+
+
+def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from music_evals.benchmark.preservation.pairs import hash_file
+
+    folder = tmp_path / "music"
+    folder.mkdir()
+    (folder / "a.wav").write_bytes(b"RIFF wanted")
+    (folder / "b.wav").write_bytes(b"RIFF other")
+    (folder / "c.txt").write_bytes(b"RIFF wanted")
+    run = read_run(lyrics_run)
+    content = hash_file(folder / "a.wav")
+    side = {"name": "a.wav", "content": content}
+    run.rows.append(
+        {"kind": "pair", "item": "x", "system": "half", "entrance": "audio", "reference": side, "estimate": side}
+    )
+    found = [row for row in details_of_run(run, [A], [folder]) if row.kind == "audio"]
+    assert [(row.item, row.media) for row in found] == [(content, b"RIFF wanted")]
+    monkeypatch.setattr(leaderboard_records, "MAX_MEDIA_BYTES", 3)
+    with pytest.raises(FileTooLargeError):
+        details_of_run(run, [A], [folder])
+    with pytest.raises(NoDataError):
+        details_of_run(run, [A], [tmp_path / "none"])

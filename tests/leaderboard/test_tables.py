@@ -1,0 +1,240 @@
+"""What is ranked together, in which order, and what is said of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.leaderboard.toy_records import SETTINGS, A, B, C, cell_of, record, row_of, tables_of
+
+from music_evals.leaderboard import tables
+from music_evals.leaderboard.export import html_page, text_tables
+from music_evals.leaderboard.records import ResultRecord
+from music_evals.leaderboard.tables import PUBLISHED, decimals_of, make_leaderboard, records_digest, shown
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"revision": "abc"}, "revision: none, elsewhere abc"),
+        ({"variant": "paper"}, "variant: official, elsewhere paper"),
+        ({"option rhyme": "char"}, "option rhyme: none, elsewhere char"),
+        ({"encoder": "e"}, "encoder: none, elsewhere e"),
+        ({"version of jieba": "0.42"}, "version of jieba: none, elsewhere 0.42"),
+    ],
+)
+def test_what_was_made_otherwise_stands_apart(changed: dict[str, Any], reason: str) -> None:
+    other = record("B", [0.9] * 10, settings=SETTINGS | changed)
+    first, second = sorted(tables_of(A, other), key=lambda table: "A" not in str(table["rows"]))
+    assert first["apart"] == [{"table": second["id"], "title": second["title"], "reasons": [reason]}]
+    assert first["id"] != second["id"]
+    assert cell_of(first, "A")["rank"] == [1, 1]
+    assert reason in text_tables({"tables": [first]})
+
+
+def test_another_split_is_another_table_without_a_word() -> None:
+    other = record("B", [0.9] * 10, settings=SETTINGS | {"split": "validation"})
+    assert [table["apart"] for table in tables_of(A, other)] == [[], []]
+
+
+def test_other_extractors_make_another_column() -> None:
+    heard = record("B", [0.9] * 10, extractors={"beats": {"backend": "madmom", "version": 2}})
+    (table,) = tables_of(A, heard, dataclasses.replace(C, extractors={}))
+    first, second = table["columns"]
+    assert (first["n_ranked"], second["n_ranked"]) == (2, 1)
+    assert first["differs"] == "beats: none, elsewhere madmom version 2"
+    assert second["id"] in row_of(table, "B")["cells"]
+    assert first["id"] not in row_of(table, "B")["cells"]
+    assert {test["column"] for test in table["tests"]} == {first["id"]}
+
+
+@pytest.mark.parametrize("why", ["a control", "only the first 3 items were judged"])
+def test_who_stands_outside_is_told_why(why: str) -> None:
+    out = record("best", [5.0] * 10, unranked=why)
+    (table,) = tables_of(A, B, out)
+    assert cell_of(table, "best")["rank"] is None
+    assert (row_of(table, "best")["kind"], row_of(table, "best")["why"]) == ("unranked", why)
+    assert cell_of(table, "A")["rank"] == [1, 1]
+    assert f"not ranked: best: {why}" in text_tables({"tables": [table]})
+
+
+def test_an_undefined_score_has_no_rank() -> None:
+    (table,) = tables_of(A, B, record("none", [None] * 10))
+    assert cell_of(table, "none")["why"] == "undefined"
+    assert cell_of(table, "B")["rank"] == [2, 2]
+
+
+HAND: dict[str, Any] = {"content": "c" * 32, "submitter": "me"}
+
+
+def test_the_last_of_the_same_hand_counts() -> None:
+    first, second = record("A", [1.0] * 10, **HAND), record("A", [0.1] * 10, date="1999-01-01", **HAND)
+    for order in ((first, second, B), (second, first, B)):  # a date is what somebody wrote
+        (table,) = tables_of(*order)
+        assert cell_of(table, "A")["value"] == order[1].value
+        assert row_of(table, "A")["date"] == order[1].date
+        assert "1 scores were added again" in " ".join(table["notes"])
+
+
+@pytest.mark.parametrize("fields", [{"unranked": "only the first 3 items were judged"}, {"value": None}])
+def test_what_may_not_be_ranked_takes_no_place_of_what_is(fields: dict[str, Any]) -> None:
+    good, bad = record("A", [1.0] * 10, **HAND), record("A", [0.1] * 10, date="2030-01-01", **HAND, **fields)
+    (table,) = tables_of(good, bad, B)
+    assert cell_of(table, "A")["record"] == good.id
+    assert (row_of(table, "A")["kind"], row_of(table, "A")["date"]) == ("ranked", good.date)
+    assert "1 scores that were added later may not be ranked" in " ".join(table["notes"])
+    (table,) = tables_of(bad, good, B)
+    assert cell_of(table, "A")["record"] == good.id
+
+
+@pytest.mark.parametrize("fields", [{}, {"content": "c" * 32}, {"submitter": "me"}])
+@pytest.mark.parametrize("run", ["run", "another"])
+def test_namesakes_that_do_not_say_who_they_are_replace_nothing(fields: dict[str, Any], run: str) -> None:
+    first, second = record("A", [1.0] * 10, **fields), record("A", [0.1] * 10, run=run, **fields)
+    beside = record("A", [0.5] * 10, metric="lyric_song", **fields)
+    (table,) = tables_of(first, beside, second, B)
+    label = f"A ({', '.join(['system', *(value[:8] for value in fields.values())])})"
+    assert {row["label"] for row in table["rows"]} == {label, f"{label} #2", "B"}
+    assert set(row_of(table, label)["cells"]) == {"lyric_structure", "lyric_song"}
+    assert cell_of(table, label)["record"] == first.id
+    assert cell_of(table, f"{label} #2")["record"] == second.id
+    assert {test[side] for test in table["tests"] for side in "ab"} <= {row["label"] for row in table["rows"]}
+
+
+def test_a_name_cannot_take_the_label_of_another_row() -> None:
+    named = [record("A (system, x)", [0.5] * 10), record("A", [0.6] * 10, submitter="x"), record("A", [0.7] * 10)]
+    (table,) = tables_of(*named)
+    assert {row["label"] for row in table["rows"]} == {"A (system, x)", "A (system, x) #2", "A (system)"}
+
+
+def test_one_name_of_two_hands_is_two_rows() -> None:
+    (table,) = tables_of(dataclasses.replace(A, submitter="x"), record("A", [0.5] * 10, submitter="y"))
+    assert {row["label"] for row in table["rows"]} == {"A (system, x)", "A (system, y)"}
+
+
+def test_equal_records_are_one_row() -> None:
+    twice = [dataclasses.replace(A, submitter=name) for name in "xy"]
+    (table,) = tables_of(*twice, B)
+    assert [row["label"] for row in table["rows"]] == ["A", "B"]
+    assert cell_of(table, "A")["rank"] == [1, 1]
+
+
+def test_published_tables_are_marked_and_never_ranked() -> None:
+    tables = make_leaderboard([])["tables"]
+    assert {table["task"] for table in tables} == {"inpainting", "preservation", "lyrics", "descriptions"}
+    for table in tables:
+        assert table["preset"]
+        assert {(row["kind"], row["why"]) for row in table["rows"]} == {("published", PUBLISHED)}
+        assert all(cell["rank"] is None for row in table["rows"] for cell in row["cells"].values())
+    lyrics = next(table for table in tables if table["task"] == "lyrics")
+    assert cell_of(lyrics, "GPT-4")["shown"] == "67.08"
+    preservation = next(table for table in tables if table["task"] == "preservation")
+    assert cell_of(preservation, "Vanilla", "chroma_dtw_similarity")["shown"] == "0.860"  # as printed
+
+
+def test_published_rows_stand_below_ours_in_a_preset() -> None:
+    settings = {"dataset": "caimd", "config": "v2", "split": "test", "variant": "official", "option normalise": True}
+    tables = make_leaderboard([record("A", [1.0] * 10, settings=settings)])["tables"]
+    table = next(table for table in tables if table["preset"] and table["task"] == "lyrics")
+    assert [row["kind"] for row in table["rows"]] == ["ranked", *["published"] * 5]
+    assert cell_of(table, "A")["rank"] == [1, 1]
+
+
+def order_of(*records: ResultRecord) -> list[str]:
+    (table,) = tables_of(*records)
+    return [row["label"] for row in table["rows"]]
+
+
+def test_of_rows_whose_ranks_overlap_the_better_value_stands_first() -> None:
+    # "wide" has the best value and differs from nobody (ranks 1-3); "steady" is better than "low" only (ranks 1-2)
+    wide = record("wide", [3.0, -0.5] * 5)
+    steady, low = record("steady", [1.0] * 10), record("low", [0.9] * 10)
+    (table,) = tables_of(steady, low, wide)
+    assert [cell_of(table, name)["rank"] for name in ("wide", "steady", "low")] == [[1, 3], [1, 2], [2, 3]]
+    assert order_of(steady, low, wide) == ["wide", "steady", "low"]
+
+
+def test_nobody_stands_above_one_whose_ranks_are_all_better() -> None:
+    # "easy" has the best value by one item of its own; on all that it shares with "good" it is significantly worse
+    good = record("good", [1.0] * 10)
+    items = (*good.items, "more")
+    easy = record("easy", [*[0.9] * 10, 9.0], items=items, groups=items, references=("r",) * 11)
+    assert easy.value is not None
+    assert easy.value > 1.0
+    assert order_of(easy, good) == ["good", "easy"]
+
+
+@pytest.mark.parametrize("direction", ["lower", "zero"])
+def test_the_order_follows_the_direction(direction: str) -> None:
+    rows = [
+        record(name, [value] * 10, direction=direction) for name, value in (("far", 3.0), ("near", 1.0), ("at", 2.0))
+    ]
+    assert order_of(*rows) == ["near", "at", "far"]
+
+
+def test_the_board_that_ships_is_in_the_order_of_the_readme(root: Path) -> None:
+    table = json.loads((root / "spaces" / "leaderboard" / "board" / "leaderboard.json").read_text())["tables"][0]
+    ranked = [row["label"] for row in table["rows"] if row["kind"] == "ranked"]
+    readme = [line.split("`")[1] for line in (root / "README.md").read_text().splitlines() if line.startswith("| `")]
+    both = [name for name in readme if name in ranked]
+    assert {"copy_past", "anticipation_rnn"} <= set(both)
+    assert [name for name in ranked if name in both] == list(dict.fromkeys(both))
+
+
+def test_a_value_outside_its_interval_says_why() -> None:
+    features = {"kind": "divergence", "direction": "lower", "reference_values": (0.5,) * 10}
+    above = record("above", [0.5] * 10, value=0.028, low=0.0, high=0.024, **features)
+    within = record("within", [0.4] * 10, value=0.02, low=0.0, high=0.024, **features)
+    (table,) = tables_of(above, within)
+    assert cell_of(table, "above")["interval"] == "0.000..0.024 *"
+    assert (row_of(table, "above")["remark"], row_of(table, "within")["remark"]) == (tables.OUTSIDE, "")
+    assert tables.BIAS in table["notes"]
+    text = text_tables({"tables": [table]})
+    assert "0.000..0.024 *" in text
+    assert tables.BIAS in text
+    assert tables.OUTSIDE in html_page({"tables": [table]})
+    (table,) = tables_of(within, record("mean", [0.5] * 10, metric="other", value=0.5, low=0.1, high=0.4))
+    assert tables.BIAS not in table["notes"]  # of a mean there is no such reason
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decimals"),
+    [
+        (0.4, 0.6, 2), (0.45, 0.47, 3), (0.1234, 0.1236, 5), (10.0, 30.0, 0), (100.0, 900.0, 0),
+        (0.0, 0.01992, 3), (0.5, 0.5, 3), (0.0, 1e-17, 3), (None, 1.0, 3), (0.0, 1e-9, 6),
+    ],
+)  # fmt: skip
+def test_digits_are_two_of_half_the_width(low: float | None, high: float | None, decimals: int) -> None:
+    assert decimals_of(low, high) == decimals
+
+
+def test_scores_as_text() -> None:
+    assert shown(0.123456, 0.1, 0.2) == "0.123"
+    assert shown(0.12345, 0.12, 0.125) == "0.1235"  # halves of the width 0.0025: four decimals
+    assert shown(-0.0001, -0.5, 0.5) == "0.00"
+    assert shown(None) == "n/a"
+
+
+def test_equal_records_give_equal_tables() -> None:
+    assert make_leaderboard([A, B, C]) == make_leaderboard([A, B, C])
+    assert records_digest([C, B, A]) != records_digest([A, B, C])  # the order decides what counts
+
+
+def test_few_groups_are_told() -> None:
+    (table,) = tables_of(*(record(name, [0.5] * 4) for name in "ab"))
+    assert "as few as 4 groups" in " ".join(table["notes"])
+    (table,) = tables_of(A, B)
+    assert table["notes"] == [
+        "local files without a revision: systems are compared where items have the same reference"
+    ]
+
+
+def test_systems_of_several_kernels_are_told() -> None:
+    of = [record(name, [1.0] * 10, receipt={"kernels": [f"kernel {name}"]}) for name in "AB"]
+    (mixed,), (plain,) = tables_of(*of), tables_of(of[0], B)
+    told = "scores were made with several kinds of processor kernels, so last digits may differ: kernel A; kernel B"
+    assert told in mixed["notes"]
+    assert not any("kernels" in note for note in plain["notes"])
