@@ -193,3 +193,18 @@ def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
 def test_nothing_to_caution_against() -> None:
     results = build_results(collect(records({("a", f"{n}"): 1.0 for n in range(12)}), TASK), TASK)
     assert cautions(results) == []
+
+
+def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
+    rows: list[dict[str, Any]], read_page: Any
+) -> None:
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+    told = (text_report(results), markdown_report(results), " ".join(read_page(score_page(results, found, {})).text))
+    assert not any("†" in text for text in told)
+    results["scores"]["a"]["loss"] |= {"value": 0.5, "low": 0.1, "high": 0.4, "null": 0.2}
+    told = (text_report(results), markdown_report(results), " ".join(read_page(score_page(results, found, {})).text))
+    for text in told:
+        assert "0.100..0.400†" in text
+        assert "† The score lies outside of its interval" in " ".join(text.split())
+        assert "basic bootstrap" in " ".join(text.split())

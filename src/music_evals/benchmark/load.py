@@ -84,7 +84,7 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     Raises
     ------
     NoDataError
-        One of the two files is not there.
+        One of the files is not there.
     UnreadableFileError
         results.json holds no results.
     CorruptRecordsError
@@ -98,14 +98,10 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     path = Path(folder)
     if path.name == RESULTS and not path.is_dir():
         path = path.parent
-    for name in (RESULTS, RECORDS):
-        if not (path / name).is_file():
-            msg = (
-                f"{path / name} is not there; give the folder of a run, with {RESULTS} and {RECORDS}: results are "
-                f"checked against their records. Where only {RESULTS} is missing, the run makes it again"
-            )
-            raise NoDataError(msg)
+    _check_there(path, RESULTS, RECORDS)
     stored = _read_json(path / RESULTS)
+    if stored.get("best_baseline_chosen_on"):
+        _check_there(path, VALIDATION)
     rows = read_records(path / RECORDS)
     task = find_task(str(rows[0].get("task", UNTOLD)))
     found = collect(rows, task)
@@ -117,6 +113,16 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         msg = f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
         raise ChangedResultsError(msg)
     return LoadedResults(path, task.name, built, found, rows)
+
+
+def _check_there(folder: Path, *names: str) -> None:
+    for name in names:
+        if not (folder / name).is_file():
+            msg = (
+                f"{folder / name} is not there; give the folder of a run with all its files: results are checked "
+                f"against their records. Where only {RESULTS} is missing, the run makes it again"
+            )
+            raise NoDataError(msg)
 
 
 def find_task(name: str) -> ScoreTask:
