@@ -14,6 +14,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── InvalidLyricsError               lyrics that cannot be scored: no section header, an empty song
     │   ├── InvalidPatternError              a structure pattern that is not in the grammar
     │   ├── InvalidTagsError                 tags that are not lists of strings
+    │   ├── OtherResultsError                a card on the Hub holds other values, or those of another system
     │   ├── NotComparableError               a pair that the official code cannot compare
     │   └── PairCountError                   references and predictions do not pair up
     ├── UnsupportedTypeError (TypeError)     an item of a type that is not offered
@@ -76,6 +77,7 @@ __all__ = [
     "NoChineseWarning",
     "NoDataError",
     "NotComparableError",
+    "OtherResultsError",
     "OutputError",
     "PairCountError",
     "ParserCrashError",
@@ -85,6 +87,7 @@ __all__ = [
     "UnreadableFileError",
     "UnsupportedTypeError",
     "check_extras",
+    "hub_errors",
     "importing",
     "located",
 ]
@@ -140,6 +143,14 @@ class NotComparableError(InvalidInputError):
 
 class PairCountError(InvalidInputError):
     """References and predictions do not pair up."""
+
+
+class OtherResultsError(InvalidInputError):
+    """A card on the Hub holds other values, perhaps those of other systems: `owners` names these. Nothing was sent."""
+
+    def __init__(self, message: str, owners: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.owners = owners
 
 
 class UnsupportedTypeError(MusicEvalsError, TypeError):
@@ -300,6 +311,14 @@ def importing(extra: str, what: str) -> Iterator[None]:
         if package in {"", "music_evals"}:
             raise  # a module of ours: a bug
         raise MissingBackendError(package, extra, what) from error
+
+
+def hub_errors() -> tuple[type[Exception], ...]:
+    """Return what the client of the Hub raises: no answer, or not the one that is wanted; a name that is none."""
+    # The root of its HTTP library, httpx or httpx2, is no OSError; all versions of the client have it by this name.
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
+
+    return OSError, ValueError, HTTPError
 
 
 def located(error: MusicEvalsError, place: str) -> MusicEvalsError:

@@ -12,7 +12,7 @@ from music_evals import cli
 from music_evals.hub import publishing
 from music_evals.hub.client import Repository
 from music_evals.hub.model_index import Changed
-from music_evals.hub.publishing import Change, Published
+from music_evals.hub.publishing import Change, Published, Wanted
 from music_evals.hub.windows import Window
 
 
@@ -68,6 +68,26 @@ def test_results_that_the_hub_keeps(outcome: list[Published], capsys: pytest.Cap
     assert "  x on a/b: 7, in the folder 1\n" in out
     assert cli.main(["publish", *WINDOWS, "--org", "o", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[1]["kept"] == [{"what": "x on a/b", "old": 7, "new": 1}]
+
+
+def test_hardware_is_told_and_a_refusal_is_a_failure(
+    outcome: list[Published], capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = outcome[0]._replace(
+        status="published", hardware=Wanted("t4-small", "refused"), error="HubError: no; the files have arrived"
+    )
+    outcome[0] = refused
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--hardware", "t4-small"]) == 1
+    out, err = capsys.readouterr()
+    assert "space o/note_f1: hardware t4-small was refused" in out
+    assert "metrics/note_f1: HubError: no; the files have arrived" in err
+    outcome[0] = refused._replace(hardware=Wanted("t4-small", "would be asked for"), error="")
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--dry-run"]) == 0
+    assert "hardware t4-small would be asked for" in capsys.readouterr().out
+    assert cli.main(["publish", *WINDOWS, "--org", "o", "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["hardware"] == {"name": "t4-small", "state": "would be asked for"}
+    assert second["hardware"] is None
 
 
 def test_failures_are_listed(outcome: list[Published], capsys: pytest.CaptureFixture[str]) -> None:

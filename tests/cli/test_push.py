@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from music_evals import cli
+from music_evals.errors import HubError, HubRightsError, OtherResultsError
 from music_evals.hub import pushing
 from music_evals.hub.model_index import Changed
 from music_evals.hub.pushing import Pushed
@@ -54,6 +56,29 @@ def test_a_dry_run_and_json(asked: dict[str, Any], capsys: pytest.CaptureFixture
     told = json.loads(capsys.readouterr().out)
     assert told["changed"] == [{"what": "x on a/b", "old": 1, "new": 2}]
     assert told["tasks"] == {"x": "c_s_x"}
+
+
+def test_what_a_dry_run_would_need(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["push", "results", "--model", "o/m", "--dry-run"]) == 0
+    assert "note: 1 values on the card would change, which needs --overwrite\n" in capsys.readouterr().err
+    asked["answer"] = dataclasses.replace(DONE, owners=("other",))
+    assert cli.main(["push", "results", "--model", "o/m", "--dry-run", "--overwrite"]) == 0
+    assert "note: values of other would become others, which needs --adopt and --overwrite\n" in capsys.readouterr().err
+
+
+def test_options_are_named_where_they_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for error, said in {
+        OtherResultsError("o/m has other values:\n  x: 1 would become 2"): "2\n--overwrite lets values change",
+        HubRightsError("this token may not do that"): "may not do that; --pr proposes the change",
+        HubError("the Hub answers 500"): "answers 500\n",
+    }.items():
+
+        def refuse(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        monkeypatch.setattr(pushing, "push_results", refuse)
+        assert cli.main(["push", "results", "--model", "o/m"]) != 0
+        assert said in capsys.readouterr().err
 
 
 def test_nothing_to_send(asked: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .hub_house import copy_of_ours, house, hub_client, local_hub, tree
+from .hub_house import copy_of_ours, house, hub_client, local_hub, patience, tree
 
-__all__ = ["copy_of_ours", "house", "hub_client", "local_hub", "tree"]
+__all__ = ["copy_of_ours", "house", "hub_client", "local_hub", "patience", "tree"]

@@ -62,6 +62,15 @@ def house(local_hub: LocalHub, hub_client: HubClient) -> Iterator[House]:
     local_hub.faults.clear()
 
 
+@pytest.fixture
+def patience(house: House) -> Iterator[None]:
+    """The Hub is waited for a second only, and what waits says so soon."""
+    limits = "from music_evals.hub import client\nclient.READ_SEC, client.WRITE_SEC, client.SAY_SEC = "
+    house.client.python(f"{limits}1.0, 30.0, 0.3")
+    yield
+    house.client.python(f"{limits}20.0, 120.0, 5.0")
+
+
 @pytest.fixture(scope="session")
 def copy_of_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Our own windows and what they link to, outside of the clone: in it, only what is committed is published."""
@@ -81,6 +90,7 @@ colorFrom: red
 colorTo: blue
 sdk: gradio
 sdk_version: 6.31.0
+python_version: "3.12"
 app_file: app.py
 license: apache-2.0
 {more}---

@@ -16,6 +16,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -27,6 +28,8 @@ LARGE = (".safetensors", ".parquet", ".onnx", ".bin")
 LARGE_BYTES = 10 * 2**20
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}
 PREFIXES = {"": "model", "datasets/": "dataset", "spaces/": "space"}
+HARDWARE = ("cpu-basic", "cpu-upgrade", "zero-a10g", "t4-small")
+SLOW_SEC = 2.0
 WHEN = "2026-11-21T12:00:00.000Z"
 
 
@@ -77,6 +80,7 @@ class Repo:
         self.commits: dict[str, Commit] = {}
         self.refs: dict[str, str] = {}
         self.requests: list[PullRequest] = []
+        self.hardware: dict[str, str | None] = {"current": None, "requested": "cpu-basic"}
         self.add("main", None, "initial commit", {".gitattributes": Blob(b"*.safetensors filter=lfs\n")})
 
     def add(self, ref: str, parent: str | None, title: str, tree: Mapping[str, Blob]) -> Commit:
@@ -109,7 +113,7 @@ class Fault:
     pattern: str
     action: str
     """``cut``: the connection ends in the middle of the body; ``cut after``: once all is done, without an answer;
-    ``hang``: the request is never answered; or a status."""
+    ``hang``: the request is never answered; ``slow``: answered after `SLOW_SEC`; or a status."""
     times: int = 1
     seen: threading.Event = dataclasses.field(default_factory=threading.Event)
 
@@ -148,6 +152,9 @@ class LocalHub:
         self.users: dict[str, dict[str, Any]] = {}
         self.log: list[Asked] = []
         self.faults: list[Fault] = []
+        self.free_hardware = {"cpu-basic", "zero-a10g"}
+        self.ignored_hardware: set[str] = set()
+        """What is granted, and then not given."""
         self.lock = threading.RLock()
         handler = type("Handler", (_Handler,), {"hub": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -214,6 +221,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._break(fault)
             return
         self.body = self._read_body()
+        if fault is not None and fault.action == "slow":
+            time.sleep(SLOW_SEC)
+            fault = None
         if fault is not None and fault.action.isdigit():
             self._refuse(Refused(int(fault.action), "injected"))
             return
@@ -365,6 +375,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 "lastModified": WHEN,
             }
         )
+
+    def runtime(self, name: str) -> None:
+        hardware = self._found("space", name).hardware
+        self._json({"stage": "BUILDING", "hardware": hardware, "gcTimeout": None, "replicas": {"requested": 1}})
+
+    def ask_for_hardware(self, name: str) -> None:
+        repo, flavor = self._found("space", name), json.loads(self.body)["flavor"]
+        if not self._may_write(name.partition("/")[0]):
+            raise Refused(403, "only members choose the hardware")
+        if flavor not in HARDWARE:
+            raise Refused(400, f'"flavor" must be one of [{", ".join(HARDWARE)}]')
+        if flavor not in self.hub.free_hardware:
+            raise Refused(402, f"Payment required to run a Space on {flavor}")
+        if flavor not in self.hub.ignored_hardware:
+            repo.hardware["requested"] = flavor
+        self.runtime(name)
 
     def commits(self, kind: str, name: str, revision: str) -> None:
         repo = self._found(kind, name)
@@ -575,6 +601,8 @@ _ROUTES = [
     (r"GET /api/whoami-v2", "whoami"),
     (r"POST /api/repos/create", "create"),
     (r"POST /api/validate-yaml", "validate"),
+    (rf"GET /api/spaces/{_ID}/runtime", "runtime"),
+    (rf"POST /api/spaces/{_ID}/hardware", "ask_for_hardware"),
     (rf"GET {_API}", "info"),
     (rf"GET {_API}/revision/(?P<revision>[^/]+)", "info"),
     (rf"POST {_API}/preupload/(?P<revision>[^/]+)", "preupload"),
@@ -607,7 +635,7 @@ def _tree_entry(path: str, blob: Blob) -> dict[str, Any]:
 
 def _card_errors(card: str, kind: str) -> list[str]:
     """Return what the Hub would find wrong with the head of a card, as far as the tests need it."""
-    found = re.match(r"\s*---\r?\n(.*?)\r?\n---(\r?\n|$)", card, re.DOTALL)
+    found = re.match(r"\ufeff?\s*---\r?\n(.*?)\r?\n---(\r?\n|$)", card, re.DOTALL)
     try:
         head = yaml.safe_load(found[1]) if found else {}
     except yaml.YAMLError as error:

@@ -43,8 +43,31 @@ def test_other_results_stay_and_the_place_is_kept() -> None:
     merged, changed = merge_index(held, result({"x": 5}), "m")
     assert [(change.old, change.new) for change in changed] == [(1, 5)]
     assert str(changed[0].what) == "x on a/b c s, variant corrected"
-    assert merged == index(result({"x": 1}, "c/d"), result({"y": 2, "x": 5}), result({"x": 3}, "e/f"))
+    assert merged == index(result({"x": 1}, "c/d"), result({"x": 5, "y": 2}), result({"x": 3}, "e/f"))
     assert held == before
+
+
+def test_metrics_keep_their_order_whatever_the_order_of_a_push() -> None:
+    held = index(result({"a": 1, "b": 2, "c": 3}))
+    merged, changed = merge_index(held, result({"c": 6, "d": 7, "a": 4}), "m")
+    assert merged == index(result({"a": 4, "b": 2, "c": 6, "d": 7}))
+    assert [(change.old, change.new) for change in changed] == [(1, 4), (3, 6)]
+
+
+def test_a_value_that_stands_twice_stands_once() -> None:
+    twice = result({"x": 1})
+    twice["metrics"] *= 2
+    for held in (index(twice), index(result({"x": 1}), result({"x": 2}, source={"url": "u"}))):
+        assert merge_index(held, result({"x": 5}), "m")[0] == index(result({"x": 5}))
+
+
+def test_what_else_a_metric_says_is_of_its_value() -> None:
+    held = index(result({"x": 1}))
+    held[0]["results"][0]["metrics"][0]["verified"] = True
+    same = result({"x": 1})
+    same["metrics"][0]["name"] = "X"
+    assert merge_index(held, same, "m")[0][0]["results"][0]["metrics"][0]["verified"]
+    assert "verified" not in merge_index(held, result({"x": 2}), "m")[0][0]["results"][0]["metrics"][0]
 
 
 def test_a_new_revision_replaces_the_value_of_the_old() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from pathlib import Path
@@ -103,7 +104,7 @@ def test_a_pull_request_needs_a_repository(house: House, tree: Path) -> None:
     done = house.publish("metrics/tiny_metric", "--pr", cwd=tree)
     assert done.code == 1
     assert "HubNotFoundError" in done.stderr
-    assert "publish it once without --pr" in done.stderr
+    assert "publish it once without a pull request" in done.stderr
 
 
 def test_who_may_not_write_is_told_before_anything_is_sent(house: House, tree: Path) -> None:
@@ -283,6 +284,136 @@ def test_only_what_is_committed_is_published(house: House, tree: Path) -> None:
     assert "key.secret" not in house.hub.repo("model", f"{house.org}/tiny_model").head.tree
 
 
+HARDWARE = "suggested_hardware: zero-a10g\n"
+
+
+@pytest.fixture
+def gpu_tree(tree: Path) -> Path:
+    card = tree / "spaces/tiny_space/README.md"
+    card.write_text(card.read_text().replace("license:", f"{HARDWARE}license:"))
+    return tree
+
+
+def test_a_space_gets_the_hardware_that_its_card_suggests(house: House, gpu_tree: Path) -> None:
+    space = f"{house.org}/tiny_space"
+    looked = house.publish("spaces/tiny_space", "--dry-run", cwd=gpu_tree)
+    assert f"space {space}: hardware zero-a10g would be asked for" in looked.stdout
+    done = house.publish("--all", cwd=gpu_tree)
+    assert done.code == 0, done.stderr
+    assert f"space {space}: hardware zero-a10g was asked for" in done.stdout
+    assert done.stdout.count("hardware") == 1
+    assert house.hub.repo("space", space).hardware["requested"] == "zero-a10g"
+    assert house.hub.repo("space", f"{house.org}/tiny_metric").hardware["requested"] == "cpu-basic"
+
+    mark = len(house.hub.log)
+    again = house.publish("spaces/tiny_space", "--json", cwd=gpu_tree)
+    assert json.loads(again.stdout)[0]["hardware"] == {"name": "zero-a10g", "state": "there"}
+    assert set(writes(house, mark)) == {"POST /api/validate-yaml"}
+
+
+def test_hardware_is_asked_for_by_name_and_a_dry_run_only_says_so(house: House, gpu_tree: Path) -> None:
+    space = house.publish("spaces/tiny_space", cwd=gpu_tree)
+    assert space.code == 0
+    repo = house.hub.repo("space", f"{house.org}/tiny_space")
+    mark = len(house.hub.log)
+    looked = house.publish("spaces/tiny_space", "--hardware", "cpu-basic", "--dry-run", cwd=gpu_tree)
+    assert "hardware cpu-basic would be asked for" in looked.stdout
+    assert writes(house, mark) == []
+    assert house.publish("spaces/tiny_space", "--hardware", "cpu-basic", cwd=gpu_tree).code == 0
+    assert repo.hardware["requested"] == "cpu-basic"
+
+
+@pytest.mark.parametrize(("name", "said"), [("t4-small", "Payment required"), ("zero", "must be one of")])
+def test_a_refused_hardware_does_not_undo_the_upload(house: House, tree: Path, name: str, said: str) -> None:
+    done = house.publish("spaces/tiny_space", "models/tiny_model", "--hardware", name, cwd=tree)
+    assert done.code == 1
+    assert f"hardware {name} was refused" in done.stdout
+    assert f"asking for the hardware {name} of space {house.org}/tiny_space: the Hub answers 40" in done.stderr
+    assert said in done.stderr
+    assert "the files have arrived" in done.stderr
+    assert [line.split()[3] for line in done.stdout.splitlines()[1:3]] == ["published", "published"]
+    assert "app.py" in house.hub.repo("space", f"{house.org}/tiny_space").head.tree
+
+
+def test_what_the_hub_says_of_the_hardware_is_verified(house: House, tree: Path) -> None:
+    house.hub.ignored_hardware.add("zero-a10g")
+    done = house.publish("spaces/tiny_space", "--hardware", "zero-a10g", cwd=tree)
+    house.hub.ignored_hardware.clear()
+    assert done.code == 1
+    assert "was asked to run on zero-a10g, and the Hub says that it runs on cpu-basic" in done.stderr
+
+
+def test_where_hardware_makes_no_sense(house: House, gpu_tree: Path) -> None:
+    for arguments, said in {
+        ("models/tiny_model",): "none of the windows becomes one",
+        ("spaces/tiny_space", "--pr"): "a pull request changes no hardware",
+        ("--all",): "--hardware is for Spaces that are named",
+    }.items():
+        done = house.publish(*arguments, "--hardware", "zero-a10g", cwd=gpu_tree)
+        assert done.code == 2
+        assert said in done.stderr
+    assert house.publish("spaces/tiny_space", cwd=gpu_tree).code == 0
+    write(gpu_tree / "spaces/tiny_space", {"app.py": "print('other')\n"})
+    mark = len(house.hub.log)
+    assert (
+        house.publish("spaces/tiny_space", "--pr", cwd=gpu_tree).code == 0
+    )  # what the card suggests is left to a merge
+    assert not any("hardware" in asked or "runtime" in asked for asked in map(str, house.hub.since(mark)))
+
+
+@pytest.mark.parametrize("version", ["", "python_version: 3.12\n", 'python_version: "3.10"\n'])
+def test_a_space_that_would_not_build_is_not_published(house: House, tree: Path, version: str) -> None:
+    card = tree / "metrics/tiny_metric/README.md"
+    card.write_text(card.read_text().replace('python_version: "3.12"\n', version))
+    done = house.publish("metrics/tiny_metric", cwd=tree)
+    assert done.code == 2
+    assert "python_version must be a Python that music_evals supports (>=3.11), in quotes" in done.stderr
+
+
+@pytest.mark.usefixtures("patience")
+@pytest.mark.parametrize(
+    ("place", "tried", "said"),
+    [
+        ("GET /api/models/{}/tiny_model$", "reading", "the connection to the Hub failed (ReadTimeout"),
+        # where the client would ask six times
+        ("GET /api/models/{}/tiny_model/tree", "reading", "the Hub has not answered for 2 s"),
+        ("POST /api/models/{}/tiny_model/preupload", "committing to", "the Hub has not answered for 2 s"),
+    ],
+)
+def test_a_hub_that_hangs_is_waited_for_aloud_and_not_for_long(
+    house: House, tree: Path, place: str, tried: str, said: str
+) -> None:
+    assert house.publish("models/tiny_model", cwd=tree).code == 0
+    write(tree / "models/tiny_model", {"train.yaml": "seed: 1\n"})
+    house.hub.fault(place.format(house.org), "hang", times=100)
+    start = time.monotonic()
+    done = house.publish("models/tiny_model", cwd=tree)
+    assert done.code == 1
+    assert time.monotonic() - start < 10
+    assert f"waiting for the Hub for 0 s: {tried} model {house.org}/tiny_model" in done.stderr
+    assert f"{tried} model {house.org}/tiny_model: {said}" in done.stderr
+
+
+@pytest.mark.usefixtures("patience")
+def test_a_commit_that_takes_its_time_is_waited_for(house: House, tree: Path) -> None:
+    house.hub.fault("POST /api/models/.*/commit", "slow")
+    done = house.publish("models/tiny_model", cwd=tree)
+    assert done.code == 0, done.stderr
+    assert f"committing to model {house.org}/tiny_model" in done.stderr
+
+
+def test_a_card_with_a_byte_order_mark_has_one_head(house: House, tree: Path) -> None:
+    card = tree / "models/tiny_model/README.md"
+    card.write_text("\ufeff" + card.read_text())
+    assert house.publish("models/tiny_model", cwd=tree).code == 0
+    text = house.hub.text("model", f"{house.org}/tiny_model", "README.md")
+    assert text.startswith("\ufeff---\n")
+    assert text.count("---\n") == 2
+    assert f"- {house.org}/tiny_set" in text
+    card.write_text(card.read_text().replace("apache-2.0", "no-such-licence"))
+    assert '"license" must be one of' in house.publish("models/tiny_model", cwd=tree).stderr  # the Hub sees the head
+
+
 def test_an_open_pull_request_gets_what_is_new(house: House, tree: Path) -> None:
     assert house.publish("metrics/tiny_metric", cwd=tree).code == 0
     guest = house.hub.add_user("guest")
@@ -325,7 +456,7 @@ def test_results_on_the_hub_outlive_a_publication(house: House, tree: Path) -> N
     name = f"{house.org}/tiny_model"
     text = house.hub.text("model", name, "README.md")
     assert f"type: {house.org}/tiny_set" in text
-    pushed = text.replace("value: 0.25", "value: 0.25\n      verified: true").replace(
+    pushed = text.replace("value: 0.25", "value: 0.25, verified: true").replace(
         "results:\n",
         "results:\n  - task: {type: other}\n    dataset: {type: x/y, name: y}\n    metrics: [{type: z, value: 1}]\n",
     )
@@ -415,4 +546,6 @@ def test_the_whole_repository_is_published(house: House, copy_of_ours: Path) -> 
     done = house.publish("--all", cwd=copy_of_ours)
     assert done.code == 0, done.stderr
     assert "failed" not in done.stdout
-    assert house.publish("--all", cwd=copy_of_ours).stdout.count("unchanged") == len(done.stdout.splitlines()) - 1
+    again = house.publish("--all", cwd=copy_of_ours).stdout
+    assert again.count("unchanged") == done.stdout.count(" published ")
+    assert again.count("hardware zero-a10g is there") == done.stdout.count("hardware zero-a10g was asked for") == 3

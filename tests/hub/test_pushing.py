@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
+from music_evals.errors import InvalidInputError
+from music_evals.hub import push_results
+
 from .hub_house import House
 
 CARD = """---
@@ -70,6 +73,24 @@ RESULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
+AS_WRITTEN = """
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from music_evals.hub import pushing
+
+def as_written(path):
+    return SimpleNamespace(results=json.loads((Path(path) / "results.json").read_text()))
+
+pushing.load_results = as_written
+"""
+AS_EVER = """
+from music_evals.benchmark import load
+from music_evals.hub import pushing
+pushing.load_results = load.load_results
+"""
+
+
 @pytest.fixture
 def hub(house: House) -> House:
     """A house with a dataset and a model."""
@@ -81,12 +102,9 @@ def hub(house: House) -> House:
 @pytest.fixture(autouse=True)
 def as_written(house: House) -> Iterator[None]:
     """Take results without their records: they are made by hand here, and checked in `benchmark.load`, tested there."""
-    house.client.python(
-        "import json\nfrom pathlib import Path\nfrom music_evals.hub import pushing\n"
-        "pushing.read_results = lambda path: json.loads((Path(path) / 'results.json').read_text())"
-    )
+    house.client.python(AS_WRITTEN)
     yield
-    house.client.python("from music_evals.hub import pushing, scores\npushing.read_results = scores.read_results")
+    house.client.python(AS_EVER)
 
 
 @pytest.fixture
@@ -220,7 +238,7 @@ def test_a_guest_proposes_once_and_the_owner_merges(hub: House, run: Path) -> No
     guest = hub.hub.add_user("guest")
     refused = push(hub, run, token=guest)
     assert refused.code == 1
-    assert "propose the change: --pr" in refused.stderr
+    assert "propose the change by a pull request; --pr proposes the change" in refused.stderr
     for _ in range(2):
         done = push(hub, run, "--pr", token=guest)
         assert done.code == 0, done.stderr
@@ -323,6 +341,88 @@ def test_results_of_the_other_form(hub: House, run: Path) -> None:
     assert model["results"][1]["task"]["type"] == "music-editing"
 
 
+OTHER = {"role": "model", "content_hash": "11111111", "seeds": [0]}
+
+
+def with_other(run: Path, value: float) -> Path:
+    """Write results that hold a second model."""
+    cells = {"note_f1": {"value": value, "low": None, "high": None, "n": 18, "n_defined": 18}}
+    return changed(run, systems__other=OTHER, tables__all__scores__other=cells)
+
+
+def test_another_system_does_not_take_over_a_card(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    with_other(run, 0.4)
+    for more in ((), ("--overwrite",)):
+        done = push(hub, run, "--system", "other", *more)
+        assert done.code == 2
+        assert f"on {hub.org}/mine values of mine would become those of other" in done.stderr
+        assert "--adopt with it those of another system" in done.stderr
+    looked = push(hub, run, "--system", "other", "--overwrite", "--dry-run")
+    assert looked.code == 0
+    assert "values of mine would become others, which needs --adopt and --overwrite" in looked.stderr
+    assert entries(hub)[0]["value"] == 0.1235
+    assert push(hub, run, "--system", "other", "--adopt").code == 2  # it adopts nothing by itself
+    assert push(hub, run, "--system", "other", "--overwrite", "--adopt").code == 0
+    assert entries(hub)[0]["value"] == 0.4
+
+    with_other(run, 0.3)  # from now on the card says whose its values are
+    assert push(hub, run, "--system", "other", "--overwrite").code == 0
+    back = push(hub, run, "--system", "mine", "--overwrite")
+    assert "values of other would become those of mine" in back.stderr
+
+
+def test_a_system_of_another_name_needs_no_adoption_for_its_own_values(hub: House, run: Path) -> None:
+    hub.hub.put("model", f"{hub.org}/theirs", {"config.json": "{}"})
+    assert push(hub, run, "--system", "mine", model="theirs").code == 0
+    changed(run, tables__all__scores__mine__note_f1__value=0.3)
+    assert push(hub, run, "--system", "mine", "--overwrite", model="theirs").code == 0
+    (model,) = head(hub.hub.text("model", f"{hub.org}/theirs", "README.md"))["model-index"]
+    assert {metric["args"]["system"] for metric in model["results"][0]["metrics"]} == {"mine"}
+
+
+def test_a_card_with_a_byte_order_mark_keeps_its_one_head(hub: House, run: Path) -> None:
+    hub.hub.put("model", f"{hub.org}/mine", {"README.md": "\ufeff" + CARD})
+    assert push(hub, run).code == 0
+    card = hub.hub.text("model", f"{hub.org}/mine", "README.md")
+    assert card.startswith("\ufeff---\nlicense: mit   # a remark\n")
+    assert card.count("---\n") == 2
+    assert len(head(card)["model-index"][0]["results"]) == 2
+
+
+def test_metrics_keep_their_order(hub: House, run: Path) -> None:
+    assert push(hub, run).code == 0
+    changed(run, tables__all__scores__mine__note_f1__value=0.3)
+    assert push(hub, run, "--overwrite").code == 0
+    (model,) = head(hub.hub.text("model", f"{hub.org}/mine", "README.md"))["model-index"]
+    order = [metric["type"] for metric in model["results"][1]["metrics"]]
+    assert order == ["note_f1", "silence_divergence", "inpainting_nll"]
+
+
+@pytest.mark.usefixtures("patience")
+def test_a_hub_that_hangs_is_waited_for_aloud(hub: House, run: Path) -> None:
+    hub.hub.fault(f"GET /{hub.org}/mine/resolve", "hang", times=100)
+    done = push(hub, run)
+    assert done.code == 1
+    assert f"waiting for the Hub for 0 s: reading README.md of model {hub.org}/mine" in done.stderr
+    assert f"reading README.md of model {hub.org}/mine: the connection to the Hub failed" in done.stderr
+
+
+def test_a_system_without_a_score_changes_nothing(hub: House, run: Path) -> None:
+    with_other(run, float("nan"))
+    done = push(hub, run, "--system", "other")
+    assert done.code == 2
+    assert "no score of other is defined" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"), [({"source": "results.html"}, "starts with https"), ({"date": "tomorrow"}, "YYYY-MM-DD")]
+)
+def test_what_no_entry_may_say(run: Path, said: dict[str, str], wanted: str) -> None:
+    with pytest.raises(InvalidInputError, match=wanted):
+        push_results(run, "o/m", **said)
+
+
 @pytest.mark.slow
 def test_from_a_published_dataset_and_model_to_a_score_on_the_card(
     house: House, tmp_path: Path, copy_of_ours: Path
@@ -370,9 +470,9 @@ def test_a_parent_that_moved_is_a_conflict(hub: House) -> None:
     """The server refuses as the Hub does; the client passes it on."""
     parent = hub.hub.repo("model", f"{hub.org}/mine").head.parent
     code = f"""
-from music_evals.hub.client import Repository, commit, connect
+from music_evals.hub.client import Hub, Repository
 try:
-    commit(connect(), Repository("model", "{hub.org}/mine"), {{"a.txt": b"a"}}, title="late", parent="{parent}")
+    Hub().commit(Repository("model", "{hub.org}/mine"), {{"a.txt": b"a"}}, title="late", parent="{parent}")
 except Exception as error:
     result = type(error).__name__
 """
@@ -387,8 +487,8 @@ except Exception as error:
         ({"tables__all__scores__mine": {"note_f1": RESULTS["tables"]["all"]["scores"]["mine"]["note_f1"] | {"n": 17}}},
          "17 of the 18 rows"),
         ({"dataset__id": "known_edits"}, "kinds of edit"),
-        ({"dataset__split": None}, "name it with --split"),
-        ({"dataset__revision": "a" * 40}, "--dataset says"),
+        ({"dataset__split": None}, "which split of the dataset they were made on; name it"),
+        ({"dataset__revision": "a" * 40}, "and not on org"),
     ],
 )  # fmt: skip
 def test_scores_that_belong_on_no_card(hub: House, run: Path, values: dict[str, Any], said: str) -> None:
@@ -400,5 +500,5 @@ def test_scores_that_belong_on_no_card(hub: House, run: Path, values: dict[str, 
 
 def test_a_control_and_a_name_that_is_not_there(hub: House, run: Path) -> None:
     assert "is a control" in push(hub, run, "--system", "reference").stderr
-    assert "did you mean mine" in push(hub, run, "--system", "mime").stderr
-    assert "takes the id of a repository" in hub.cli("push", str(run), "--model", "mine").stderr
+    assert "did you mean mine?; --system names one" in push(hub, run, "--system", "mime").stderr
+    assert "the model must be the id of a repository" in hub.cli("push", str(run), "--model", "mine").stderr

@@ -12,9 +12,10 @@ import pytest
 
 from music_evals import cli
 from music_evals.annotations import Score
+from music_evals.benchmark.load import load_results
 from music_evals.errors import ChangedResultsError, InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.pushing import push_results
-from music_evals.hub.scores import TASKS, read_results, system_scores
+from music_evals.hub.scores import TASKS, system_scores
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -55,7 +56,7 @@ def preservation(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_inpainting(inpainting: Path) -> None:
-    results = read_results(inpainting)
+    results = load_results(inpainting).results
     scores = system_scores(results)
     assert scores.system == "mine"
     cell = results["tables"]["all"]["scores"]["mine"]["note_f1"]
@@ -74,7 +75,7 @@ def test_inpainting(inpainting: Path) -> None:
 
 
 def test_preservation(preservation: Path) -> None:
-    results = read_results(preservation / "results.json")
+    results = load_results(preservation / "results.json").results
     scores = system_scores(results)
     assert scores.system == "up"
     assert scores.scores["circle_of_fifths_distance"].value == 0.1667
@@ -113,7 +114,7 @@ def test_what_ranks_are_the_defaults_of_the_benchmarks() -> None:
 
 def test_another_encoder_has_no_rank(preservation: Path) -> None:
     results = {
-        **read_results(preservation),
+        **load_results(preservation).results,
         "task": "descriptions",
         "variant": "mean",
         "options": {"normalize_by_self": True, "empty": "nan"},
@@ -127,7 +128,7 @@ def test_another_encoder_has_no_rank(preservation: Path) -> None:
 
 def test_nought_is_told_and_lists_are(preservation: Path) -> None:
     results = {
-        **read_results(preservation),
+        **load_results(preservation).results,
         "options": {"temperature": 0.0, "seed": 0, "off": False, "list": ["a", "b"]},
     }
     results["systems"] = {**results["systems"], "up": {**results["systems"]["up"], "temperature": 0.0}}
@@ -137,9 +138,9 @@ def test_nought_is_told_and_lists_are(preservation: Path) -> None:
 
 
 def test_which_system(preservation: Path) -> None:
-    results = read_results(preservation)
+    results = load_results(preservation).results
     two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}
-    with pytest.raises(UnknownNameError, match="name one with --system"):
+    with pytest.raises(UnknownNameError, match="name the system"):
         system_scores(two, model="other")
     assert system_scores(two, model="up").system == "up"
     with pytest.raises(UnknownNameError, match="did you mean up"):
@@ -157,7 +158,7 @@ def test_changed_results_are_not_pushed(inpainting: Path, tmp_path: Path) -> Non
 
 
 def test_results_of_an_unknown_form(preservation: Path) -> None:
-    results: dict[str, Any] = {**read_results(preservation)}
+    results: dict[str, Any] = {**load_results(preservation).results}
     del results["scores"]
     with pytest.raises(UnreadableFileError, match="unknown form"):
         system_scores(results)

@@ -49,7 +49,7 @@ def test_changes_that_are_not_committed(clone: Path) -> None:
     assert Source(clone).revision
     assert uncommitted(clone / "metrics/x") == ["metrics/x/README.md", "metrics/x/new.txt"]
     write(clone, {"src/b.py": "b = 1\n"})
-    with pytest.raises(InvalidInputError, match=r"not committed \(src/b.py\).*--revision COMMIT"):
+    with pytest.raises(InvalidInputError, match=r"not committed \(src/b.py\).*name a commit"):
         _ = Source(clone).revision
 
 
@@ -75,21 +75,21 @@ def test_a_clone_that_git_cannot_read(tmp_path: Path) -> None:
 def test_a_commit_that_is_not_pushed(clone: Path) -> None:
     write(clone, {"src/a.py": "a = 2\n"})
     git(clone, "commit", "-qam", "more")
-    with pytest.raises(InvalidInputError, match=r"no remote branch that this clone knows.*--revision COMMIT"):
+    with pytest.raises(InvalidInputError, match=r"no remote branch that this clone knows.*name a commit"):
         _ = Source(clone).revision
     assert Source(clone, given_revision="HEAD").revision == git(clone, "rev-parse", "HEAD")
 
 
 def test_a_commit_that_is_given(tmp_path: Path, clone: Path) -> None:
     assert Source(tmp_path, given_revision=REVISION).revision == REVISION
-    with pytest.raises(InvalidInputError, match="takes a commit"):
+    with pytest.raises(InvalidInputError, match="must be a commit"):
         _ = Source(clone, given_revision="gone").revision
 
 
 def test_no_clone_and_no_address(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"no clone of git.*--revision"):
+    with pytest.raises(InvalidInputError, match=r"no clone of git.*name a commit"):
         _ = Source(tmp_path).revision
-    with pytest.raises(InvalidInputError, match=r"give --source .*, or \[project.urls\]"):
+    with pytest.raises(InvalidInputError, match=r"give it, .*, or write \[project.urls\]"):
         _ = Source(tmp_path).url
     with pytest.raises(InvalidInputError, match="start with https"):
         _ = Source(tmp_path, "git@x.org:a/b").url

@@ -22,6 +22,7 @@ from music_evals.errors import (
     NoDataError,
     UnknownNameError,
     UnreadableFileError,
+    hub_errors,
 )
 from music_evals.symbolic import noteseq
 
@@ -223,9 +224,8 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     if revision is not None and _COMMIT.fullmatch(revision):
         return revision
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
     try:
         found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
     except RepositoryNotFoundError as error:
@@ -233,7 +233,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     except RevisionNotFoundError as error:
         kind = f"revision of {dataset}"
         raise UnknownNameError(kind, str(revision), ()) from error
-    except (OSError, ValueError, no_connection) as error:
+    except hub_errors() as error:
         raise _unreadable(dataset, error) from error
     return found
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
-from music_evals.errors import InvalidInputError
+from music_evals.errors import HubForeignError, HubRightsError, InvalidInputError, MusicEvalsError
 
 if TYPE_CHECKING:
     from music_evals.hub.publishing import Published
@@ -31,6 +32,18 @@ examples:
 """
 
 
+_ADVICE: dict[type[MusicEvalsError], str] = {
+    HubForeignError: "--adopt publishes over what others made, --org names another owner",
+    HubRightsError: "--pr proposes the change, --org names another owner",
+}
+_STATES = {
+    "there": "is there",
+    "asked for": "was asked for",
+    "would be asked for": "would be asked for",
+    "refused": "was refused",
+}
+
+
 def add(verbs: Any) -> None:
     """Add the verb ``publish``."""
     verb = add_verb(
@@ -44,6 +57,11 @@ def add(verbs: Any) -> None:
     verb.add_argument("--private", action="store_true", help="repositories that are made are private")
     verb.add_argument("--prune", action="store_true", help="delete files on the Hub that the folder does not have")
     verb.add_argument("--adopt", action="store_true", help="publish over a repository that has no commit of ours")
+    verb.add_argument(
+        "--hardware",
+        metavar="NAME",
+        help="hardware of the Spaces that are named, such as zero-a10g or cpu-basic (default: what the cards suggest)",
+    )
     verb.add_argument("--source", metavar="URL", help="source repository (default: that of pyproject.toml)")
     verb.add_argument(
         "--revision",
@@ -59,9 +77,11 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.everything == bool(options.windows):
         raise InvalidInputError("name windows, or give --all for every one; not both")
+    if options.everything and options.hardware:
+        raise InvalidInputError("--hardware is for Spaces that are named; with --all each has what its card suggests")
     windows = all_windows(".") if options.everything else find_windows(options.windows)
     quieten_hub()
-    with Bar("window") as bar:
+    with Bar("window") as bar, advising(_ADVICE):
         done = publish(
             windows,
             options.org,
@@ -72,15 +92,35 @@ def _run(options: argparse.Namespace) -> int:
             private=options.private,
             prune=options.prune,
             adopt=options.adopt,
+            hardware=options.hardware,
             progress=bar,
+            waiting=say_waiting,
         )
     with to_stdout():
         print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
     for row in done:
         if row.left:
             say(f"note: {row.repository} holds {', '.join(row.left)}, which the folder does not; --prune deletes them")
-    failed = [(row.window.label, row.error or "not tried") for row in done if row.status in {"failed", "not tried"}]
+    failed = [(row.window.label, row.error or "not tried") for row in done if row.error or row.status == "not tried"]
     return list_failures(failed, "see the table")
+
+
+@contextlib.contextmanager
+def advising(advice: Mapping[type[MusicEvalsError], str]) -> Iterator[None]:
+    """Add the options that help to the errors of these kinds."""
+    try:
+        yield
+    except MusicEvalsError as error:
+        for kind, text in advice.items():
+            if isinstance(error, kind):
+                between = "\n" if "\n" in str(error) else "; "
+                raise type(error).__new__(type(error), f"{error}{between}{text}") from error
+        raise
+
+
+def say_waiting(what: str, seconds: float) -> None:
+    """Say on stderr that the Hub has not answered yet."""
+    say(f"waiting for the Hub for {seconds:.0f} s: {what}")
 
 
 def quieten_hub() -> None:
@@ -102,6 +142,7 @@ def _as_json(done: Sequence[Published]) -> str:
             "changes": [change._asdict() for change in row.changes],
             "left": list(row.left),
             "kept": [change._asdict() for change in row.kept],
+            "hardware": row.hardware._asdict() if row.hardware else None,
             "error": row.error or None,
         }
         for row in done
@@ -116,6 +157,10 @@ def _as_text(done: Sequence[Published], *, dry_run: bool) -> str:
         shown = [str(len(row.changes)), _size(size)] if row.changes else ["", ""]
         lines.append([row.window.label, str(row.repository), row.status, *shown, row.url])
     parts = [_table(lines), *(_kept_list(row) for row in done if row.kept)]
+    running = [
+        f"{row.repository}: hardware {row.hardware.name} {_STATES[row.hardware.state]}" for row in done if row.hardware
+    ]
+    parts += ["\n".join(running)] if running else []
     if dry_run:
         parts += [_file_list(row) for row in done if row.changes]
         parts.append("Nothing was sent.")

@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import add_verb, say, to_stdout
-from music_evals.cli.publish import quieten_hub
+from music_evals.cli.publish import advising, quieten_hub, say_waiting
+from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsError, UnknownNameError
 
 if TYPE_CHECKING:
     from music_evals.hub.pushing import Pushed
@@ -29,6 +30,13 @@ examples:
 """
 
 
+_ADVICE: dict[type[MusicEvalsError], str] = {
+    OtherResultsError: "--overwrite lets values change, --adopt with it those of another system",
+    HubRightsError: "--pr proposes the change",
+    UnknownNameError: "--system names one",
+}
+
+
 def add(verbs: Any) -> None:
     """Add the verb ``push``."""
     verb = add_verb(verbs, "push", _run, help="write scores into a model card", description=_HELP, epilog=_EXAMPLES)
@@ -44,6 +52,7 @@ def add(verbs: Any) -> None:
     how.add_argument("--pr", action="store_true", help="open a pull request")
     how.add_argument("--dry-run", action="store_true", help="send nothing; print the diff")
     how.add_argument("--overwrite", action="store_true", help="let values on the card become others")
+    how.add_argument("--adopt", action="store_true", help="the same for values that are of another system")
     how.add_argument("--json", action="store_true", help="print the outcome as JSON")
 
 
@@ -51,20 +60,27 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.hub.pushing import push_results
 
     quieten_hub()
-    done = push_results(
-        options.results,
-        options.model,
-        system=options.system,
-        dataset=options.dataset,
-        config=options.config,
-        split=options.split,
-        source=options.source,
-        pull_request=options.pr,
-        dry_run=options.dry_run,
-        overwrite=options.overwrite,
-    )
+    with advising(_ADVICE):
+        done = push_results(
+            options.results,
+            options.model,
+            system=options.system,
+            dataset=options.dataset,
+            config=options.config,
+            split=options.split,
+            source=options.source,
+            pull_request=options.pr,
+            dry_run=options.dry_run,
+            overwrite=options.overwrite,
+            adopt=options.adopt,
+            waiting=say_waiting,
+        )
     for note in done.notes:
         say(f"note: {note}")
+    if options.dry_run and done.owners and not options.adopt:
+        say(f"note: values of {', '.join(done.owners)} would become others, which needs --adopt and --overwrite")
+    elif options.dry_run and done.changed and not options.overwrite:
+        say(f"note: {len(done.changed)} values on the card would change, which needs --overwrite")
     with to_stdout():
         print(_as_json(done) if options.json else _as_text(done, dry_run=options.dry_run))
     return 0

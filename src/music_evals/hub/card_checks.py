@@ -6,6 +6,7 @@ The Hub checks the YAML of a card again, by its own schema, when it is asked to 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[A-Za-z0-9])?")
 _PACKAGE = re.compile(r"^\s*music[-_]evals\b", re.IGNORECASE)
 _PINNED_TORCH = re.compile(r"^\s*torch(?:vision|audio|codec)?\s*(?:\[[^\]]*\]\s*)?[=<>!~@]", re.IGNORECASE)
 _TRAINING_STATE = {".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle", ".npy"}
+ZERO_GPU = "zero-a10g"
 SHORT_DESCRIPTION = 60  # characters, the Hub's bound
 
 Head = Mapping[str, Any]
@@ -94,6 +96,8 @@ def _space_problems(_: Window, head: Head, files: Mapping[str, Path]) -> Iterato
         yield f"README.md: sdk must be one of {', '.join(sorted(_SDKS))}; got {head.get('sdk')!r}"
     if head.get("sdk") == "gradio":
         yield from _gradio_problems(head, files)
+    if head.get("suggested_hardware") == ZERO_GPU and head.get("sdk") != "gradio":
+        yield f"README.md: suggested_hardware is {ZERO_GPU}, on which Gradio alone runs"
     short = head.get("short_description", "")
     if len(str(short)) > SHORT_DESCRIPTION:
         yield f"README.md: short_description has {len(str(short))} characters, the Hub takes {SHORT_DESCRIPTION}"
@@ -102,10 +106,26 @@ def _space_problems(_: Window, head: Head, files: Mapping[str, Path]) -> Iterato
 def _gradio_problems(head: Head, files: Mapping[str, Path]) -> Iterator[str]:
     if not re.fullmatch(r"\d+\.\d+(\.\d+)?", str(head.get("sdk_version", ""))):
         yield f"README.md: sdk_version must name one release of Gradio, such as 6.31.0; got {head.get('sdk_version')!r}"
+    version = head.get("python_version")
+    if not isinstance(version, str) or not _python_serves(version):
+        yield (
+            f"README.md: python_version must be a Python that music_evals supports ({_supported()}), in quotes; got "
+            f"{version!r}, and without one the Hub takes 3.10"
+        )
     if head.get("app_file", "app.py") not in files:
         yield f"README.md: app_file names {head.get('app_file', 'app.py')}, which is not there"
     if "requirements.txt" not in files:
         yield "requirements.txt is missing: the Space could not import music_evals"
+
+
+def _supported() -> str:
+    return importlib.metadata.metadata("music_evals")["Requires-Python"]
+
+
+def _python_serves(version: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return re.fullmatch(r"3\.\d+(\.\d+)?", version) is not None and version in SpecifierSet(_supported())
 
 
 def _metric_problems(window: Window, head: Head, files: Mapping[str, Path]) -> Iterator[str]:

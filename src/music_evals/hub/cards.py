@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
 from music_evals.benchmark.cells import format_value
 from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
-from music_evals.benchmark.tables import MARKDOWN, columns, legend, markdown_table, verdict
+from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table, verdict
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.hub.scores import DECIMALS, TASKS
+from music_evals.hub.model_index import Key, find_key, merge_index, read_index, write_index
+from music_evals.hub.scores import SystemScores, index_entry, read_scores
 
 __all__ = ["RESULTS_END", "RESULTS_START", "fill_card"]
 
 RESULTS_START = "<!-- results:start -->"
 RESULTS_END = "<!-- results:end -->"
-
-TASK = TASKS["inpainting"]
 
 _BLANK = """---
 library_name: music_evals
@@ -85,56 +85,25 @@ def _fill_text(card: str, section: str) -> str:
 
 
 def _fill_head(card: str, results: Mapping[str, Any], system: str) -> str:
-    import yaml
-    from huggingface_hub import ModelCard
-
-    try:
-        filled = ModelCard(card)
-        data: Any = filled.data  # the base class' hint knows nothing of a model's fields
-    except (ValueError, yaml.YAMLError) as error:
-        msg = f"the head of the card cannot be read: {error}; it must be YAML between two lines of ---"
-        raise UnreadableFileError(msg) from error
-    new = _eval_results(results, system)
-    places = {_place(result) for result in new}
-    kept = [result for result in data.eval_results or [] if _place(result) not in places]
-    data.model_name = data.model_name or system
-    data.eval_results = [*kept, *new]
-    return str(filled)
+    scores = read_scores(results, system)
+    index = copy.deepcopy(read_index(card))
+    for model in index:
+        for result in model["results"]:
+            metrics = result["metrics"]
+            for number in reversed(range(len(metrics))):
+                if _is_stale(find_key(result, metrics[number]), scores):
+                    del metrics[number]
+        model["results"][:] = [result for result in model["results"] if result["metrics"]]
+    if scores.scores:
+        index, _ = merge_index(index, index_entry(scores, system), system)
+    return write_index(card, index)
 
 
-def _place(result: Any) -> tuple[Any, ...]:
-    """Return what tells apart the scores that may stand in one card."""
-    variant = (result.metric_args or {}).get("variant")
-    return result.dataset_type, result.dataset_config, result.dataset_split, variant
-
-
-def _eval_results(results: Mapping[str, Any], system: str) -> list[Any]:
-    from huggingface_hub import EvalResult
-
-    dataset, intervals = results["dataset"], results["intervals"]
-    table = results["tables"]["all"]
-    cells = {metric: table["scores"][system][metric] for metric in columns(table) if metric in table["scores"][system]}
-    return [
-        EvalResult(
-            task_type=TASK.type,
-            task_name=TASK.name,
-            dataset_type=dataset["id"],
-            dataset_name=dataset["id"].replace("_", " "),
-            dataset_config=dataset["config"],
-            dataset_split=dataset["split"],
-            dataset_revision=dataset["revision"],
-            metric_type=metric,
-            metric_name=HEADINGS[metric],
-            metric_value=round(cell["value"], DECIMALS),
-            metric_args={"variant": results["variant"], "confidence": intervals["confidence"], **_bounds(cell)},
-        )
-        for metric, cell in cells.items()
-        if isinstance(cell["value"], float)
-    ]
-
-
-def _bounds(cell: Mapping[str, Any]) -> dict[str, float]:
-    return {key: round(cell[key], DECIMALS) for key in ("low", "high", "null") if isinstance(cell.get(key), float)}
+def _is_stale(key: Key, scores: SystemScores) -> bool:
+    """Tell whether a value is of the run, which does not have it any more."""
+    place = scores.dataset
+    here = (key.dataset, key.config, key.split, key.variant) == (place.id, place.config, place.split, scores.variant)
+    return here and key.metric not in scores.scores
 
 
 def _section(results: Mapping[str, Any], system: str) -> str:

@@ -7,12 +7,16 @@ token too (``HF_TOKEN``, or ``hf auth login``) where none is given.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import hashlib
 import json
+import threading
+import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from music_evals.errors import (
     HubConflictError,
@@ -24,35 +28,41 @@ from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
     UnreadableFileError,
+    hub_errors,
 )
 
 if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, SpaceHardware
 
 __all__ = [
     "Content",
+    "Hardware",
     "Held",
+    "Hub",
     "Proposal",
     "Repository",
     "Sent",
-    "card_complaints",
-    "check_rights",
-    "commit",
-    "commit_titles",
-    "connect",
+    "Waiting",
     "content_bytes",
     "content_size",
     "differing",
-    "look",
     "named",
-    "open_proposals",
-    "read_text",
 ]
 
 RepositoryType = Literal["model", "dataset", "space"]
 
 Content = bytes | Path
 """What a file holds: its bytes, or where they are."""
+
+Waiting = Callable[[str, float], None]
+"""Called with what is waited for, and the seconds so far."""
+
+READ_SEC = 20.0
+"""How long the Hub may be silent."""
+WRITE_SEC = 120.0
+"""The same for a commit or a large file, which may take it a while."""
+SAY_SEC = 5.0
+"""How often it is said that we wait."""
 
 _PREFIX = {"model": "", "dataset": "datasets/", "space": "spaces/"}
 _CHUNK = 2**20
@@ -98,28 +108,242 @@ class Sent(NamedTuple):
     """Its page, or that of the pull request that it opened."""
 
 
-def connect(token: str | None = None) -> HfApi:
-    """Return the client."""
-    from huggingface_hub import HfApi
+class Hardware(NamedTuple):
+    """What a Space runs on, by the names of the Hub, such as ``zero-a10g``."""
 
-    return HfApi(token=token, library_name="music_evals")
+    current: str | None
+    """None before it was built."""
+    requested: str | None
+
+    @property
+    def becomes(self) -> str | None:
+        """What it runs on once the Hub has done what it was asked for."""
+        return self.requested or self.current
+
+
+@dataclasses.dataclass(frozen=True)
+class Hub:
+    """What we ask of the Hub."""
+
+    token: str | None = None
+    """None takes that of the environment."""
+    waiting: Waiting | None = None
+    """Called where an answer takes its time."""
+
+    @functools.cached_property
+    def api(self) -> HfApi:
+        """The client."""
+        from huggingface_hub import HfApi
+
+        return HfApi(token=self.token, library_name="music_evals")
+
+    @contextlib.contextmanager
+    def asking(self, what: str) -> Iterator[None]:
+        """Turn what the client raises within into our errors, bound how long it waits, and say that it waits."""
+        with named(what), _bounded(what), _heard(what, self.waiting):
+            yield
+
+    def check_rights(self, owner: str, *, writes: bool) -> None:
+        """Raise `HubTokenError` or `HubRightsError` before anything is sent; a pull request needs no right to write."""
+        with self.asking("asking the Hub who we are"):
+            who = self.api.whoami(cache=True)
+        role = who.get("auth", {}).get("accessToken", {}).get("role")
+        if role == "read":
+            msg = f"the token of {who['name']} may only read; make one with the right to write and set HF_TOKEN to it"
+            raise HubRightsError(msg)
+        owners = {who["name"], *(org["name"] for org in who.get("orgs", []))}
+        if writes and role == "write" and owner not in owners:  # of finer rights the token does not tell
+            msg = (
+                f"{who['name']} is no member of {owner} (but of: {', '.join(sorted(owners))}); take another owner or "
+                "another token, or propose the change by a pull request"
+            )
+            raise HubRightsError(msg)
+
+    def look(self, repository: Repository, revision: str | None = None) -> Held | None:
+        """Return what a repository holds at a revision (None: main); None where there is no such repository."""
+        from huggingface_hub.hf_api import RepoFile
+
+        try:
+            with self.asking(f"reading {repository}"):
+                info = self.api.repo_info(repository.id, repo_type=repository.type, revision=revision)
+                commit = str(info.sha)
+                entries = list(
+                    self.api.list_repo_tree(repository.id, repo_type=repository.type, revision=commit, recursive=True)
+                )
+        except HubNotFoundError:
+            if revision is not None:
+                raise
+            return None
+        files = [entry for entry in entries if isinstance(entry, RepoFile)]
+        hashes = {file.path: file.lfs.sha256 if file.lfs else file.blob_id for file in files}
+        return Held(commit, hashes, getattr(info, "sdk", None))
+
+    def commit_titles(self, repository: Repository, held: Held) -> list[str]:
+        """Return the titles of the commits that led to what a repository holds, newest first."""
+        with self.asking(f"reading the commits of {repository}"):
+            found = self.api.list_repo_commits(repository.id, repo_type=repository.type, revision=held.commit)
+            return [str(made.title) for made in found]
+
+    def read_text(self, repository: Repository, path: str, held: Held) -> str | None:
+        """Return a text file of a repository; None where it has none of that path."""
+        from huggingface_hub import get_session, hf_hub_url
+        from huggingface_hub.utils import build_hf_headers, hf_raise_for_status  # type: ignore[attr-defined]  # documented
+
+        if path not in held.hashes:
+            return None
+        with self.asking(f"reading {path} of {repository}"):  # hf_hub_download asks twice, and for a minute
+            url = hf_hub_url(
+                repository.id, path, repo_type=repository.type, revision=held.commit, endpoint=self.api.endpoint
+            )
+            answer = get_session().get(url, headers=build_hf_headers(token=self.token, library_name="music_evals"))
+            hf_raise_for_status(answer)
+        try:
+            return str(answer.content, "utf-8")
+        except UnicodeDecodeError as error:
+            msg = f"{path} of {repository} is no text in UTF-8: {error}; repair it on the Hub"
+            raise UnreadableFileError(msg) from error
+
+    def card_complaints(self, card: str, repository: Repository) -> list[str]:
+        """Return what the Hub finds wrong with the head of a card; an empty list if nothing is."""
+        from huggingface_hub import RepoCard
+
+        with self.asking(f"checking the card of {repository}"), _no_remarks():
+            try:  # a byte order mark hides the head from the client, though not from the Hub
+                RepoCard(card.removeprefix("\ufeff")).validate(repo_type=repository.type)
+            except ValueError as error:
+                return _complaints(str(error))
+        return []
+
+    def open_proposals(self, repository: Repository, title: str) -> list[Proposal]:
+        """Return the open pull requests of this title that the token's user made, newest first."""
+        with self.asking(f"reading the pull requests of {repository}"):
+            name = self.api.whoami(cache=True)["name"]
+            found = self.api.get_repo_discussions(
+                repository.id,
+                repo_type=repository.type,
+                author=name,
+                discussion_type="pull_request",
+                discussion_status="open",
+            )
+            return [
+                Proposal(f"refs/pr/{request.num}", request.url)
+                for request in sorted(found, key=lambda request: request.num, reverse=True)
+                if request.title == title and request.author == name
+            ]
+
+    def make(self, repository: Repository, *, private: bool, sdk: str | None) -> None:
+        """Make a repository; `sdk` is that of a Space."""
+        with self.asking(f"making {repository}"):
+            self.api.create_repo(
+                repository.id, repo_type=repository.type, private=private, exist_ok=True, space_sdk=sdk
+            )
+
+    def commit(
+        self,
+        repository: Repository,
+        files: Mapping[str, Content],
+        *,
+        title: str,
+        parent: str | None,
+        deleted: Sequence[str] = (),
+        proposal: bool = False,
+        onto: Proposal | None = None,
+    ) -> Sent:
+        """Make one commit on top of `parent`: all of the files arrive, or none; nothing where somebody else was faster.
+
+        With `proposal` it opens a pull request; `onto` is one of ours that gets it, and `parent` is then of that.
+        """
+        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
+
+        operations: list[Any] = [
+            CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
+            for path, content in sorted(files.items())
+        ]
+        operations += [CommitOperationDelete(path) for path in sorted(deleted)]
+        with self.asking(f"committing to {repository}"), _no_remarks():
+            done = self.api.create_commit(
+                repository.id,
+                operations,
+                commit_message=title,
+                repo_type=repository.type,
+                revision=onto.revision if onto else None,
+                create_pr=proposal and onto is None,
+                parent_commit=parent,
+            )
+        return Sent(done.oid, onto.url if onto else done.pr_url or done.commit_url)
+
+    def hardware(self, repository: Repository) -> Hardware:
+        """Return what a Space runs on."""
+        with self.asking(f"reading the hardware of {repository}"):
+            runtime = self.api.get_space_runtime(repository.id)
+        return Hardware(runtime.hardware, runtime.requested_hardware)
+
+    def ask_for_hardware(self, repository: Repository, name: str) -> Hardware:
+        """Ask for the hardware of a Space, and return what the Hub then says of it."""
+        with self.asking(f"asking for the hardware {name} of {repository}"):
+            self.api.request_space_hardware(repository.id, cast("SpaceHardware", name))
+        return self.hardware(repository)
+
+
+@contextlib.contextmanager
+def _bounded(what: str) -> Iterator[None]:
+    """Bound how long the client waits for one answer; by itself it waits for ever, or asks again for minutes."""
+    from huggingface_hub import get_session
+
+    asked: dict[tuple[str, str], float] = {}  # what has no answer yet -> when it was asked for first
+
+    def ask(request: Any) -> None:
+        limit = WRITE_SEC if request.method == "PUT" or "/commit/" in request.url.path else READ_SEC
+        request.extensions["timeout"] = dict.fromkeys(("connect", "read", "write", "pool"), limit)
+        now, place = time.monotonic(), (request.method, str(request.url))
+        silent = now - asked.setdefault(place, now)
+        if silent > limit and request.method != "PUT":  # the client asks again; a large file may have broken off late
+            msg = f"{what}: the Hub has not answered for {silent:.0f} s; try again later"
+            raise HubOfflineError(msg)
+
+    def hear(response: Any) -> None:
+        asked.pop((response.request.method, str(response.request.url)), None)
+
+    client = get_session()
+    client.event_hooks["request"].append(ask)
+    client.event_hooks["response"].append(hear)
+    try:
+        yield
+    finally:
+        client.event_hooks["request"].remove(ask)
+        client.event_hooks["response"].remove(hear)
+
+
+@contextlib.contextmanager
+def _heard(what: str, waiting: Waiting | None) -> Iterator[None]:
+    """Report every few seconds that what is within still goes on."""
+    if waiting is None:
+        yield
+        return
+    done, start = threading.Event(), time.monotonic()
+
+    def watch() -> None:
+        while not done.wait(SAY_SEC):
+            waiting(what, time.monotonic() - start)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 @contextlib.contextmanager
 def named(what: str) -> Iterator[None]:
-    """Turn what the client raises within into our errors.
-
-    Parameters
-    ----------
-    what
-        What is tried, for the start of the message: ``"publishing space org/name"``.
-
-    """
+    """Turn what the client raises within into our errors; `what` is tried, and starts their messages."""
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
     try:
         yield
+    except MusicEvalsError:
+        raise
     except LocalTokenNotFoundError as error:
         msg = f"{what}: there is no token; log in with `hf auth login`, or set HF_TOKEN to one that may write"
         raise HubTokenError(msg) from error
@@ -135,7 +359,7 @@ def named(what: str) -> Iterator[None]:
     except ValueError as error:
         msg = f"{what}: the Hub's client refuses it: {error}"
         raise InvalidInputError(msg) from error
-    except (OSError, no_connection) as error:
+    except hub_errors() as error:
         raise _failed(what, error) from error
 
 
@@ -166,111 +390,12 @@ def _refused(what: str, error: Any) -> HubError:
         msg = f"{what}: the Hub refuses the token ({said}); log in again with `hf auth login`, or renew HF_TOKEN"
         return HubTokenError(msg)
     if status == 403:
-        msg = f"{what}: this token may not do that ({said}); take one that may write there, or propose it: --pr"
+        msg = f"{what}: this token may not do that ({said}); take one that may"
         return HubRightsError(msg)
     if status in {409, 412}:
         msg = f"{what}: somebody else committed in between ({said}); nothing was written, give the command again"
         return HubConflictError(msg)
     return HubError(f"{what}: the Hub answers {status}: {said}")
-
-
-def check_rights(api: HfApi, owner: str, *, writes: bool) -> None:
-    """Find out whether the token is good, before anything is sent.
-
-    Parameters
-    ----------
-    api
-        From `connect`.
-    owner
-        User or organisation that is written to.
-    writes
-        False where only pull requests are opened, for which anybody may do.
-
-    Raises
-    ------
-    HubTokenError
-        There is none, or it is refused.
-    HubRightsError
-        It may only read, or its user does not belong to the organisation.
-
-    """
-    with named("asking the Hub who we are"):
-        who = api.whoami(cache=True)
-    role = who.get("auth", {}).get("accessToken", {}).get("role")
-    if role == "read":
-        msg = f"the token of {who['name']} may only read; make one with the right to write and set HF_TOKEN to it"
-        raise HubRightsError(msg)
-    owners = {who["name"], *(org["name"] for org in who.get("orgs", []))}
-    if writes and role == "write" and owner not in owners:  # of finer rights the token does not tell
-        msg = (
-            f"{who['name']} is no member of {owner} (but of: {', '.join(sorted(owners))}); take another --org, or "
-            "another token, or propose the change: --pr"
-        )
-        raise HubRightsError(msg)
-
-
-def look(api: HfApi, repository: Repository, revision: str | None = None) -> Held | None:
-    """Return what a repository holds at a revision (None: its main branch); None where there is no such repository.
-
-    Raises
-    ------
-    HubError
-        Of its kinds, but not for a repository that is missing.
-
-    """
-    from huggingface_hub.hf_api import RepoFile
-
-    try:
-        with named(f"reading {repository}"):
-            info = api.repo_info(repository.id, repo_type=repository.type, revision=revision)
-            commit = str(info.sha)
-            entries = list(
-                api.list_repo_tree(repository.id, repo_type=repository.type, revision=commit, recursive=True)
-            )
-    except HubNotFoundError:
-        if revision is not None:
-            raise
-        return None
-    hashes = {
-        entry.path: entry.lfs.sha256 if entry.lfs else entry.blob_id for entry in entries if isinstance(entry, RepoFile)
-    }
-    return Held(commit, hashes, getattr(info, "sdk", None))
-
-
-def commit_titles(api: HfApi, repository: Repository, held: Held) -> list[str]:
-    """Return the titles of the commits that led to what a repository holds, newest first.
-
-    Raises
-    ------
-    HubError
-        Of its kinds.
-
-    """
-    with named(f"reading the commits of {repository}"):
-        found = api.list_repo_commits(repository.id, repo_type=repository.type, revision=held.commit)
-        return [str(made.title) for made in found]
-
-
-def read_text(api: HfApi, repository: Repository, path: str, held: Held) -> str | None:
-    """Return a text file of a repository; None where it has none of that path.
-
-    Raises
-    ------
-    HubError
-        Of its kinds.
-    UnreadableFileError
-        The file is no text.
-
-    """
-    if path not in held.hashes:
-        return None
-    with named(f"reading {path} of {repository}"):
-        found = api.hf_hub_download(repository.id, path, repo_type=repository.type, revision=held.commit)
-    try:
-        return Path(found).read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        msg = f"{path} of {repository} is no text in UTF-8: {error}; repair it on the Hub"
-        raise UnreadableFileError(msg) from error
 
 
 def content_size(content: Content) -> int:
@@ -309,18 +434,6 @@ def _parts(content: Content) -> Iterator[bytes]:
             yield part
 
 
-def card_complaints(card: str, repository: Repository) -> list[str]:
-    """Return what the Hub finds wrong with the head of a card; an empty list if nothing is."""
-    from huggingface_hub import RepoCard
-
-    with named(f"checking the card of {repository}"), _no_remarks():
-        try:
-            RepoCard(card).validate(repo_type=repository.type)
-        except ValueError as error:
-            return _complaints(str(error))
-    return []
-
-
 def _complaints(answer: str) -> list[str]:
     try:
         return [str(error["message"]) for error in json.loads(answer)["errors"]]
@@ -334,81 +447,3 @@ def _no_remarks() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def open_proposals(api: HfApi, repository: Repository, title: str) -> list[Proposal]:
-    """Return the open pull requests of this title that the token's user made, newest first."""
-    with named(f"reading the pull requests of {repository}"):
-        name = api.whoami(cache=True)["name"]
-        found = api.get_repo_discussions(
-            repository.id,
-            repo_type=repository.type,
-            author=name,
-            discussion_type="pull_request",
-            discussion_status="open",
-        )
-        return [
-            Proposal(f"refs/pr/{request.num}", request.url)
-            for request in sorted(found, key=lambda request: request.num, reverse=True)
-            if request.title == title and request.author == name
-        ]
-
-
-def commit(
-    api: HfApi,
-    repository: Repository,
-    files: Mapping[str, Content],
-    *,
-    title: str,
-    text: str = "",
-    parent: str | None,
-    deleted: Sequence[str] = (),
-    proposal: bool = False,
-    onto: Proposal | None = None,
-) -> Sent:
-    """Make one commit: all of the files arrive, or none.
-
-    Parameters
-    ----------
-    api, repository
-        Who is asked, and for which repository; it must exist.
-    files
-        Path -> content of what is new.
-    title, text
-        Message of the commit.
-    parent
-        Commit that the change was made on: if the repository has moved on, nothing is written. None does not look.
-    deleted
-        Paths of files that go.
-    proposal
-        Open a pull request instead.
-    onto
-        Open pull request of ours that gets the commit; `parent` is then of it.
-
-    Raises
-    ------
-    HubError
-        Of its kinds.
-    InvalidInputError
-        The Hub finds the card invalid.
-
-    """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-    operations: list[Any] = [
-        CommitOperationAdd(path, content if isinstance(content, bytes) else str(content))
-        for path, content in sorted(files.items())
-    ]
-    operations += [CommitOperationDelete(path) for path in sorted(deleted)]
-    with named(f"committing to {repository}"), _no_remarks():
-        done = api.create_commit(
-            repository.id,
-            operations,
-            commit_message=title,
-            commit_description=text,
-            repo_type=repository.type,
-            revision=onto.revision if onto else None,
-            create_pr=proposal and onto is None,
-            parent_commit=parent,
-        )
-    return Sent(done.oid, onto.url if onto else done.pr_url or done.commit_url)

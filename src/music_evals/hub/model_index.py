@@ -14,7 +14,17 @@ from typing import Any, NamedTuple
 from music_evals.errors import UnreadableFileError
 from music_evals.hub.heads import read_head, replace_block
 
-__all__ = ["Changed", "Key", "merge_index", "merge_published", "read_index", "write_index"]
+__all__ = [
+    "Changed",
+    "Index",
+    "Key",
+    "find_key",
+    "held_values",
+    "merge_index",
+    "merge_published",
+    "read_index",
+    "write_index",
+]
 
 INDEX = "model-index"
 
@@ -45,26 +55,20 @@ class Changed(NamedTuple):
 
 
 def read_index(card: str) -> Index:
-    """Return the ``model-index`` of a card, empty where it has none.
+    """Return the ``model-index`` of a card, empty where it has none; raise `UnreadableFileError` for another form."""
+    from huggingface_hub.repocard_data import model_index_to_eval_results
 
-    Raises
-    ------
-    UnreadableFileError
-        It is not of the form that the Hub documents.
-
-    """
-    index = read_head(card).get(INDEX) or []
+    index: Index = read_head(card).get(INDEX) or []
     try:
-        for _, _, metric in _values(index):
-            _ = metric["value"]
-        models = [(model["name"], list(model["results"])) for model in index]
+        if index:
+            model_index_to_eval_results(index)
     except (TypeError, KeyError, AttributeError) as error:
         msg = (
             f"the model-index of the card is not of the Hub's form ({type(error).__name__}: {error}); expected a list "
             "of models with name and results, each result with task, dataset and metrics"
         )
         raise UnreadableFileError(msg) from error
-    return index if models else []
+    return index
 
 
 def write_index(card: str, index: Index) -> str:
@@ -73,83 +77,64 @@ def write_index(card: str, index: Index) -> str:
 
 
 def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Index, list[Changed]]:
-    """Put one result into a ``model-index``; nothing else in it changes.
+    """Put one result into an index, each metric where its value stood; return the index and the values that changed.
 
-    Parameters
-    ----------
-    index
-        From `read_index`.
-    entry
-        A result: ``task``, ``dataset``, ``metrics`` and perhaps ``source``.
-    name
-        Name of the model, for an index that is empty or holds several.
-
-    Returns
-    -------
-    tuple
-        The new index, equal to the old one where it says the same; and the values that became others.
-
+    `name` is that of the model, for an index that is empty or holds several. An index that says it all is returned.
     """
     merged = copy.deepcopy(index)
     model = _model(merged, name)
-    new = {_key(entry, metric): metric for metric in entry["metrics"]}
-    held = {key: (metric["value"], _shell(result) | metric) for key, result, metric in _values([model]) if key in new}
-    said = {key: _shell(entry) | metric for key, metric in new.items()}
-    if {key: everything for key, (_, everything) in held.items()} == said:
-        return index, []
+    new = {find_key(entry, metric): metric for metric in entry["metrics"]}
     changed = [
-        Changed(str(key), held[key][0], metric["value"])
-        for key, metric in new.items()
-        if key in held and held[key][0] != metric["value"]
+        Changed(str(key), metric["value"], new[key]["value"])
+        for key, metric in held_values([model])
+        if key in new and metric["value"] != new[key]["value"]
     ]
-    model["results"] = _placed(model["results"], dict(entry), set(new))
-    return merged, changed
+    results, missing = model["results"], dict(new)
+    touched = [number for number, result in enumerate(results) if _renew(result, entry, new, missing)]
+    if missing:
+        home = next((result for result in results if _shell(result) == _shell(entry)), None)
+        if home is None:
+            results.insert(touched[-1] + 1 if touched else len(results), {**entry, "metrics": list(missing.values())})
+        else:
+            home["metrics"].extend(missing.values())
+    for number in reversed(touched):  # all of them stand before what was put in
+        if not results[number]["metrics"]:
+            del results[number]
+    return (index if merged == index else merged), changed
 
 
 def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
-    """Return what a card shall hold that is published over another.
+    """Return the index of a card that is published over another, and the values of the folder that do not stand.
 
-    Values of the published card stand, with the receipts that they may have: a value that was pushed is changed by a
-    push only. The local card adds those that the published one does not have.
-
-    Parameters
-    ----------
-    held
-        ``model-index`` of the card on the Hub.
-    local
-        ``model-index`` of the card in the folder.
-
-    Returns
-    -------
-    tuple
-        The new index; and the values that stand although the folder has others: `Changed.old` is that of the Hub.
-
+    A value on the Hub is changed by a push only; the card of the folder adds those that the Hub does not have.
     """
     if not held:
         return local, []
-    known = {key: metric["value"] for key, _, metric in _values(held)}
+    known = {key: metric["value"] for key, metric in held_values(held)}
     kept = [
         Changed(str(key), known[key], metric["value"])
-        for key, _, metric in _values(local)
+        for key, metric in held_values(local)
         if key in known and known[key] != metric["value"]
     ]
     merged = held
     for model in local:
         for result in model["results"]:
-            other = [metric for metric in result["metrics"] if _key(result, metric) not in known]
+            other = [metric for metric in result["metrics"] if find_key(result, metric) not in known]
             if other:
-                merged, _ = merge_index(merged, result | {"metrics": other}, model["name"])
+                merged, _ = merge_index(merged, {**result, "metrics": other}, model["name"])
     return merged, kept
 
 
-def _values(index: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Key, dict[str, Any], dict[str, Any]]]:
+def held_values(index: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Key, dict[str, Any]]]:
+    """Yield every metric of an index, and what tells it from the others."""
     for model in index:
         for result in model["results"]:
             for metric in result["metrics"]:
-                yield _key(result, metric), result, metric
+                yield find_key(result, metric), metric
 
 
-def _key(result: Mapping[str, Any], metric: Mapping[str, Any]) -> Key:
+def find_key(result: Mapping[str, Any], metric: Mapping[str, Any]) -> Key:
+    """Return what tells a metric of a result from the others."""
     dataset, args = result["dataset"], metric.get("args")
     made = [args[key] for key in ("variant", "settings") if args.get(key)] if isinstance(args, dict) else []
     variant = "; ".join(map(str, made)) or None
@@ -157,8 +142,35 @@ def _key(result: Mapping[str, Any], metric: Mapping[str, Any]) -> Key:
 
 
 def _shell(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result without its metrics, under a name that no metric has."""
-    return {"": {key: value for key, value in result.items() if key != "metrics"}}
+    """Return a result without its metrics."""
+    return {key: value for key, value in result.items() if key != "metrics"}
+
+
+def _renew(result: dict[str, Any], entry: Mapping[str, Any], new: Mapping[Key, Any], missing: dict[Key, Any]) -> bool:
+    """Put new metrics where their old values stand, and take them off the missing ones; tell whether there was any.
+
+    A result of which only a part is said anew, but otherwise, as of another revision, loses that part.
+    """
+    metrics = result["metrics"]
+    known = {at: key for at, metric in enumerate(metrics) if (key := find_key(result, metric)) in new}
+    if known and len(known) == len(metrics):
+        for other in _shell(result).keys() - entry.keys():
+            del result[other]
+        result.update(_shell(entry))
+    for at, key in reversed(known.items()):
+        if key in missing and _shell(result) == _shell(entry):
+            metrics[at] = _renewed(metrics[at], missing.pop(key))
+        else:
+            del metrics[at]
+    return bool(known)
+
+
+def _renewed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a metric in the place of another; what else the old one says, as that it is verified, is of its value."""
+    if old["value"] != new["value"]:
+        return new
+    old.update(new)
+    return old
 
 
 def _model(index: Index, name: str) -> dict[str, Any]:
@@ -168,21 +180,3 @@ def _model(index: Index, name: str) -> dict[str, Any]:
     if len(index) != 1:
         index.append({"name": name, "results": []})
     return index[-1]
-
-
-def _placed(results: list[dict[str, Any]], entry: dict[str, Any], keys: set[Key]) -> list[dict[str, Any]]:
-    """Return the results with the entry where its metrics stood, or at the end."""
-    kept: list[dict[str, Any]] = []
-    place: int | None = None
-    for result in results:
-        left = [metric for metric in result["metrics"] if _key(result, metric) not in keys]
-        if len(left) < len(result["metrics"]) and place is None:
-            place = len(kept) + bool(left)
-        if left or not result["metrics"]:
-            kept.append(result | {"metrics": left})
-    for number, result in enumerate(kept):
-        if _shell(result) == _shell(entry):
-            kept[number] = result | {"metrics": [*result["metrics"], *entry["metrics"]]}
-            return kept
-    kept.insert(len(kept) if place is None else place, entry)
-    return kept

@@ -7,12 +7,13 @@ that broke off goes on when it is asked for again.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from music_evals.errors import (
+    HubError,
     HubForeignError,
     HubNotFoundError,
     HubOfflineError,
@@ -24,20 +25,13 @@ from music_evals.hub.card_checks import problems
 from music_evals.hub.client import (
     Content,
     Held,
+    Hub,
     Proposal,
     Repository,
-    card_complaints,
-    check_rights,
-    commit,
-    commit_titles,
-    connect,
+    Waiting,
     content_bytes,
     content_size,
     differing,
-    look,
-    named,
-    open_proposals,
-    read_text,
 )
 from music_evals.hub.heads import read_head
 from music_evals.hub.model_index import Changed, merge_published, read_index, write_index
@@ -45,10 +39,7 @@ from music_evals.hub.rewriting import Addresses, pin_requirements, rewrite_card
 from music_evals.hub.source import Source, uncommitted
 from music_evals.hub.windows import HOUSES, Window
 
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
-
-__all__ = ["Change", "Published", "Status", "publish"]
+__all__ = ["Change", "Published", "Status", "Wanted", "publish"]
 
 CARD = "README.md"
 TITLE = "Publish {label} of music_evals"
@@ -72,6 +63,15 @@ class Change(NamedTuple):
     """In bytes; 0 for a file that goes."""
 
 
+class Wanted(NamedTuple):
+    """The hardware that a Space should run on."""
+
+    name: str
+    """By the Hub's name, such as ``zero-a10g``."""
+    state: Literal["there", "asked for", "would be asked for", "refused"]
+    """``there``: the Space runs on it, or the Hub has it in hand already."""
+
+
 class Published(NamedTuple):
     """What became of one window."""
 
@@ -85,8 +85,10 @@ class Published(NamedTuple):
     url: str = ""
     """The repository; or the commit or pull request that was made."""
     error: str = ""
+    """What failed; of a window that was published, its hardware."""
     kept: tuple[Changed, ...] = ()
     """Results that stay on the card although the folder has other values: that of the Hub, that of the folder."""
+    hardware: Wanted | None = None
 
 
 class _Plan(NamedTuple):
@@ -108,8 +110,10 @@ def publish(
     private: bool = False,
     prune: bool = False,
     adopt: bool = False,
+    hardware: str | None = None,
     token: str | None = None,
     progress: Callable[[int, int, str], None] | None = None,
+    waiting: Waiting | None = None,
 ) -> list[Published]:
     """Publish windows.
 
@@ -134,10 +138,16 @@ def publish(
         Delete files that the folder does not have.
     adopt
         Publish over a repository that has no commit of ours.
+    hardware
+        Hardware of the Spaces, such as ``"zero-a10g"``; None takes what their cards suggest, and asks for nothing where
+        they do not. It is asked for after the files have arrived, and what the Hub then says is verified; a refusal
+        undoes nothing. Pull requests change no hardware.
     token
         Token of the Hub; None takes that of the environment.
     progress
         Called with windows done, all windows, and the one at hand.
+    waiting
+        Called every few seconds in which the Hub does not answer, with what is waited for and the seconds so far.
 
     Returns
     -------
@@ -158,15 +168,15 @@ def publish(
 
     """
     ordered = sorted(windows, key=lambda window: list(HOUSES).index(window.house))
-    _check(ordered, org)
-    api = connect(token)
-    addresses = _addresses(ordered, org, api.endpoint, source, revision)
+    _check(ordered, org, hardware, pull_request=pull_request)
+    hub = Hub(token, waiting)
+    addresses = Addresses(org, hub.api.endpoint, Source(ordered[0].root, source, revision))
     contents = {window: _contents(window, addresses) for window in ordered}
     if not dry_run:
-        check_rights(api, org, writes=not pull_request)
-        _check_on_hub(contents, org)
+        hub.check_rights(org, writes=not pull_request)
+        _check_on_hub(hub, contents, org)
     jobs = [
-        _Job(api, window, window.repository(org), files, pull_request, dry_run, private, prune)
+        _Job(hub, window, window.repository(org), files, hardware, pull_request, dry_run, private, prune)
         for window, files in contents.items()
     ]
     _refuse_foreign(jobs, adopt=adopt)
@@ -177,20 +187,20 @@ def publish(
         if progress is not None:
             progress(number, len(ordered), window.label)
         if stopped:
-            done.append(Published(window, repository, "not tried", url=repository.url(api.endpoint)))
+            done.append(Published(window, repository, "not tried", url=repository.url(hub.api.endpoint)))
             continue
         try:
             done.append(job.run())
         except MusicEvalsError as error:
             stopped = isinstance(error, HubOfflineError | HubTokenError)
-            url = repository.url(api.endpoint)
+            url = repository.url(hub.api.endpoint)
             done.append(Published(window, repository, "failed", url=url, error=f"{type(error).__name__}: {error}"))
     if progress is not None:
         progress(len(ordered), len(ordered), "done")
     return done
 
 
-def _check(windows: Sequence[Window], org: str) -> None:
+def _check(windows: Sequence[Window], org: str, hardware: str | None, *, pull_request: bool) -> None:
     found = [f"{window.label}: {problem}" for window in windows for problem in problems(window)]
     found += [
         f"{window.label} holds changes that are not committed ({', '.join(changed[:5])}); commit them"
@@ -205,17 +215,15 @@ def _check(windows: Sequence[Window], org: str) -> None:
     if len({window.root for window in windows}) > 1:
         found.append("the windows are of several source repositories; publish them one by one")
     if not org or "/" in org:
-        found.append(f"--org takes the name of one user or organisation, got {org!r}")
+        found.append(f"the owner must be the name of one user or organisation, got {org!r}")
+    if hardware is not None and pull_request:
+        found.append("a pull request changes no hardware; ask for it without one")
+    if hardware is not None and not any(window.repository(org).type == "space" for window in windows):
+        found.append(f"only Spaces run on hardware, and none of the windows becomes one; leave out {hardware}")
     if found:
         lines = "\n".join(f"  {problem}" for problem in found)
         msg = f"nothing was sent, for these windows are not fit to be published:\n{lines}"
         raise InvalidInputError(msg)
-
-
-def _addresses(
-    windows: Sequence[Window], org: str, endpoint: str, source: str | None, revision: str | None
-) -> Addresses:
-    return Addresses(org, endpoint, Source(windows[0].root, source, revision))
 
 
 def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
@@ -224,22 +232,18 @@ def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
     for path, file in window.files().items():
         contents[path] = file
         if path.endswith(".md"):
-            contents[path] = rewrite_card(_text(file), window, addresses, path=path).encode()
+            contents[path] = rewrite_card(content_bytes(file).decode("utf-8"), window, addresses, path=path).encode()
         elif path == "requirements.txt":
-            contents[path] = pin_requirements(_text(file), addresses.source).encode()
+            contents[path] = pin_requirements(content_bytes(file).decode("utf-8"), addresses.source).encode()
     return contents
 
 
-def _text(path: Path) -> str:
-    return path.read_bytes().decode("utf-8")
-
-
-def _check_on_hub(contents: Mapping[Window, Mapping[str, Content]], org: str) -> None:
+def _check_on_hub(hub: Hub, contents: Mapping[Window, Mapping[str, Content]], org: str) -> None:
     """Let the Hub check every card, before anything is sent for good."""
     found = []
     for window, files in contents.items():
         card = content_bytes(files[CARD]).decode("utf-8")
-        complaints = card_complaints(card, window.repository(org))
+        complaints = hub.card_complaints(card, window.repository(org))
         found += [f"  {window.label}: README.md: {complaint}" for complaint in complaints]
     if found:
         lines = "\n".join(found)
@@ -260,10 +264,11 @@ def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
 class _Job:
     """One window on its way."""
 
-    api: HfApi
+    hub: Hub
     window: Window
     repository: Repository
     files: dict[str, Content]
+    asked_hardware: str | None
     pull_request: bool
     dry_run: bool
     private: bool
@@ -271,30 +276,62 @@ class _Job:
 
     def stranger(self, *, adopt: bool) -> str:
         """Return why the repository on the Hub is none that we may publish over; empty where we may."""
-        held = look(self.api, self.repository)
+        held = self.hub.look(self.repository)
         if held is None:
             return ""
         if held.sdk not in {None, self._sdk}:
-            return f"a Space of the sdk {held.sdk}, the window is of {self._sdk}; rename it, or take another --org"
+            return (
+                f"a Space of the sdk {held.sdk}, the window is of {self._sdk}; rename the window, or take another owner"
+            )
         if adopt or not differing(self.files, held):
             return ""
-        titles = commit_titles(self.api, self.repository, held)
+        titles = self.hub.commit_titles(self.repository, held)
         new = len(titles) == 1 and set(held.hashes) <= _INITIAL
         if new or any(_OURS.fullmatch(title) for title in titles):
             return ""
         return (
-            f'it holds {len(held.hashes)} files and no commit "{TITLE.format(label="...")}"; publish over it with '
-            "--adopt, or take another --org"
+            f'it holds {len(held.hashes)} files and no commit "{TITLE.format(label="...")}"; adopt it, or take another '
+            "owner"
         )
+
+    @functools.cached_property
+    def _head(self) -> Mapping[str, Any]:
+        return read_head(content_bytes(self.files[CARD]).decode("utf-8"))
 
     @property
     def _sdk(self) -> str | None:
         """Of a Space."""
-        sdk = read_head(content_bytes(self.files[CARD]).decode("utf-8")).get("sdk")
-        return str(sdk) if self.repository.type == "space" else None
+        return str(self._head.get("sdk")) if self.repository.type == "space" else None
 
     def run(self) -> Published:
-        plan = self._plan(look(self.api, self.repository))
+        held = self.hub.look(self.repository)
+        done = self._publish(self._plan(held))
+        name = self.asked_hardware or self._head.get("suggested_hardware")
+        if name is None or self._sdk in {None, "static"} or self.pull_request:
+            return done
+        if self.dry_run and held is None:
+            return done._replace(hardware=Wanted(str(name), "would be asked for"))
+        try:
+            return done._replace(hardware=self._ensure_hardware(str(name)))
+        except HubError as error:
+            if self.dry_run or isinstance(error, HubOfflineError | HubTokenError):
+                raise
+            said = f"{type(error).__name__}: {error}; the files have arrived"
+            return done._replace(hardware=Wanted(str(name), "refused"), error=said)
+
+    def _ensure_hardware(self, name: str) -> Wanted:
+        """Ask for the hardware of the Space where it has another, and look whether the Hub has taken it up."""
+        if self.hub.hardware(self.repository).becomes == name:
+            return Wanted(name, "there")
+        if self.dry_run:
+            return Wanted(name, "would be asked for")
+        found = self.hub.ask_for_hardware(self.repository, name)
+        if found.becomes != name:
+            msg = f"{self.repository} was asked to run on {name}, and the Hub says that it runs on {found.becomes}"
+            raise HubError(msg)
+        return Wanted(name, "asked for")
+
+    def _publish(self, plan: _Plan) -> Published:
         if not plan.changes and plan.held is not None:
             return self._told("unchanged", plan)
         if self.dry_run:
@@ -306,7 +343,7 @@ class _Job:
         return self._told("published", plan, self._commit(plan))
 
     def _told(self, status: Status, plan: _Plan, url: str = "") -> Published:
-        address = url or self.repository.url(self.api.endpoint)
+        address = url or self.repository.url(self.hub.api.endpoint)
         return Published(self.window, self.repository, status, plan.changes, plan.left, address, kept=plan.kept)
 
     def _plan(self, held: Held | None) -> _Plan:
@@ -327,7 +364,7 @@ class _Job:
     def _card_with_results(self, held: Held) -> tuple[bytes, list[Changed]]:
         """Return our card, with the results of the card on the Hub; and those of ours that are others."""
         ours = content_bytes(self.files[CARD]).decode("utf-8")
-        theirs = read_text(self.api, self.repository, CARD, held)
+        theirs = self.hub.read_text(self.repository, CARD, held)
         if theirs is None or "model-index" not in read_head(theirs):
             return ours.encode(), []
         index, kept = merge_published(read_index(theirs), read_index(ours))
@@ -337,10 +374,10 @@ class _Job:
         if plan.held is None:
             msg = (
                 f"there is no {self.repository} to propose a change to, or it is hidden from this token; publish it "
-                "once without --pr"
+                "once without a pull request"
             )
             raise HubNotFoundError(msg)
-        for proposal in open_proposals(self.api, self.repository, self._title)[:1]:
+        for proposal in self.hub.open_proposals(self.repository, self._title)[:1]:
             proposed = self._plan_onto(proposal, plan, plan.held)
             url = self._commit(proposed, onto=proposal) if proposed.changes else proposal.url
             return self._told("proposed", proposed, url)
@@ -348,7 +385,7 @@ class _Job:
 
     def _plan_onto(self, proposal: Proposal, plan: _Plan, main: Held) -> _Plan:
         """Return what an open pull request lacks to say what we would propose now."""
-        held = look(self.api, self.repository, proposal.revision)
+        held = self.hub.look(self.repository, proposal.revision)
         held = main if held is None else held
         changes = [
             Change("changed" if path in held.hashes else "new", path, content_size(plan.files[path]))
@@ -360,15 +397,8 @@ class _Job:
         return plan._replace(held=held, changes=tuple(changes))
 
     def _make_repository(self) -> _Plan:
-        with named(f"making {self.repository}"):
-            self.api.create_repo(
-                self.repository.id,
-                repo_type=self.repository.type,
-                private=self.private,
-                exist_ok=True,
-                space_sdk=self._sdk,
-            )
-        return self._plan(look(self.api, self.repository))  # the Hub puts files of its own into a new one
+        self.hub.make(self.repository, private=self.private, sdk=self._sdk)
+        return self._plan(self.hub.look(self.repository))  # the Hub puts files of its own into a new one
 
     @property
     def _title(self) -> str:
@@ -376,8 +406,7 @@ class _Job:
 
     def _commit(self, plan: _Plan, *, proposal: bool = False, onto: Proposal | None = None) -> str:
         sent = [change.path for change in plan.changes if change.kind != "deleted"]
-        done = commit(
-            self.api,
+        done = self.hub.commit(
             self.repository,
             {path: plan.files[path] for path in sent},
             title=self._title,

@@ -13,34 +13,22 @@ import difflib
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from music_evals.errors import HubNotFoundError, InvalidInputError
-from music_evals.hub.client import (
-    Held,
-    Repository,
-    Sent,
-    check_rights,
-    commit,
-    connect,
-    look,
-    open_proposals,
-    read_text,
-)
+from music_evals.benchmark.load import load_results
+from music_evals.errors import HubNotFoundError, InvalidInputError, OtherResultsError
+from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
 from music_evals.hub.eval_files import (
     Entry,
-    check_eval_results,
     merge_results,
     ranked_metrics,
     read_eval_yaml,
     read_results_file,
     write_results_file,
 )
-from music_evals.hub.model_index import Changed, merge_index, read_index, write_index
-from music_evals.hub.scores import DatasetPlace, Score, SystemScores, read_results, system_scores
-
-if TYPE_CHECKING:
-    from huggingface_hub import HfApi
+from music_evals.hub.model_index import Changed, Index, find_key, held_values, merge_index, read_index, write_index
+from music_evals.hub.scores import DatasetPlace, Score, SystemScores, index_entry, system_scores
+from music_evals.hub.yaml_edit import quoted
 
 __all__ = ["Pushed", "push_results"]
 
@@ -73,6 +61,8 @@ class Pushed:
         The commit or pull request that was made or is open already; empty for a dry run or where nothing changes.
     notes
         What a reader should know.
+    owners
+        Other systems whose values are among those that change.
 
     """
 
@@ -82,6 +72,7 @@ class Pushed:
     tasks: Mapping[str, str]
     url: str
     notes: tuple[str, ...]
+    owners: tuple[str, ...] = ()
 
     @property
     def diff(self) -> str:
@@ -104,6 +95,7 @@ class _Plan(NamedTuple):
     texts: dict[str, tuple[str, str]]
     """Path -> old and new text, where they differ."""
     changed: tuple[Changed, ...]
+    owners: tuple[str, ...]
 
 
 def push_results(
@@ -119,7 +111,9 @@ def push_results(
     pull_request: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    adopt: bool = False,
     token: str | None = None,
+    waiting: Waiting | None = None,
 ) -> Pushed:
     """Write the scores of a system into the card of a model on the Hub.
 
@@ -145,8 +139,12 @@ def push_results(
         Read only; the result tells what would change.
     overwrite
         Let values that are on the card become others.
+    adopt
+        Let values that are on the card for another system become those of this one, with `overwrite`.
     token
         Token of the Hub; None takes that of the environment.
+    waiting
+        Called every few seconds in which the Hub does not answer, with what is waited for and the seconds so far.
 
     Returns
     -------
@@ -156,7 +154,9 @@ def push_results(
     Raises
     ------
     InvalidInputError
-        Scores that belong on no card; no dataset id; a value would change and `overwrite` is not set.
+        Scores that belong on no card; no dataset id.
+    OtherResultsError
+        A value would change and `overwrite` is not set, or it is of another system and `adopt` is not set.
     UnknownNameError
         No such system in the results.
     UnreadableFileError
@@ -166,35 +166,45 @@ def push_results(
         between.
 
     """
-    content = results if isinstance(results, Mapping) else read_results(results)
-    repository = Repository("model", _repository_id(model, "--model"))
-    scores = system_scores(content, system, model=repository.id.partition("/")[2])
-    place = _place(scores.dataset, dataset, config, split)
-    api = connect(token)
-    if not dry_run:
-        check_rights(api, repository.id.partition("/")[0], writes=not pull_request)
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
-    found = _found(api, dataclasses.replace(scores, dataset=place), source, day)
-    held = look(api, repository)
+    _check_said(source, day)
+    content = results if isinstance(results, Mapping) else load_results(results).results
+    repository = Repository("model", _repository_id(model, "model"))
+    name = repository.id.partition("/")[2]
+    scores = system_scores(content, system, model=name)
+    place = _place(scores.dataset, dataset, config, split)
+    hub = Hub(token, waiting)
+    if not dry_run:
+        hub.check_rights(repository.id.partition("/")[0], writes=not pull_request)
+    found = _found(hub, dataclasses.replace(scores, dataset=place), name, source, day)
+    held = hub.look(repository)
     if held is None:
-        msg = f"there is no model {repository.id} on the Hub, or it is hidden from this token; check --model"
+        msg = f"there is no model {repository.id} on the Hub, or it is hidden from this token; check its name"
         raise HubNotFoundError(msg)
-    plan = _plan(api, repository, held, found)
+    plan = _plan(hub, repository, held, found)
     sent = None
     if plan.texts and not dry_run:
-        _refuse_changes(repository, plan, overwrite=overwrite)
-        sent = _send(api, repository, plan, found, proposal=pull_request)
-    notes = found.notes
-    if dry_run and plan.changed and not overwrite:
-        notes += (f"{len(plan.changed)} values on the card would change, which needs --overwrite",)
+        _refuse_changes(repository, plan, scores.system, overwrite=overwrite, adopt=adopt)
+        sent = _send(hub, repository, plan, found, proposal=pull_request)
     files = {path: _diff(path, *texts) for path, texts in plan.texts.items()}
-    return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", notes)
+    return Pushed(repository.id, files, plan.changed, found.tasks, sent.url if sent else "", found.notes, plan.owners)
 
 
-def _repository_id(name: str, option: str) -> str:
+def _check_said(source: str | None, day: str) -> None:
+    if source is not None and not source.startswith(("https://", "http://")):
+        msg = f"source must be an address that starts with https://, got {source!r}"
+        raise InvalidInputError(msg)
+    try:
+        dt.date.fromisoformat(day)
+    except ValueError as error:
+        msg = f"date must be a day, YYYY-MM-DD, got {day!r}"
+        raise InvalidInputError(msg) from error
+
+
+def _repository_id(name: str, kind: str) -> str:
     owner, slash, repository = name.partition("/")
     if not (owner and slash and repository) or "/" in repository:
-        msg = f"{option} takes the id of a repository on the Hub, owner/name; got {name!r}"
+        msg = f"the {kind} must be the id of a repository on the Hub, owner/name; got {name!r}"
         raise InvalidInputError(msg)
     return name
 
@@ -203,50 +213,44 @@ def _place(held: DatasetPlace, dataset: str | None, config: str | None, split: s
     """Return the dataset by its id on the Hub."""
     on_hub = held.revision is not None
     if dataset is None and not on_hub:
-        msg = f"the results were made on {held.id}, which has no revision on the Hub; name the dataset with --dataset"
+        msg = f"the results were made on {held.id}, which has no revision on the Hub; name the dataset on the Hub"
         raise InvalidInputError(msg)
     if dataset is not None and on_hub and dataset != held.id:
-        msg = f"the results were made on {held.id}, --dataset says {dataset}; leave it out"
+        msg = f"the results were made on {held.id}, and not on {dataset}; leave it out"
         raise InvalidInputError(msg)
     said = {"config": (held.config, config), "split": (held.split, split)}
     for name, (ours, given) in said.items():
         if ours is None and given is None:
-            msg = f"the results do not say which {name} of the dataset they were made on; name it with --{name}"
+            msg = f"the results do not say which {name} of the dataset they were made on; name it"
             raise InvalidInputError(msg)
         if None not in {ours, given} and ours != given:
-            msg = f"the results were made on the {name} {ours}, --{name} says {given}; leave it out"
+            msg = f"the results were made on the {name} {ours}, and not on {given}; leave it out"
             raise InvalidInputError(msg)
     return dataclasses.replace(
         held,
-        id=_repository_id(dataset or held.id, "--dataset"),
+        id=_repository_id(dataset or held.id, "dataset"),
         config=held.config or config,
         split=held.split or split,
     )
 
 
-def _found(api: HfApi, scores: SystemScores, source: str | None, date: str) -> _Found:
+def _found(hub: Hub, scores: SystemScores, model: str, source: str | None, date: str) -> _Found:
     place = scores.dataset
     repository = Repository("dataset", place.id)
-    held = look(api, repository, place.revision)
+    held = hub.look(repository, place.revision)
     if held is None:
         msg = f"there is no dataset {place.id} on the Hub, or it is hidden from this token; publish it first"
         raise HubNotFoundError(msg)
-    _check_whole(scores, read_text(api, repository, "manifest.json", held))
-    declared = read_text(api, repository, "eval.yaml", held)
-    known = {} if declared is None else _tasks(declared, place)
-    tasks = {name: known[name] for name in scores.scores if name in known} if not scores.departures else {}
+    _check_whole(scores, hub.read_text(repository, "manifest.json", held))
+    declared = hub.read_text(repository, "eval.yaml", held)
+    tasks = {}
+    if declared is not None and not scores.departures:
+        content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
+        known = ranked_metrics(content, str(place.config), str(place.split))
+        tasks = {name: known[name] for name in scores.scores if name in known}
     notes = tuple(_notes(scores, tasks, declared))
     entries = [_entry(scores, name, task, source, date) for name, task in tasks.items()]
-    problems = check_eval_results(entries)
-    if problems:
-        msg = f"the entries break the schema of {RESULTS}: {'; '.join(problems)}"
-        raise InvalidInputError(msg)
-    return _Found(scores, tasks, _index_entry(scores, source), entries, notes)
-
-
-def _tasks(declared: str, place: DatasetPlace) -> dict[str, str]:
-    content = read_eval_yaml(declared, f"eval.yaml of {place.id}")
-    return ranked_metrics(content, str(place.config), str(place.split))
+    return _Found(scores, tasks, index_entry(scores, model, source), entries, notes)
 
 
 def _check_whole(scores: SystemScores, manifest: str | None) -> None:
@@ -286,49 +290,22 @@ def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None)
     return told
 
 
-def _index_entry(scores: SystemScores, source: str | None) -> dict[str, Any]:
-    place = scores.dataset
-    dataset = {
-        "name": place.id.partition("/")[2].replace("_", " "),
-        "type": place.id,
-        "config": place.config,
-        "split": place.split,
-        "revision": place.revision,
-    }
-    entry: dict[str, Any] = {
-        "task": {"type": scores.task.type, "name": scores.task.name},
-        "dataset": {key: value for key, value in dataset.items() if value is not None},
-        "metrics": [_index_metric(scores, name, score) for name, score in scores.scores.items()],
-    }
-    if source is not None:
-        entry["source"] = {"name": f"{scores.system}, results", "url": source}
-    return entry
-
-
-def _index_metric(scores: SystemScores, name: str, score: Score) -> dict[str, Any]:
-    bounds = {"low": score.low, "high": score.high, "null": score.null}
-    settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
-    args = {
-        "variant": scores.variant,
-        "settings": settings or None,
-        "confidence": scores.confidence,
-        **bounds,
-    }
-    kept = {key: value for key, value in args.items() if value is not None}
-    return {"type": name, "value": score.value, "name": score.title, "args": kept}
-
-
 def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> Entry:
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
     place, score = scores.dataset, scores.scores[name]
-    dataset = {"id": place.id, "task_id": task, "revision": place.revision}
-    entry: Entry = {
-        "dataset": {key: value for key, value in dataset.items() if value is not None},
-        "value": score.value,
-        "date": date,
-    }
-    if source is not None:
-        entry["source"] = {"url": source, "name": f"{scores.system}, results"}
-    return entry | {"notes": _receipt(scores, score)}
+    entry = EvalResultEntry(
+        dataset_id=place.id,
+        task_id=task,
+        value=score.value,
+        dataset_revision=place.revision,
+        date=date,
+        source_url=source,
+        source_name=f"{scores.system}, results" if source else None,
+        notes=_receipt(scores, score),
+    )
+    made: Entry = quoted(eval_result_entries_to_yaml([entry])[0])
+    return made
 
 
 def _receipt(scores: SystemScores, score: Score) -> str:
@@ -346,14 +323,15 @@ def _receipt(scores: SystemScores, score: Score) -> str:
     return "; ".join([*parts, *scores.settings])
 
 
-def _plan(api: HfApi, repository: Repository, held: Held, found: _Found) -> _Plan:
+def _plan(hub: Hub, repository: Repository, held: Held, found: _Found) -> _Plan:
     """Return what changes in the files of the model."""
     name = repository.id.partition("/")[2]
-    card = read_text(api, repository, CARD, held)
+    card = hub.read_text(repository, CARD, held)
     base = NEW_CARD.format(name=name) if card is None else card
-    index, changed = merge_index(read_index(base), found.result, name)
+    known = read_index(base)
+    index, changed = merge_index(known, found.result, name)
     texts = {CARD: (card or "", write_index(base, index))}
-    files = {path: read_text(api, repository, path, held) or "" for path in held.hashes if _is_results(path)}
+    files = {path: hub.read_text(repository, path, held) or "" for path in held.hashes if _is_results(path)}
     read = {path: read_results_file(text, path) for path, text in files.items()}
     default = f"{RESULTS}{found.scores.dataset.id.partition('/')[2]}.yaml"
     merged, others = merge_results(read, found.entries, default)
@@ -362,33 +340,47 @@ def _plan(api: HfApi, repository: Repository, held: Held, found: _Found) -> _Pla
         for path, entries in merged.items()
     }
     differing = {path: texts for path, texts in texts.items() if texts[0] != texts[1]}
-    return _Plan(held, differing, (*changed, *others))
+    changes = (*changed, *others)
+    return _Plan(held, differing, changes, _owners(known, found, name, changes=bool(changes)))
 
 
 def _is_results(path: str) -> bool:
     return path.startswith(RESULTS) and path.endswith((".yaml", ".yml"))
 
 
-def _refuse_changes(repository: Repository, plan: _Plan, *, overwrite: bool) -> None:
+def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwrite: bool, adopt: bool) -> None:
+    lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
+    if plan.owners and not adopt:
+        others = ", ".join(plan.owners)
+        msg = f"nothing was sent, for on {repository.id} values of {others} would become those of {system}:\n{lines}"
+        raise OtherResultsError(msg, plan.owners)
     if plan.changed and not overwrite:
-        lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
-        msg = f"nothing was sent, for {repository.id} has other values; give --overwrite to change them:\n{lines}"
-        raise InvalidInputError(msg)
+        msg = f"nothing was sent, for {repository.id} has other values:\n{lines}"
+        raise OtherResultsError(msg)
 
 
-def _send(api: HfApi, repository: Repository, plan: _Plan, found: _Found, *, proposal: bool) -> Sent:
+def _owners(index: Index, found: _Found, name: str, *, changes: bool) -> tuple[str, ...]:
+    """Return the other systems whose values on a card would change; a value that says no system is the model's own."""
+    system = found.scores.system
+    own = system if system in {name, *(model["name"] for model in index)} else name
+    new = {find_key(found.result, metric): metric["value"] for metric in found.result["metrics"]}
+    held = [metric.get("args") for key, metric in held_values(index) if key in new and metric["value"] != new[key]]
+    owners = {str(args.get("system", own)) if isinstance(args, dict) else own for args in held}
+    return tuple(sorted((owners or ({own} if changes else set())) - {system}))
+
+
+def _send(hub: Hub, repository: Repository, plan: _Plan, found: _Found, *, proposal: bool) -> Sent:
     place = found.scores.dataset
     title = f"Add results on {place.id}, {place.config} {place.split}"
-    requests = open_proposals(api, repository, title)[:1] if proposal else []
+    requests = hub.open_proposals(repository, title)[:1] if proposal else []
     for request in requests:
-        proposed = look(api, repository, request.revision)
+        proposed = hub.look(repository, request.revision)
         if proposed is None:
             continue
-        plan = _plan(api, repository, proposed, found)
+        plan = _plan(hub, repository, proposed, found)
         if not plan.texts:
             return Sent(proposed.commit, request.url)
-    return commit(
-        api,
+    return hub.commit(
         repository,
         {path: new.encode() for path, (_, new) in plan.texts.items()},
         title=title,

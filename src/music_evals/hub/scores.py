@@ -9,17 +9,24 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.load import load_results
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.hub.yaml_edit import quoted
 from music_evals.protocols import RENDERED_DATASETS
 
-__all__ = ["DatasetPlace", "Score", "SystemScores", "Task", "read_results", "system_scores"]
+__all__ = [
+    "DatasetPlace",
+    "Score",
+    "SystemScores",
+    "Task",
+    "index_entry",
+    "read_scores",
+    "system_scores",
+]
 
 DECIMALS = 4
 """Digits of a value in a card; those of an interval too."""
@@ -119,48 +126,53 @@ class SystemScores:
         return max((score.n for score in self.scores.values()), default=0)
 
 
-def read_results(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the results of a run, given its folder or results.json; they are checked against the records.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError, CorruptRecordsError, ChangedResultsError, UnknownNameError
-        As `benchmark.load.load_results`.
-
-    """
-    return load_results(path).results
-
-
 def system_scores(results: Results, system: str | None = None, *, model: str = "") -> SystemScores:
-    """Return the scores of one system.
-
-    Parameters
-    ----------
-    results
-        From `read_results`.
-    system
-        Its name in the results. None takes the one that is called like the model, or the only one that is judged.
-    model
-        Name of the model.
-
-    Raises
-    ------
-    UnknownNameError
-        No such system, or several and none is named.
-    InvalidInputError
-        The scores belong on no card: the system has seen the reference, items failed, only a part of the split was
-        judged, or the systems are kinds of edit.
-    UnreadableFileError
-        The file does not hold what results hold.
-
-    """
+    """Return the scores of one system that belong on a card; None is the one called like the model, or the only one."""
     try:
         name = _choose(results, system, model)
         _refuse(results, name)
-        return _read(results, name)
+        scores = read_scores(results, name)
     except (KeyError, TypeError, AttributeError) as error:
         msg = f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
         raise UnreadableFileError(msg) from error
+    if not scores.scores:
+        msg = f"no score of {name} is defined, so that there is nothing to put on a card"
+        raise InvalidInputError(msg)
+    return scores
+
+
+def index_entry(scores: SystemScores, model: str, source: str | None = None) -> dict[str, Any]:
+    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them.
+
+    Where the system is not called like the model, each metric says whose it is.
+    """
+    from huggingface_hub import EvalResult
+    from huggingface_hub.repocard_data import eval_results_to_model_index
+
+    place = scores.dataset
+    settings = "; ".join(text for text in scores.departures if not text.startswith("variant "))
+    shared: dict[str, Any] = {"variant": scores.variant, "settings": settings or None, "confidence": scores.confidence}
+    shared["system"] = scores.system if scores.system != model else None
+    found = [
+        EvalResult(
+            task_type=scores.task.type,
+            task_name=scores.task.name,
+            dataset_type=place.id,
+            dataset_name=place.id.rpartition("/")[2].replace("_", " "),
+            dataset_config=place.config,
+            dataset_split=place.split,
+            dataset_revision=place.revision,
+            metric_type=name,
+            metric_name=score.title,
+            metric_value=score.value,
+            metric_args={**shared, "low": score.low, "high": score.high, "null": score.null},
+            source_name=f"{scores.system}, results" if source else None,
+            source_url=source,
+        )
+        for name, score in scores.scores.items()
+    ]
+    entry: dict[str, Any] = quoted(eval_results_to_model_index(scores.system, found)[0]["results"][0])
+    return entry
 
 
 def _choose(results: Results, system: str | None, model: str) -> str:
@@ -175,7 +187,7 @@ def _choose(results: Results, system: str | None, model: str) -> str:
         return model
     if len(judged) != 1:
         kind = "system for the model"
-        raise UnknownNameError(kind, model, judged, "name one with --system")
+        raise UnknownNameError(kind, model, judged, "name the system")
     return judged[0]
 
 
@@ -185,7 +197,7 @@ def _refuse(results: Results, system: str) -> None:
         raise InvalidInputError(msg)
     limit = (results.get("options") or {}).get("limit")
     if limit is not None:
-        msg = f"only the first {limit} items were judged; run again without --limit"
+        msg = f"only the first {limit} items were judged; run again without a limit"
         raise InvalidInputError(msg)
     if Path(results["dataset"]["id"]).name in RENDERED_DATASETS:
         msg = f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"
@@ -200,7 +212,8 @@ def _refuse(results: Results, system: str) -> None:
         raise InvalidInputError(msg)
 
 
-def _read(results: Results, system: str) -> SystemScores:
+def read_scores(results: Results, system: str) -> SystemScores:
+    """Return the scores of one system, whether or not they belong on a card."""
     cells, titles, items = _inpainting(results, system) if "tables" in results else _shared_tables(results, system)
     scores = {name: _score(cell, titles.get(name, name)) for name, cell in cells.items() if _is_number(cell["value"])}
     task = TASKS.get(results["task"]) or Task(f"music-{results['task']}", str(results["task"]))

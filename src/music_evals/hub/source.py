@@ -43,19 +43,12 @@ class Source:
 
     @functools.cached_property
     def url(self) -> str:
-        """Address without ``.git`` at its end.
-
-        Raises
-        ------
-        InvalidInputError
-            None is known, or it is not fetched over https.
-
-        """
+        """Address, without ``.git`` at its end."""
         found = self.given_url or self._declared_url()
         if found is None:
             msg = (
                 "the address of the source repository is not known, which requirements and links of published windows "
-                "need: give --source https://..., or [project.urls] Repository in pyproject.toml"
+                "need: give it, https://..., or write [project.urls] Repository in pyproject.toml"
             )
             raise InvalidInputError(msg)
         if not re.fullmatch(r"https?://[^\s/]+/\S+", found):
@@ -73,17 +66,10 @@ class Source:
 
     @functools.cached_property
     def revision(self) -> str:
-        """Full commit that is pinned.
-
-        Raises
-        ------
-        InvalidInputError
-            It is no commit, or what is published is not in it or nowhere to be fetched from.
-
-        """
+        """Full commit that is pinned; `InvalidInputError` where it lacks what is published, or cannot be fetched."""
         if self.given_revision is not None:
             return self._resolved(self.given_revision)
-        advice = "published requirements pin a commit that pip can fetch: {}, or name one with --revision COMMIT"
+        advice = "published requirements pin a commit that pip can fetch: {}, or name a commit as the revision"
         if self._git("rev-parse", "--git-dir") is None:
             msg = f"{self.root} is no clone of git; " + advice.format("publish from one")
             raise InvalidInputError(msg)
@@ -107,7 +93,7 @@ class Source:
             return revision
         found = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if not found:
-            msg = f"--revision takes a commit, all 40 digits or a name that this clone knows; got {revision!r}"
+            msg = f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
             raise InvalidInputError(msg)
         return found
 
@@ -116,11 +102,7 @@ class Source:
 
 
 def listed_files(folder: Path) -> list[Path] | None:
-    """Return the files of a window that git does not ignore; None outside of a clone.
-
-    Files that are not committed are among them: `uncommitted` tells of these.
-
-    """
+    """Return the files of a window that git does not ignore, committed or not; None outside of a clone."""
     if not _is_in_clone(folder):
         return None
     listed = _git(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -129,14 +111,7 @@ def listed_files(folder: Path) -> list[Path] | None:
 
 
 def uncommitted(folder: Path) -> list[str]:
-    """Return the files of a window, by their paths in the clone, that differ from the last commit.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder is in a clone that git cannot read.
-
-    """
+    """Return the files of a window, by their paths in the clone, that differ from the last commit."""
     if not _is_in_clone(folder):
         if any((parent / ".git").exists() for parent in folder.parents):
             msg = f"git cannot read the clone that holds {folder}; see what `git status` says there"

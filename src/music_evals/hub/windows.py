@@ -114,7 +114,7 @@ def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
     """
     windows = [_window(Path(path) if Path(path).exists() else in_clone(path) or Path(path)) for path in paths]
     if not windows:
-        msg = f"no window is named: give folders such as metrics/note_f1, or --all for all of {', '.join(HOUSES)}"
+        msg = f"no window is named: give folders such as metrics/note_f1, of {', '.join(HOUSES)}"
         raise NoDataError(msg)
     return list(dict.fromkeys(windows))
 

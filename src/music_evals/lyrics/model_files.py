@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.errors import InvalidInputError, MissingBackendError, ModelUnavailableError, hub_errors
 
 if TYPE_CHECKING:
     import torch
@@ -75,16 +75,15 @@ def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") 
 
 def _on_the_hub(name: str, revision: str | None, mark: str, advice: str) -> ModelPlace:
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which hangs on the version
     try:
         commit = huggingface_hub.HfApi().model_info(name, revision=revision, timeout=_HUB_TIMEOUT_SEC).sha
     except RevisionNotFoundError as error:
         raise unavailable(name, f"the Hub has no revision {revision!r} of it", advice) from error
     except RepositoryNotFoundError as error:
         raise unavailable(name, "the Hub has no such model, or it is private", advice) from error
-    except (OSError, ValueError, no_connection) as error:
+    except hub_errors() as error:
         stored = _stored_commit(name, revision, mark)
         if stored is None:
             raise unavailable(name, "it is not on this machine, and the Hub cannot be reached", advice) from error

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, hub_errors
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
 from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_leaderboard
 from music_evals.leaderboard.records import MAX_MEDIA_BYTES, SIDES, ResultRecord
@@ -122,13 +122,11 @@ def board_folder(name: str) -> Path:
         msg = f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)"
         raise NoDataError(msg)
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which depends on the version
     patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # not its tables, which are made again
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
-    except (OSError, ValueError, no_connection) as error:
+    except hub_errors() as error:
         msg = (
             f"the board {name} cannot be fetched from the Hub ({type(error).__name__}); check its name and the network"
         )

@@ -1,0 +1,128 @@
+"""YAML that others wrote: read it, and change one block of it without touching another line.
+
+ruamel.yaml keeps comments, anchors, quotes and unknown keys of the block that changes; of the rest not even the spaces
+change. The card classes of `huggingface_hub` write a head anew, without its comments, so they only build and check.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Any
+
+from music_evals.errors import UnreadableFileError
+
+if TYPE_CHECKING:
+    from ruamel.yaml import YAML
+
+__all__ = ["quoted", "read_yaml", "set_block"]
+
+_WIDTH = 2**20  # columns: a line is never broken
+_FIRST_LIST = re.compile(
+    r"^(?:(?P<key> *(?:- +)*)[^\s#-].*:[ \t]*(?:#.*)?\n)?(?P<dash> *)-(?P<gap> +)(?=\S)", re.MULTILINE
+)
+
+
+def read_yaml(text: str, where: str) -> Any:
+    """Return what YAML says, with its comments; raise `UnreadableFileError` where it is none."""
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return _yaml().load(text.replace("\r\n", "\n"))
+    except (YAMLError, ValueError) as error:  # ValueError: a number or date that is none
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f", line {mark.line + 1}"
+        msg = f"{where} cannot be read as YAML: {getattr(error, 'problem', None) or error}{line}"
+        raise UnreadableFileError(msg) from error
+
+
+def set_block(text: str, place: str | int, value: object, where: str) -> str:
+    """Return YAML with another value at one key or number of its root; one that is missing is added at the end."""
+    end = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
+    document = read_yaml(text, where)
+    if not document:  # what there is are remarks, and perhaps an empty list
+        kept = [line for line in text.splitlines(keepends=True) if re.match(r"\s*(#|$)", line)]
+        text = _ended("".join(kept)) + _dump([quoted(value)] if place == 0 else {place: quoted(value)}, "")
+        return text.replace("\n", end)
+    old_lines = _ended(text).splitlines(keepends=True)
+    start, stop = _block(document, place, old_lines)
+    if isinstance(document, list) and place == len(document):
+        document.append(quoted(value))
+    else:
+        document[place] = quoted(value)
+    changed = _dump(document, "".join([*old_lines[start:stop], *old_lines]))  # indented as the block, else as the rest
+    new_lines = changed.splitlines(keepends=True)
+    if not document.fa.flow_style():
+        first, last = _block(read_yaml(changed, where), place, new_lines)
+        new_lines = [*old_lines[:start], *new_lines[first:last], *old_lines[stop:]]
+    try:
+        done = read_yaml("".join(new_lines), where) == document
+    except UnreadableFileError:
+        done = False
+    if not done:
+        msg = (
+            f"{place!r} of {where} cannot be changed without touching what others wrote; write it once, as a block of "
+            "lines of its own, and without anchors that others use"
+        )
+        raise UnreadableFileError(msg)
+    return "".join(new_lines).replace("\n", end)
+
+
+def _yaml(like: str = "") -> YAML:
+    """Return a reader and writer that indents lists as the first one of a text is."""
+    from ruamel.yaml import YAML
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    if found := _FIRST_LIST.search(like):
+        offset = len(found["dash"]) - len(found["key"] or "")
+        yaml.indent(mapping=2, sequence=offset + 1 + len(found["gap"]), offset=offset)
+    return yaml
+
+
+def _dump(content: object, like: str) -> str:
+    stream = io.StringIO()
+    _yaml(like).dump(content, stream)
+    return stream.getvalue()
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _block(document: Any, place: str | int, lines: list[str]) -> tuple[int, int]:
+    """Return the first line of an item of the root and the line after its last; both the end where there is none."""
+    of_list = isinstance(document, list)
+    places = range(len(document)) if of_list else document
+    if place not in places:
+        return len(lines), len(lines)
+    starts = {at: (document.lc.item(at) if of_list else document.lc.key(at))[0] for at in places}
+    start = starts[place]
+    stop = min((line for line in starts.values() if line > start), default=len(lines))
+    indent = re.match(" *", lines[start])
+    assert indent is not None
+    while stop > start + 1 and re.match(rf"\s*$| {{0,{indent.end()}}}#", lines[stop - 1]):
+        stop -= 1  # blank lines and remarks belong to what follows
+    return start, stop
+
+
+def quoted(value: Any) -> Any:
+    """Put quotes around text that a reader of YAML 1.1 or 1.2 takes for something else: no, 1e5, 12:30, 2026-11-21.
+
+    What was read from a file stays as it was written there.
+    """
+    from ruamel.yaml.comments import CommentedBase
+    from ruamel.yaml.resolver import implicit_resolvers
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString, ScalarString
+
+    if isinstance(value, CommentedBase | ScalarString):
+        return value
+    if isinstance(value, dict):
+        return {quoted(key): quoted(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [quoted(item) for item in value]
+    if isinstance(value, str) and any(regexp.match(value) for _, _, regexp, _ in implicit_resolvers):
+        return DoubleQuotedScalarString(value)
+    return value
