@@ -29,13 +29,12 @@ from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
     "FEW_GROUPS",
-    "Block",
-    "Cell",
-    "Row",
+    "MARKDOWN",
+    "MOST_COLUMNS",
+    "PAGE",
     "blocks",
     "cautions",
     "cell_note",
-    "columns",
     "comparisons",
     "failures",
     "heading",
@@ -52,7 +51,6 @@ __all__ = [
     "text_report",
     "undefined_systems",
     "verdict",
-    "views",
 ]
 
 FEW_GROUPS = 10
