@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,17 @@ def rng() -> np.random.Generator:
 def root() -> Path:
     """The root of the repository."""
     return Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Tiny networks run on one thread: more would only slow them down."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -131,64 +143,74 @@ def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-STUB_WORKER = r'''
-import json
+STUB_JUDGE = r'''
+import dataclasses
 import os
 from pathlib import Path
 
+from music_evals.benchmark.preservation.pairs import CONTROLS
+from music_evals.benchmark.preservation.worker import CompileExtractors
 from music_evals.errors import UnreadableFileError
 
 
-def answer(message):
-    """Compare files that hold numbers: metric i is 1 - |a - b| / (i + 1); words in a file do what they say."""
-    task = json.loads(message)
-    if "reference" not in task and "warm" in os.environ.get("STUB", ""):
+@dataclasses.dataclass
+class StubJudge:
+    """Compares files that hold numbers: metric i is 1 - |a - b| / (i + 1); words in a file do what they say."""
+
+    scores: tuple
+
+    def __call__(self, pair):
+        first, second = (Path(side.path).read_text() for side in (pair.reference, pair.estimate))
+        if "count" in os.environ.get("STUB", ""):
+            with Path(os.environ["STUB_LOG"]).open("a") as log:
+                log.write(f"{os.getpid()} {Path(pair.estimate.path).name}\n")
+        if second == "die":
+            os._exit(3)
+        if second == "crash":
+            import ctypes
+            ctypes.string_at(0)
+        if second == "kill parent":
+            import signal, time
+            while b'"kind":"score"' not in Path(os.environ["STUB_RECORDS"]).read_bytes():
+                time.sleep(0.02)  # some of what was answered before is on the disk then
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(60)
+        if second == "bug":
+            raise KeyError("a bug")
+        if second == "unreadable":
+            raise UnreadableFileError("estimate: it is noise")
+        scores = {}
+        for number, name in enumerate(self.scores, start=1):
+            if second == "undefined" or first == "undefined":
+                scores[name] = {"value": None, "reason": "reference: silent"}
+            elif second == "half":
+                scores[name] = {"value": 1.0} if number % 2 else {"error": "MissingBackendError: none"}
+            else:
+                scores[name] = {"value": max(0.0, 1 - abs(float(first) - float(second)) / number)}
+        sides = () if pair.system in CONTROLS else (pair.reference, pair.estimate)
+        drawn = {side.content: {"duration_sec": 30.0, "beats": [0.5, 1.0, 1.5]} for side in sides}
+        return {"scores": scores, "notes": ["short"] if second == "0.25" else [], "outlines": drawn}
+
+
+class StubCompiling(CompileExtractors):
+    def use_all_code(self):
+        if "cold" in os.environ.get("STUB", ""):
+            os._exit(1)
         Path(os.environ["NUMBA_CACHE_DIR"], "code.nbi").write_text("compiled")
-        return {}
-    first, second = (Path(task[side]["path"]).read_text() for side in ("reference", "estimate"))
-    if "count" in os.environ.get("STUB", ""):
-        with Path(os.environ["STUB_LOG"]).open("a") as log:
-            log.write(f"{os.getpid()} {Path(task['estimate']['path']).name}\n")
-    if second == "die":
-        os._exit(3)
-    if second == "crash":
-        import ctypes
-        ctypes.string_at(0)
-    if second == "kill parent":
-        import signal, time
-        while b'"kind":"score"' not in Path(os.environ["STUB_RECORDS"]).read_bytes():
-            time.sleep(0.02)  # some of what was answered before is on the disk then
-        os.kill(os.getppid(), signal.SIGKILL)
-        time.sleep(60)
-    if second == "bug":
-        raise KeyError("a bug")
-    if second == "unreadable":
-        raise UnreadableFileError("estimate: it is noise")
-    scores = {}
-    for number, name in enumerate([*task["settings"]["metrics"], *task["settings"]["companions"]], start=1):
-        if second == "undefined" or first == "undefined":
-            scores[name] = {"value": None, "reason": "reference: silent"}
-        elif second == "half":
-            scores[name] = {"value": 1.0} if number % 2 else {"error": "MissingBackendError: none"}
-        else:
-            scores[name] = {"value": max(0.0, 1 - abs(float(first) - float(second)) / number)}
-    sides = ("reference", "estimate") if task["outlines"] else ()
-    drawn = {task[side]["content"]: {"duration_sec": 30.0, "beats": [0.5, 1.0, 1.5]} for side in sides}
-    return {"scores": scores, "notes": ["short"] if second == "0.25" else [], "outlines": drawn}
 '''
 
 
 @pytest.fixture
-def stub_worker(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A worker that compares files of numbers, in place of one that listens to music."""
+def stub_judge(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A judge that compares files of numbers, in place of one that listens to music; takes the names of its scores."""
     import importlib
 
     folder = tmp_path_factory.mktemp("stub")
-    (folder / "stub_preservation_worker.py").write_text(STUB_WORKER)
+    (folder / "stub_preservation.py").write_text(STUB_JUDGE)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(folder / "cache"))
-    yield importlib.import_module("stub_preservation_worker").answer
-    sys.modules.pop("stub_preservation_worker", None)
+    yield importlib.import_module("stub_preservation").StubJudge
+    sys.modules.pop("stub_preservation", None)
 
 
 @pytest.fixture

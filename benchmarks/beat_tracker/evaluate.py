@@ -11,13 +11,13 @@ from pathlib import Path
 
 import mir_eval
 import numpy as np
-from mixtures import SEEDS
+from benchmarks.beat_tracker.mixtures import SEEDS
+from benchmarks.extractor_training.mixtures import make_mixture
 from tqdm import tqdm
 
 from music_evals.annotations import Beats
 from music_evals.audio.beats import track_beats_librosa, track_beats_official, track_beats_tcn
 from music_evals.audio.io import Audio
-from music_evals.datasets.mixtures import make_mixture
 
 TRACKERS: dict[str, Callable[[Audio], Beats]] = {
     "tcn": track_beats_tcn,

@@ -6,14 +6,16 @@ Run it in as many processes as there are cores, each with its own --part; they s
 from __future__ import annotations
 
 import argparse
+import io
 from pathlib import Path
 
 import numpy as np
+from benchmarks.extractor_training.mixtures import make_mixture
 from tqdm import tqdm
 
 from music_evals.audio.beats import beat_features
 from music_evals.audio.io import Audio
-from music_evals.datasets.mixtures import make_mixture
+from music_evals.files import write_atomically
 
 SEEDS = {"train": 11, "validation": 12, "test": 13}  # of make_mixture: no two splits share a mixture
 SHARD = 40  # mixtures in a file
@@ -34,9 +36,9 @@ def render_shard(split: str, number: int, folder: Path) -> None:
         drums.append(mixture.has_drums)
         renderers.append(renderer)
         sources.append(mixture.source)
-    partial = path.with_suffix(".tmp.npz")
+    buffer = io.BytesIO()
     np.savez(
-        partial,
+        buffer,
         levels=np.stack(levels),
         beats=np.concatenate(beats),
         n_beats=[len(times) for times in beats],
@@ -46,7 +48,7 @@ def render_shard(split: str, number: int, folder: Path) -> None:
         renderers=renderers,
         sources=sources,
     )
-    partial.replace(path)
+    write_atomically(path, buffer.getvalue())
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Train the beat tracker on rendered mixtures, and write its weights.
 
-First `mixtures.py` renders; then ``python benchmarks/beat_tracker/train.py FOLDER`` trains on what lies in the folder.
+First `mixtures.py` renders; then ``python -m benchmarks.beat_tracker.train FOLDER`` trains on what lies in the folder.
 A run that is cut short goes on from its last finished epoch.
 """
 
@@ -12,9 +12,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from benchmarks.beat_tracker.network import BeatTracker, Clips, export_weights, train
 from tqdm import tqdm
-
-from music_evals.models.beat_tracker import BeatTracker, Clips, export_weights, train
 
 HERE = Path(__file__).resolve().parent
 WEIGHTS = HERE.parents[1] / "src" / "music_evals" / "audio" / "weights" / "beat_tracker.safetensors"

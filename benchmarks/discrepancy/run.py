@@ -39,10 +39,10 @@ def study(data: str, score: str, encoder: str, out: Path) -> Outcome:
 
 def rows_of(outcome: Outcome, data: str, score: str) -> list[list[str]]:
     """Return rows of results.csv."""
-    encoder = outcome.study.settings["encoder"]
+    encoder = outcome.found.settings["encoder"]
     name = f"{encoder['name']} {encoder['revision']}"
     return [
-        [data, name, score, *cell[:3], *(_number(value) for value in cell[3:])] for cell in outcome.study.cells
+        [data, name, score, *cell[:3], *(_number(value) for value in cell[3:])] for cell in outcome.found.cells
     ]  # fmt: skip
 
 
@@ -71,7 +71,7 @@ def main() -> None:
 
 def report(data: str, score: str, outcome: Outcome) -> None:
     """Print all songs' similarities and the groups that differ, as Markdown rows."""
-    found = outcome.study
+    found = outcome.found
     print(f"\n{data}, {score}: {found.n_songs} songs, {outcome.results['n_clusters']} clusters")
     for name in found.dimensions:
         cell = found.cell(ALL, ALL, name)

@@ -21,7 +21,7 @@ from typing import Any
 import datasets
 
 from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.tables import MARKDOWN, mark, order
 from music_evals.files import write_atomically
 
@@ -42,7 +42,7 @@ def judge(protocol: str, out: Path, models: Iterable[str] = (str(MODEL),)) -> di
     """Run one of `PROTOCOLS` into a folder and return its results."""
     options = {key: value for key, value in PROTOCOLS[protocol].items() if models or key != "decoding"}
     settings = Settings(out, dataset=str(DATASET), models=tuple(models), report=False, **options)
-    return run_benchmark(settings).results
+    return run_inpainting(settings).results
 
 
 def rows_of(protocol: str, results: Mapping[str, Any]) -> Iterator[dict[str, str]]:

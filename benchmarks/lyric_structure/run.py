@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import difflib
 import importlib.util
 import json
 import logging
@@ -71,7 +70,7 @@ def main() -> None:
     source = f"songs of {options.songs.name}" if real else "our golden lyrics, lines shuffled"
     rows = [
         *measure_speed(songs, options.authors, options.repeats, source),
-        *measure_parts(songs, options.repeats),
+        measure_last_words(songs, options.repeats),
         *count_parity(options.examples),
         *measure_levels(songs, source),
         *(measure_rhymes(songs) if real else []),
@@ -148,36 +147,25 @@ def measure_speed(songs: Sequence[Song], authors: Path | None, repeats: int, sou
     return rows
 
 
-def measure_parts(songs: Sequence[Song], repeats: int) -> list[Row]:
-    """Time what is written anew beside the library that it must agree with: matching, and cutting off the last word."""
+def measure_last_words(songs: Sequence[Song], repeats: int) -> Row:
+    """Time the cutting off of the last word, which is written anew, beside jieba, which it must agree with."""
     import jieba
 
     from music_evals.lyrics._words import load_last_words
     from music_evals.lyrics.rhyme import last_character
-    from music_evals.metrics._gestalt import gestalt_ratio
 
     jieba.setLogLevel(logging.ERROR)
     find = load_last_words().of_text
-    pairs = [(other.pattern, song.pattern) for shift in (0, 1) for song, other in _shifted(songs, shift)]
     lines = [line for song in songs for line in song.words.split("\n") if last_character(line) >= 0]
     ends = [line[: last_character(line) + 1] for line in lines]
-    parts: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
-        "matching, ours / difflib": (
-            lambda: [gestalt_ratio(*pair) for pair in pairs],
-            lambda: [difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs],
-        ),
-        "last words, ours / jieba": (
-            lambda: [find(end) for end in ends],
-            lambda: [jieba.lcut(end)[-1] for end in ends],
-        ),
-    }
-    rows = []
-    for name, (ours, theirs) in parts.items():
-        if ours() != theirs():
-            sys.exit(f"{name}: they differ")
-        seconds = [min(_seconds(way) for _ in range(repeats)) for way in (ours, theirs)]
-        rows.append(Row("speed", name, round(seconds[1] / seconds[0], 1), "times"))
-    return rows
+    ways: tuple[Callable[[], object], ...] = (
+        lambda: [find(end) for end in ends],
+        lambda: [jieba.lcut(end)[-1] for end in ends],
+    )
+    if ways[0]() != ways[1]():
+        sys.exit("last words, ours / jieba: they differ")
+    ours, theirs = (min(_seconds(way) for _ in range(repeats)) for way in ways)
+    return Row("speed", "last words, ours / jieba", round(theirs / ours, 1), "times")
 
 
 def _seconds(way: Callable[[], object]) -> float:

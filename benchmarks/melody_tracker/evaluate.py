@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/melody_tracker/evaluate.py --set tuning --renderings FOLDER [--trackers melody_net basic_pitch]
+    python -m benchmarks.melody_tracker.evaluate --set tuning --renderings FOLDER [--trackers melody_net basic_pitch]
 
 Writes its rows into results.csv, in place of those of the same set, renderer and tracker.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.extractor_training.mixtures import make_mixture
 from tqdm import tqdm
 
 from music_evals.annotations import F0Track, Melody
@@ -27,7 +28,6 @@ from music_evals.audio.melody import notes_from_f0
 from music_evals.audio.optional_f0 import track_basic_pitch
 from music_evals.datasets.known_edits.build import RENDERERS, annotations, iter_edits, render, row_of
 from music_evals.datasets.known_edits.labels import declared
-from music_evals.datasets.mixtures import make_mixture
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.metrics.melody import (
     motif_jaccard,

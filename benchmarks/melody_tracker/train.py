@@ -2,9 +2,9 @@
 
 ::
 
-    python benchmarks/melody_tracker/train.py features --cache CACHE --first 0 --count 2400
-    python benchmarks/melody_tracker/train.py fit --cache CACHE --out RUN
-    python benchmarks/melody_tracker/train.py export --out RUN
+    python -m benchmarks.melody_tracker.train features --cache CACHE --first 0 --count 2400
+    python -m benchmarks.melody_tracker.train fit --cache CACHE --out RUN
+    python -m benchmarks.melody_tracker.train export --out RUN
 """
 
 from __future__ import annotations
@@ -23,16 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from safetensors import safe_open
-from safetensors.torch import save
-from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from tqdm import tqdm
-
-from music_evals.audio.io import Audio
-from music_evals.audio.melody_net import levels
-from music_evals.audio.spectra import HOP_LENGTH, constant_q
-from music_evals.models.melody_tracker import (
+from benchmarks.melody_tracker.network import (
     LOWEST_PITCH,
     N_PITCHES,
     UNVOICED,
@@ -43,6 +34,15 @@ from music_evals.models.melody_tracker import (
     make_targets,
     tracking_loss,
 )
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from tqdm import tqdm
+
+from music_evals.audio.io import Audio
+from music_evals.audio.melody_net import levels
+from music_evals.audio.spectra import HOP_LENGTH, constant_q
 
 HOP_SEC = HOP_LENGTH / 22050
 WEIGHTS = Path(__file__).resolve().parents[2] / "src" / "music_evals" / "audio" / "weights"
@@ -70,7 +70,7 @@ class Clip(NamedTuple):
 
 def compute_features(cache: Path, indices: range, tunes: Path) -> None:
     """Render mixtures and keep what the network hears of them; those that are there already are left alone."""
-    from music_evals.datasets.mixtures import make_mixture
+    from benchmarks.extractor_training.mixtures import make_mixture
 
     cache.mkdir(parents=True, exist_ok=True)
     for index in tqdm(indices, desc="features"):

@@ -2,7 +2,7 @@
 
 ::
 
-    python benchmarks/melody_tracker/tune.py --cache CACHE --renderings FOLDER [--trials 60]
+    python -m benchmarks.melody_tracker.tune --cache CACHE --renderings FOLDER [--trials 60]
 
 Judges settings by the mean of overall accuracy and motif Jaccard on the validation mixtures, whose features train.py
 wrote, and on the tuning half of `known_edits`, both counted alike. The search starts at the defaults of
@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 import onnxruntime
-from evaluate import RENDERERS, piece_items, truth_track
+from benchmarks.melody_tracker.evaluate import RENDERERS, piece_items, truth_track
+from benchmarks.melody_tracker.train import WEIGHTS, read_clip
 from tqdm import tqdm
-from train import WEIGHTS, read_clip
 
 from music_evals.annotations import F0Track, Melody
 from music_evals.audio.io import Audio

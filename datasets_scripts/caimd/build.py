@@ -12,7 +12,7 @@ from tqdm import tqdm
 from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.demo import SOURCE, demo_rows
 from music_evals.datasets.caimd.release import LAYOUTS
-from music_evals.datasets.caimd.songs import features
+from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 

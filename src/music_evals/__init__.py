@@ -2,25 +2,21 @@
 
 Everything below is loaded when it is first asked for (PEP 562); importing the package loads none of it.
 
-Judging
-    `evaluate_inpainting` (all metrics of filled middles, with intervals), `evaluate_nll`, `run_benchmark` with its
-    `Settings` (models and baselines on a dataset, from end to end).
-Judging edits
-    `evaluate_preservation` (eleven metrics of what an edit of a recording or score preserved, with intervals);
-    `load_features` and `compare`, its two steps; recordings by `load_audio` and `extract`, kept in a `FeatureStore`.
-    Harmony: `circle_of_fifths_distance`, `major_minor_score`, `chroma_dtw_similarity`. Rhythm: `delta_bpm`,
-    `beat_f_measure`, `information_gain`. Structure: `segment_ari`, `boundary_f_measure`. Melody: `voicing_recall`,
-    `motif_jaccard`, `motif_recall`. `render` makes the audio of an edit of the data set `known_edits`.
-Metrics of items
-    `position_score`, `pitch_accuracy`, `rhythm_accuracy`, `note_f1`, `inpainting_nll`.
-Metrics of sets
-    `silence_divergence`, `pitch_class_divergence`, `groove_divergence`.
-Statistics
-    `bootstrap_mean`, `bootstrap_divergence`, `null_divergence`, `paired_mean_test`, `swap_test_divergence`, `holm`.
-Symbolic music
-    `Score`, `read_score`, `save_midi`, `tokens_from_score`, `cut_context`, `midi_frame`, `apply_filters`.
-Systems
-    `load_model`, `make_baseline`, `train_from_file`; what they must offer: `Inpainter`, `LikelihoodInpainter`.
+In memory
+    `evaluate_preservation` (what edits of recordings or scores preserved of their originals), `evaluate_inpainting`
+    (filled middles of melodies), `evaluate_lyrics` (lyrics against the structure that was asked for) and
+    `evaluate_descriptions` (tags of songs against those of people): all scores of a task in one pass, with intervals.
+From end to end
+    `run`: a task into a folder, with records, results and a report, resumed where it was killed; the same options as
+    the verbs of ``music-evals``. `push_results`: its scores onto the page of a model on the Hub.
+Values
+    `Score`, `Tempo`, `TimeSignature`, `KeySignature`; `Features` of recordings and scores: `Beats`, `Chords`, `Chroma`,
+    `F0Track`, `Key`, `Melody`, `Segments`; `ContextLayout`, the places of past, middle and future in a context;
+    `LyricSection`, `Pattern`.
+
+Single metrics are in `music_evals.metrics`, one module a concept; readers and writers in `music_evals.symbolic`,
+`music_evals.audio` and `music_evals.lyrics`; intervals and tests in `music_evals.stats`; what models must offer in
+`music_evals.protocols`.
 """
 
 from __future__ import annotations
@@ -29,130 +25,73 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, Score
-    from music_evals.audio.extraction import extract
-    from music_evals.audio.io import load_audio
-    from music_evals.audio.store import FeatureStore
-    from music_evals.benchmark.inpainting.systems import load_model
-    from music_evals.benchmark.inpainting.task import Settings, run_benchmark
-    from music_evals.datasets.known_edits.build import render
-    from music_evals.metrics.divergence import groove_divergence, pitch_class_divergence, silence_divergence
-    from music_evals.metrics.harmony import chroma_dtw_similarity, circle_of_fifths_distance, major_minor_score
-    from music_evals.metrics.inpainting import note_f1, pitch_accuracy, position_score, rhythm_accuracy
-    from music_evals.metrics.likelihood import inpainting_nll
-    from music_evals.metrics.melody import motif_jaccard, motif_recall, voicing_recall
-    from music_evals.metrics.rhythm import beat_f_measure, delta_bpm, information_gain
-    from music_evals.metrics.structure import boundary_f_measure, segment_ari
-    from music_evals.models.baselines import make_baseline
-    from music_evals.models.training import train_from_file
-    from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
-    from music_evals.pipelines.preservation import compare, evaluate_preservation, load_features
-    from music_evals.protocols import Inpainter, LikelihoodInpainter
-    from music_evals.stats.multiplicity import holm
-    from music_evals.stats.paired import paired_mean_test, swap_test_divergence
-    from music_evals.stats.resampling import bootstrap_divergence, bootstrap_mean, null_divergence
-    from music_evals.symbolic.contexts import cut_context, tokens_from_score
-    from music_evals.symbolic.files import read_score
-    from music_evals.symbolic.filters import apply_filters
-    from music_evals.symbolic.frame import midi_frame
-    from music_evals.symbolic.midi import save_midi
+    from music_evals.annotations import (
+        Beats,
+        Chords,
+        Chroma,
+        ContextLayout,
+        F0Track,
+        Features,
+        Key,
+        KeySignature,
+        LyricSection,
+        Melody,
+        Pattern,
+        Score,
+        Segments,
+        Tempo,
+        TimeSignature,
+    )
+    from music_evals.benchmark.run import run
+    from music_evals.hub.pushing import push_results
+    from music_evals.pipelines.descriptions import evaluate_descriptions
+    from music_evals.pipelines.inpainting import evaluate_inpainting
+    from music_evals.pipelines.lyrics import evaluate_lyrics
+    from music_evals.pipelines.preservation import evaluate_preservation
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "MUSIB_LAYOUT",
+    "Beats",
+    "Chords",
+    "Chroma",
     "ContextLayout",
-    "FeatureStore",
-    "Inpainter",
-    "LikelihoodInpainter",
+    "F0Track",
+    "Features",
+    "Key",
+    "KeySignature",
+    "LyricSection",
+    "Melody",
+    "Pattern",
     "Score",
-    "Settings",
+    "Segments",
+    "Tempo",
+    "TimeSignature",
     "__version__",
-    "apply_filters",
-    "beat_f_measure",
-    "bootstrap_divergence",
-    "bootstrap_mean",
-    "boundary_f_measure",
-    "chroma_dtw_similarity",
-    "circle_of_fifths_distance",
-    "compare",
-    "cut_context",
-    "delta_bpm",
+    "evaluate_descriptions",
     "evaluate_inpainting",
-    "evaluate_nll",
+    "evaluate_lyrics",
     "evaluate_preservation",
-    "extract",
-    "groove_divergence",
-    "holm",
-    "information_gain",
-    "inpainting_nll",
-    "load_audio",
-    "load_features",
-    "load_model",
-    "major_minor_score",
-    "make_baseline",
-    "midi_frame",
-    "motif_jaccard",
-    "motif_recall",
-    "note_f1",
-    "null_divergence",
-    "paired_mean_test",
-    "pitch_accuracy",
-    "pitch_class_divergence",
-    "position_score",
-    "read_score",
-    "render",
-    "rhythm_accuracy",
-    "run_benchmark",
-    "save_midi",
-    "segment_ari",
-    "silence_divergence",
-    "swap_test_divergence",
-    "tokens_from_score",
-    "train_from_file",
-    "voicing_recall",
+    "push_results",
+    "run",
 ]
 
-_HOMES = {
-    "annotations": ("MUSIB_LAYOUT", "ContextLayout", "Score"),
-    "audio.extraction": ("extract",),
-    "audio.io": ("load_audio",),
-    "audio.store": ("FeatureStore",),
-    "benchmark.inpainting.task": ("Settings", "run_benchmark"),
-    "benchmark.inpainting.systems": ("load_model",),
-    "datasets.known_edits.build": ("render",),
-    "metrics.divergence": ("groove_divergence", "pitch_class_divergence", "silence_divergence"),
-    "metrics.harmony": ("chroma_dtw_similarity", "circle_of_fifths_distance", "major_minor_score"),
-    "metrics.inpainting": ("note_f1", "pitch_accuracy", "position_score", "rhythm_accuracy"),
-    "metrics.likelihood": ("inpainting_nll",),
-    "metrics.melody": ("motif_jaccard", "motif_recall", "voicing_recall"),
-    "metrics.rhythm": ("beat_f_measure", "delta_bpm", "information_gain"),
-    "metrics.structure": ("boundary_f_measure", "segment_ari"),
-    "models.baselines": ("make_baseline",),
-    "models.training": ("train_from_file",),
-    "pipelines.inpainting": ("evaluate_inpainting", "evaluate_nll"),
-    "pipelines.preservation": ("compare", "evaluate_preservation", "load_features"),
-    "protocols": ("Inpainter", "LikelihoodInpainter"),
-    "stats.multiplicity": ("holm",),
-    "stats.paired": ("paired_mean_test", "swap_test_divergence"),
-    "stats.resampling": ("bootstrap_divergence", "bootstrap_mean", "null_divergence"),
-    "symbolic.contexts": ("cut_context", "tokens_from_score"),
-    "symbolic.files": ("read_score",),
-    "symbolic.filters": ("apply_filters",),
-    "symbolic.frame": ("midi_frame",),
-    "symbolic.midi": ("save_midi",),
+_MODULE_OF = {
+    "evaluate_descriptions": "pipelines.descriptions",
+    "evaluate_inpainting": "pipelines.inpainting",
+    "evaluate_lyrics": "pipelines.lyrics",
+    "evaluate_preservation": "pipelines.preservation",
+    "push_results": "hub.pushing",
+    "run": "benchmark.run",
 }
-_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+"""Name -> its module; every other public name is a value of `annotations`."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
+    if name not in __all__:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    from music_evals.errors import importing
-
-    with importing("models", name):  # only names of that room import a package of an extra
-        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF.get(name, 'annotations')}"), name)
     globals()[name] = value  # the next look-up finds it at once
     return value
 

@@ -26,7 +26,7 @@ from typing import IO, Any, Generic, TypeVar, cast
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, ParserCrashError
 
-__all__ = ["ReaderProcess"]
+__all__ = ["ReaderProcess", "forbid_core_files"]
 
 T = TypeVar("T")
 
@@ -189,7 +189,7 @@ class _Worker(Generic[T]):
 
 def _serve() -> None:
     """Answer the requests of the parent until it closes the pipe. Runs in the worker."""
-    _forbid_core_files()
+    forbid_core_files()
     requests = Connection(os.dup(sys.stdin.fileno()), writable=False)
     answers = Connection(os.dup(sys.stdout.fileno()), readable=False)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a reader prints must not reach the answers
@@ -221,7 +221,7 @@ def _answer(reader: Callable[[Any], Any], item: Any) -> tuple[type[MusicEvalsErr
         return type(error), str(error)
 
 
-def _forbid_core_files() -> None:
+def forbid_core_files() -> None:
     """Let no crash leave a memory image on disk: crashes are expected here."""
     try:
         import resource

@@ -201,8 +201,9 @@ def test_levels_are_those_of_the_bands() -> None:
 def test_activations_are_those_of_the_network_that_was_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")
+    from benchmarks.beat_tracker.network import BeatTracker
+
     from music_evals.audio import _weights
-    from music_evals.models.beat_tracker import BeatTracker
 
     shipped = _weights.load_weights("beat_tracker")
     network = BeatTracker(width=len(shipped["front.0.bias"]))

@@ -14,9 +14,10 @@ from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.preservation.runner import Judging, run_pairs
 from music_evals.benchmark.records import RecordFile, read_records
 from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.run import Settings, record
 from music_evals.benchmark.tables import cautions, text_report
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
@@ -60,7 +61,7 @@ class TestPairs:
         reference = write_files("r", {"a.wav": "0", "b.wav": "1"})
         return pairs_in_folders(reference, [f"s={write_files('e', {'a.wav': '0', 'b.wav': 'half'})}"])
 
-    def judged(self, pairs: PairSet, path: Path, stub_worker: Any) -> list[dict[str, Any]]:
+    def judged(self, pairs: PairSet, path: Path, stub_judge: Any) -> list[dict[str, Any]]:
         scores = ("beat_f_measure", "motif_recall")
         receipt = {
             "variant": "corrected",
@@ -70,38 +71,39 @@ class TestPairs:
             "extractors": {"features": {}},
             "versions": {},
         }
-        judging = Judging(scores, worker=stub_worker, compiles=False)
-        return run_pairs(pairs, (), path, judging, receipt=receipt)
+        header = {"task": "preservation", **receipt}
+        job = PairJob(header, pairs, (), scores, "corrected", stub_judge(scores))
+        return record(job, path, Settings(path.parent))
 
     def test_a_run_goes_on_and_says_so(
-        self, tmp_path: Path, pairs: PairSet, stub_worker: Any, elsewhere: Elsewhere
+        self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
     ) -> None:
         path = tmp_path / "records.jsonl"
         elsewhere("A")
-        assert kernels_of(self.judged(pairs, path, stub_worker)) == ["A"]
+        assert kernels_of(self.judged(pairs, path, stub_judge)) == ["A"]
         elsewhere("B")
-        rows = self.judged(pairs, path, stub_worker)  # "half" failed on a metric: it is tried again
+        rows = self.judged(pairs, path, stub_judge)  # "half" failed on a metric: it is tried again
         assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
         results = build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=20)
         assert results["kernels"] == ["A", "B"]
         assert on_kernels(["A", "B"])[0] in cautions(results)
 
     def test_where_nothing_is_left_nothing_is_written(
-        self, tmp_path: Path, pairs: PairSet, stub_worker: Any, elsewhere: Elsewhere
+        self, tmp_path: Path, pairs: PairSet, stub_judge: Any, elsewhere: Elsewhere
     ) -> None:
         path = tmp_path / "records.jsonl"
         pairs = dataclasses.replace(pairs, pairs=pairs.pairs[:1])
-        self.judged(pairs, path, stub_worker)
+        self.judged(pairs, path, stub_judge)
         before = path.read_bytes()
         elsewhere("B")
-        self.judged(pairs, path, stub_worker)
+        self.judged(pairs, path, stub_judge)
         assert path.read_bytes() == before
 
 
 def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Path, elsewhere: Elsewhere) -> None:
     chosen = inpainting.Settings(**settings, models=[str(fake_model)])
     elsewhere("A")
-    whole = inpainting.run_benchmark(chosen)
+    whole = inpainting.run_inpainting(chosen)
     assert whole.results["kernels"] == ["A"]
     assert "processor kernels" not in text_report(whole.results)
     # what a run that was killed after its first chunk leaves
@@ -112,7 +114,7 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     with RecordFile(path, header, overwrite=True) as records:
         records.append(rows[1 : first + 1])
     elsewhere("B")
-    resumed = inpainting.run_benchmark(chosen)
+    resumed = inpainting.run_inpainting(chosen)
     assert resumed.results["kernels"] == ["A", "B"]
     assert resumed.results["tables"] == whole.results["tables"]
     told = on_kernels(["A", "B"])[0]

@@ -55,7 +55,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: int) -> None:
     lines[line - 1] = b"{" + lines[line - 1][2:]
     path.write_bytes(b"".join(lines))
     # the closing row of a block (lines 4, 7, 9) is missed by the block after it
-    with pytest.raises(CorruptRecordsError, match=f"line {line} is damaged.*--overwrite"):
+    with pytest.raises(CorruptRecordsError, match=f"line {line} is damaged.*`overwrite=True`"):
         read_records(path)
 
 
@@ -83,7 +83,7 @@ def test_a_header_of_another_run_is_refused_and_the_difference_named(tmp_path: P
     message = str(caught.value)
     assert "dataset.fingerprint was 'abc' and is now 'xyz'" in message
     assert "variant was 'absent' and is now 'paper'" in message
-    assert "--overwrite" in message
+    assert "`overwrite=True`" in message
     assert "dataset.id" not in message
     assert path.read_bytes() == before
 
@@ -92,7 +92,7 @@ def test_overwrite_starts_afresh(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     path.write_text("anything")
     with RecordFile(path, HEADER, ITEMS, overwrite=True) as records:
-        assert records.rows == []
+        assert not records.resumed
     assert read_records(path) == [{"kind": "run", **HEADER}, *ITEMS]
 
 
@@ -122,7 +122,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
 
 def test_a_file_where_the_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(OutputError, match="--out"):
+    with pytest.raises(OutputError, match="`out`"):
         RecordFile(tmp_path / "out" / "records.jsonl", HEADER, ITEMS)
 
 
@@ -159,5 +159,5 @@ def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path: Path, overwri
         records.append(BLOCKS[1])
     assert [row["kind"] for row in read_records(path)] == ["run", "item", "item", "score", "score", "score"]
     with RecordFile(path, {"other": 1}, overwrite=True) as records:  # it is free again
-        assert records.rows == []
+        assert not records.resumed
     assert read_records(path) == [{"kind": "run", "other": 1}]

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark import sources
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
@@ -34,7 +35,7 @@ def rest(n_steps: int) -> list[int]:
 
 
 def test_a_split_is_loaded(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "test")
+    items = load_items(str(tiny_dataset), "musib", "test")
     assert len(items) == 70
     assert items.contexts.shape == (70, 384)
     assert items.contexts.dtype == np.uint8
@@ -53,78 +54,29 @@ def test_a_name_stands_for_a_folder_of_the_window(
     (tmp_path / "datasets_scripts").mkdir()
     (tmp_path / "datasets_scripts" / "tiny").symlink_to(tiny_dataset)
     monkeypatch.chdir(tmp_path)
-    assert len(sources.load_items("tiny", "musib", "validation")) == 12
+    assert len(load_items("tiny", "musib", "validation")) == 12
     with pytest.raises(UnknownNameError, match="did you mean tiny"):
-        sources.load_items("tinny", "musib", "validation")
+        load_items("tinny", "musib", "validation")
 
 
 def test_unknown_config_and_split_name_the_nearest(tiny_dataset: Path) -> None:
     with pytest.raises(UnknownNameError, match=r"unknown config .* 'musb'; did you mean musib"):
-        sources.load_items(str(tiny_dataset), "musb", "test")
+        load_items(str(tiny_dataset), "musb", "test")
     with pytest.raises(UnknownNameError, match=r"unknown split .* 'tests'; did you mean test"):
-        sources.load_items(str(tiny_dataset), "musib", "tests")
+        load_items(str(tiny_dataset), "musib", "tests")
     with pytest.raises(UnknownNameError, match="did you mean musib"):
         sources.split_names(str(tiny_dataset), "musb")
     assert set(sources.split_names(str(tiny_dataset), "musib")) == {"train", "validation", "test"}
 
 
-def test_a_typing_error_in_a_path_is_not_asked_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "models" / "anticipation_rnn").mkdir(parents=True)
+def test_a_name_is_found_from_any_folder_of_a_clones_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert sources.find_window("anticipation_rnn", "models", "model") == ("models/anticipation_rnn", True)
-    assert sources.find_window("somebody/some_model", "models", "model") == ("somebody/some_model", False)
-    with pytest.raises(UnknownNameError, match="did you mean models/anticipation_rnn"):
-        sources.find_window("models/anticipation_rn", "models", "model")
-    for name in ("./nothing", "/nothing/here", "a/b/c", "nothing"):
-        with pytest.raises(UnknownNameError):
-            sources.find_window(name, "models", "model")
-
-
-def test_names_are_found_from_any_folder_of_a_clones_user(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A path first, then the windows here, then those of the clone in use; a Hub id last."""
-    monkeypatch.chdir(tmp_path)
-    here = str(root / "datasets_scripts" / "jsb_chorales"), True
-    assert sources.find_window("jsb_chorales", "datasets_scripts", "dataset") == here
-    assert sources.find_window("datasets_scripts/jsb_chorales", "datasets_scripts", "dataset") == here
-    there = ("somebody/jsb_chorales", False)
-    assert sources.find_window("somebody/jsb_chorales", "datasets_scripts", "dataset") == there
-    assert sources.load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
-    with pytest.raises(UnknownNameError, match="did you mean anticipation_rnn"):
-        sources.find_window("models/anticipation_rn", "models", "model")
-    (tmp_path / "datasets_scripts" / "jsb_chorales").mkdir(parents=True)
-    assert sources.find_window("jsb_chorales", "datasets_scripts", "dataset")[0] == "datasets_scripts/jsb_chorales"
-    (tmp_path / "jsb_chorales").mkdir()
-    assert sources.find_window("jsb_chorales", "datasets_scripts", "dataset")[0] == "jsb_chorales"
-
-
-def test_only_windows_of_a_clone_are_found(root: Path) -> None:
-    assert sources.in_clone("models/anticipation_rnn") == root / "models" / "anticipation_rnn"
-    for path in ("src/music_evals", "models", "models/../src", "models/none", "/models/anticipation_rnn", "somebody/x"):
-        assert sources.in_clone(path) is None
-
-
-@pytest.mark.parametrize("project", [None, "[project]\nname = 'other'\n", "[project\n", "[tool.x]\n"])
-def test_a_package_that_is_not_in_a_clone_has_none(
-    project: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder above an installation is somebody else's, and its windows are not ours."""
-    (tmp_path / "models" / "anticipation_rnn").mkdir(parents=True)
-    if project is not None:
-        (tmp_path / "pyproject.toml").write_text(project)
-    monkeypatch.setattr(sources, "__file__", str(tmp_path / "lib" / "music_evals" / "benchmark" / "sources.py"))
-    sources._clone.cache_clear()
-    try:
-        assert sources._clone() is None
-        assert sources.in_clone("models/anticipation_rnn") is None
-    finally:
-        sources._clone.cache_clear()
+    assert load_items("jsb_chorales", "musib", "validation").dataset == "jsb_chorales"
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     with pytest.raises(NoDataError, match="is empty"):
-        sources.load_items(str(tmp_path), None, "test")
+        load_items(str(tmp_path), None, "test")
 
 
 def test_an_empty_split(tmp_path: Path) -> None:
@@ -133,48 +85,48 @@ def test_an_empty_split(tmp_path: Path) -> None:
         item_id=pa.array([], pa.string()), song=pa.array([], pa.string()), tokens=pa.array([], pa.list_(pa.uint8())),
     )  # fmt: skip
     with pytest.raises((NoDataError, UnreadableFileError)):  # datasets itself fails on a table without rows
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
     with pytest.raises(NoDataError, match="no items"):
-        sources.ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
+        ItemSet("d", None, "test", (), (), np.empty((0, 384), dtype=np.uint8))
 
 
 def test_a_broken_file(tmp_path: Path) -> None:
     (tmp_path / "test.parquet").write_bytes(b"no parquet at all")
     with pytest.raises(UnreadableFileError, match="cannot be read"):
-        sources.load_items(str(tmp_path), None, "test")
+        load_items(str(tmp_path), None, "test")
 
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "columns", item_id=["a"], notes=["x"])
     with pytest.raises(InvalidInputError, match=r"no column song, tokens; expected .* got item_id, notes"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_rows_of_the_wrong_length_are_named(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "short", item_id=["a", "b"], song=["s", "s"], tokens=[rest(384), rest(383)])
     with pytest.raises(ContextLengthError, match="item 'b' has 383 tokens; expected 384"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_tokens_outside_the_vocabulary(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "wrong", item_id=["a"], song=["s"], tokens=[[130, *rest(383)]])
     with pytest.raises(InvalidTokensError, match="130"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_ids_are_unique(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "twice", item_id=["a", "a"], song=["s", "s"], tokens=[rest(384)] * 2)
     with pytest.raises(InvalidInputError, match="item id 'a' occurs twice"):
-        sources.load_items(str(folder), None, "test")
+        load_items(str(folder), None, "test")
 
 
 def test_without_a_seen_column_nothing_is_known(tmp_path: Path) -> None:
     folder = write_table(tmp_path / "plain", item_id=["a"], song=["s"], tokens=[rest(384)])
-    assert sources.load_items(str(folder), None, "test").seen_in_train is None
+    assert load_items(str(folder), None, "test").seen_in_train is None
 
 
 def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "validation")
+    items = load_items(str(tiny_dataset), "musib", "validation")
     assert items.fingerprint == dataclasses.replace(items, dataset="elsewhere").fingerprint
     other = items.contexts.copy()
     other[0, 0] ^= 1
@@ -184,7 +136,7 @@ def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
 
 
 def test_head(tiny_dataset: Path) -> None:
-    items = sources.load_items(str(tiny_dataset), "musib", "validation")
+    items = load_items(str(tiny_dataset), "musib", "validation")
     assert items.head(5).item_ids == items.item_ids[:5]
     assert items.head(5).contexts.shape == (5, 384)
     assert items.head(None) is items
@@ -223,21 +175,21 @@ def hub(tiny_dataset: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, 
 
 
 def test_a_hub_dataset_is_pinned_to_its_commit(hub: list[tuple[str, str | None]]) -> None:
-    items = sources.load_items("somebody/tiny", "musib", "test", revision="v1")
+    items = load_items("somebody/tiny", "musib", "test", revision="v1")
     assert items.revision == SHA
     assert hub == [("info somebody/tiny", "v1"), ("load_dataset", SHA)]
     hub.clear()
     assert "train" in sources.split_names("somebody/tiny", "musib", revision=SHA)
     assert {revision for _, revision in hub} == {SHA}
     hub.clear()
-    sources.load_items("somebody/tiny", "musib", "train", revision=SHA)
+    load_items("somebody/tiny", "musib", "train", revision=SHA)
     assert hub == [("load_dataset", SHA)]  # a commit is not asked for again
 
 
 def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Path) -> None:
     settings = Settings(tmp_path, dataset="somebody/tiny", config="musib", revision="v1", limit=2, report=False,
                         baselines="markov", n_resamples=5, n_seeds=1)  # fmt: skip
-    assert run_benchmark(settings).results["dataset"]["revision"] == SHA
+    assert run_inpainting(settings).results["dataset"]["revision"] == SHA
     assert {revision for name, revision in hub if not name.startswith("info")} == {SHA}
     assert [name for name, _ in hub].count("load_dataset") == 3  # test, train, validation
 
@@ -245,7 +197,7 @@ def test_a_run_reads_one_commit(hub: list[tuple[str, str | None]], tmp_path: Pat
 def test_a_hub_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UnreadableFileError, match="somebody/tiny cannot be read"):
-        sources.load_items("somebody/tiny", None, "test")
+        load_items("somebody/tiny", None, "test")
 
 
 @pytest.mark.parametrize("kind", ["missing", "broken"])
@@ -267,6 +219,6 @@ def test_what_the_hub_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, k
 
 
 def test_a_folder_has_no_revision(tiny_dataset: Path) -> None:
-    assert sources.load_items(str(tiny_dataset), "musib", "test").revision is None
-    with pytest.raises(InvalidInputError, match="--revision goes with a Hub id"):
-        sources.load_items(str(tiny_dataset), "musib", "test", revision="v1")
+    assert load_items(str(tiny_dataset), "musib", "test").revision is None
+    with pytest.raises(InvalidInputError, match="`revision` goes with a Hub id"):
+        load_items(str(tiny_dataset), "musib", "test", revision="v1")

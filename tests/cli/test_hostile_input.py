@@ -114,8 +114,8 @@ def test_a_system_name_cannot_break_the_table(small: list[str], tmp_path: Path) 
         (["--resamples", "0"], "--resamples must be at least 1, got 0"),
         (["--resamples", "9000000000"], "--resamples must be at most"),
         (["--confidence", "95"], "--confidence must lie above 0"),
-        (["--decoding", "sample"], "--decoding is for models"),
-        (["--temperature", "0.5"], "--temperature is for models"),
+        (["--decoding", "sample"], "--decoding goes with --model"),
+        (["--temperature", "0.5"], "--temperature goes with --model"),
         (["--dataset", "nowhere"], "looked up in ./datasets_scripts; a folder or a Hub id"),
     ],
 )

@@ -78,7 +78,7 @@ def test_failed_texts_are_listed(small: list[str], tmp_path: Path, capsys: pytes
     assert "n 1/2, 1 failed" in out
     assert "without --strict" in err
     assert cli.main([*small, "--predictions", mine, "--limit", "2", "--overwrite"]) == 0  # it scores 0
-    assert "mine: 1 text scored 0: no section header was found; --strict" in capsys.readouterr().out
+    assert "mine: 1 text scored 0: no section header was found; with --strict" in capsys.readouterr().out
 
 
 def test_failures_come_before_the_tables(small: list[str], tmp_path: Path) -> None:

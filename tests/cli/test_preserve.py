@@ -12,8 +12,9 @@ import pytest
 from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.benchmark.preservation import task as preservation
-from music_evals.benchmark.preservation.runner import COMPILING
+from music_evals.benchmark.preservation.task import COMPILING
 from music_evals.cli._shared import Bar
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -40,12 +41,12 @@ def small(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def quick(
     write_files: Callable[[str, dict[str, str]], Path],
-    stub_worker: Any,
+    stub_judge: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
     """Arguments of a run over files of numbers, which a stub compares."""
-    run = functools.partial(preservation.run_preservation, worker=stub_worker)
+    run = functools.partial(preservation.run_preservation, judge=stub_judge((*PRESERVATION_METRICS, *COMPANIONS)))
     monkeypatch.setattr(preservation, "run_preservation", run)
     reference = write_files("r", {f"{name}.mid": "0" for name in "abc"})
     estimate = write_files("e", {f"{name}.mid": "0.5" for name in "abc"})

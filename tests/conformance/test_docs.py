@@ -145,6 +145,19 @@ def test_snippets_run(path: Path, in_root: Path) -> None:
         names = example.globs
 
 
+@pytest.mark.parametrize("path", PAGES, ids=PAGE_IDS)
+def test_imports_of_ours_in_pages_are_there(path: Path) -> None:
+    """Snippets without prompts do not run in tests; what they import from us is there all the same."""
+    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    lines = [line.removeprefix(">>> ").strip() for block in blocks for line in block.splitlines()]
+    for line in lines:
+        match = re.fullmatch(r"from (music_evals[\w.]*) import ([\w, ]+)", line)
+        if match:
+            module = importlib.import_module(match[1])
+            missing = [name for name in match[2].split(", ") if not hasattr(module, name)]
+            assert not missing, f"{path.name}: {line!r}: there is no {missing}"
+
+
 def test_the_tour_of_the_readme_is_python_that_runs(readme: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
     tour = "\n".join(blocks)

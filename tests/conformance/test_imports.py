@@ -18,7 +18,7 @@ WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
-_GROUND = {"annotations", "protocols", "errors", "files", "numerics", "processes"}
+_GROUND = {"annotations", "protocols", "errors", "files", "numerics", "processes", "windows"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
@@ -28,6 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "files": {"errors"},
     "numerics": set(),
     "processes": {"errors"},
+    "windows": {"errors"},
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},
     "symbolic": _GROUND,
@@ -117,7 +118,8 @@ def test_arrows_are_kept(module: Path) -> None:
 
 
 def test_no_module_imports_a_window(module: Path) -> None:
-    scripts = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()} | set(WINDOWS)
+    scripts = {path.name for window in WINDOWS for path in (ROOT / window).glob("*") if path.is_dir()}
+    scripts |= {*WINDOWS, "benchmarks"}
     # `datasets` the package and `evaluate` are no windows, though `datasets_scripts` is
     broken = [f"line {line}: {name}" for name, line, _ in imported(module) if name.split(".")[0] in scripts]
     assert not broken, f"{module.relative_to(ROOT)} reaches for a window: {broken}"
@@ -151,6 +153,45 @@ def test_every_room_of_the_tree_has_arrows() -> None:
     for room, allowed in ARROWS.items():
         for target in {name.split(".")[0] for name in allowed}:
             assert room not in ARROWS[target], f"{room} and {target} may import each other"
+
+
+def _benchmark_imports() -> dict[str, set[str]]:
+    """Return module of the benchmark -> modules of the benchmark that it imports, both by their place in it."""
+    room, package = SOURCE / "benchmark", "music_evals.benchmark."
+    modules = {".".join(path.relative_to(room).with_suffix("").parts): path for path in sorted(room.rglob("*.py"))}
+    found: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        inner = (target[len(package) :] for target, _, _ in imported(path) if target.startswith(package))
+        known = {prefix for target in inner for prefix in (target, target.rpartition(".")[0]) if prefix in modules}
+        found[name] = known - {name}
+    return found
+
+
+def test_folders_of_tasks_never_import_each_other() -> None:
+    """Nor does what they share know any of them: it finds them by what their folders name."""
+    for name, targets in _benchmark_imports().items():
+        task = name.rpartition(".")[0]
+        others = {target for target in targets if "." in target and target.rpartition(".")[0] != task}
+        assert not others, f"benchmark.{name} imports {sorted(others)}"
+
+
+def test_no_generic_module_of_the_benchmark_serves_one_task() -> None:
+    """What stands beside the folders of tasks is used by two of them at least, or by the engine, which all use."""
+    imports = _benchmark_imports()
+    users: dict[str, set[str]] = {name: set() for name in imports if "." not in name and name != "__init__"}
+
+    def reach(name: str, task: str) -> None:
+        for target in imports[name] & users.keys():
+            if task not in users[target]:
+                users[target].add(task)
+                reach(target, task)
+
+    for name in imports:
+        if "." in name:
+            reach(name, name.rpartition(".")[0])
+    outside = {"load", "templates"}  # for whoever reads what was written: hub, leaderboard and cards
+    lonely = {name: sorted(tasks) for name, tasks in users.items() if len(tasks) < 2 and name not in outside}
+    assert not lonely, f"generic modules that serve one task: {lonely}"
 
 
 def test_windows_never_import_one_another() -> None:

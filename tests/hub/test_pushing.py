@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from music_evals.errors import InvalidInputError
-from music_evals.hub import push_results
+from music_evals.hub.pushing import push_results
 
 from .hub_house import House
 

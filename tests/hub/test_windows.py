@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from music_evals.benchmark.sources import WINDOWS
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.card_checks import problems
 from music_evals.hub.windows import HOUSES, Window, all_windows, find_windows
+from music_evals.windows import WINDOWS
 
 from .hub_house import ROOT, write
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from music_evals.benchmark.inpainting.task import Settings as InpaintingSettings
-from music_evals.benchmark.inpainting.task import run_benchmark
+from music_evals.benchmark.inpainting.task import run_inpainting
 from music_evals.benchmark.songs.lyrics import Settings as LyricSettings
 from music_evals.benchmark.songs.lyrics import run_lyrics
 from music_evals.benchmark.songs.songs import load_songs
@@ -39,5 +39,5 @@ def cut(text: str, share: float) -> str:
 
 @pytest.fixture
 def inpainting_run(settings: dict[str, Any]) -> Path:
-    run_benchmark(InpaintingSettings(**settings, baselines="silence,copy_past,markov", report=False))
+    run_inpainting(InpaintingSettings(**settings, baselines="silence,copy_past,markov", report=False))
     return Path(settings["out"])

@@ -87,7 +87,7 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
     assert len(reader.content(one.run, one.items[0], "markov", "middle")["tokens"]) == 96
 
 
-def test_edits_from_end_to_end(write_files: Any, stub_worker: Any, tmp_path: Path) -> None:
+def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path) -> None:
     from music_evals.benchmark.preservation.task import Settings, run_preservation
 
     originals = write_files("r", {f"{name}.wav": str(number) for number, name in enumerate("abcd")})
@@ -95,8 +95,9 @@ def test_edits_from_end_to_end(write_files: Any, stub_worker: Any, tmp_path: Pat
     lacking = write_files("lacking", {f"{name}.wav": f"{number}.5" for number, name in enumerate("abc")})
     options: dict[str, Any] = {"companions": "all", "n_resamples": 20, "workers": 1, "report": False}
     options["backends"] = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
-    settings = Settings(tmp_path / "out", originals, (f"good={good}", f"lacking={lacking}"), **options)
-    results = run_preservation(settings, worker=stub_worker).results
+    options |= {"reference": originals, "estimates": (f"good={good}", f"lacking={lacking}")}
+    settings = Settings(tmp_path / "out", **options)
+    results = run_preservation(settings, judge=stub_judge(settings.measures.scores)).results
     new = add_to_board(tmp_path / "out", tmp_path / "board", media=[good]).new
     found = {(row.system, row.metric): row for row in read_board(tmp_path / "board")}
     for system, cells in results["scores"].items():
@@ -195,7 +196,7 @@ def test_a_changed_score_gets_on_no_board(inpainting_run: Path, tmp_path: Path) 
 
 
 def test_recordings_go_in_by_their_hash(lyrics_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from music_evals.benchmark.preservation.pairs import hash_file
+    from music_evals.benchmark.manifests import hash_file
 
     folder = tmp_path / "music"
     folder.mkdir()

@@ -233,7 +233,7 @@ def unloaded() -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("module", "package"),
-    [("pypinyin.constants", "pypinyin"), ("pypinyin_dict.pinyin_data", "pypinyin-dict"), ("jieba.finalseg", "jieba")],
+    [("pypinyin.constants", "pypinyin"), ("pypinyin_dict.pinyin_data", "pypinyin_dict"), ("jieba.finalseg", "jieba")],
 )
 def test_a_missing_package_says_how_to_install_it(
     module: str, package: str, monkeypatch: pytest.MonkeyPatch, unloaded: None

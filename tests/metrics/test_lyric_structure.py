@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, InvalidLyricsError, UndefinedMetricWarning, UnknownNameError
-from music_evals.metrics._gestalt import gestalt_blocks, gestalt_ratio
 from music_evals.metrics.lyric_structure import MAXIMUM, Pattern, rhyme_agreement, structure_score
 
 GOLDEN = json.loads((Path(__file__).resolve().parents[1] / "golden" / "lyric_official.json").read_text("utf-8"))
@@ -29,48 +27,6 @@ def pattern(text: str) -> Pattern:
         elif labels:
             lines[-1].append(line)
     return Pattern(text, tuple(labels), tuple(map(tuple, lines)))
-
-
-# ------------------------------------------------------------------------------------------------ gestalt matching
-elements = st.text(alphabet="cR \n(v)", max_size=60)
-# long texts of few letters, so that some are popular and some are not
-long_texts = st.lists(st.sampled_from(["ccccc", "cccccR\n", "(verse)\n", "x", "yz", " "]), max_size=120).map("".join)
-
-
-def theirs(a: str, b: str, *, autojunk: bool) -> difflib.SequenceMatcher[str]:
-    return difflib.SequenceMatcher(None, a, b, autojunk=autojunk)
-
-
-@given(elements, elements, st.booleans())
-def test_short_sequences_match_as_in_difflib(a: str, b: str, autojunk: bool) -> None:
-    assert gestalt_ratio(a, b, autojunk=autojunk) == theirs(a, b, autojunk=autojunk).ratio()
-
-
-@given(long_texts, long_texts, st.booleans())
-def test_long_sequences_match_as_in_difflib(a: str, b: str, autojunk: bool) -> None:
-    matcher = theirs(a, b, autojunk=autojunk)
-    assert gestalt_ratio(a, b, autojunk=autojunk) == matcher.ratio()
-    ours = [(i + k, j + k) for i, j, size in gestalt_blocks(a, b, autojunk=autojunk) for k in range(size)]
-    assert ours == [(i + k, j + k) for i, j, size in matcher.get_matching_blocks() for k in range(size)]
-
-
-@given(st.lists(st.sampled_from(["verse", "chorus", "bridge"])), st.lists(st.sampled_from(["verse", "chorus"])))
-def test_lists_of_words_match_as_in_difflib(a: list[str], b: list[str]) -> None:
-    assert gestalt_ratio(a, b) == difflib.SequenceMatcher(None, a, b).ratio()
-
-
-def test_popular_elements_start_no_match_but_extend_one() -> None:
-    # 200 characters in b: one that occurs more than 200 // 100 + 1 = 3 times starts no match
-    a, b = "xc" + "c" * 98, "y" * 99 + "c" * 100 + "z"
-    assert gestalt_ratio(a, b) == 0.0
-    assert gestalt_ratio(a, b, autojunk=False) == 2 * 99 / 300
-    # without an anchor, equal beginnings still count
-    assert gestalt_ratio("c" * 50, "c" * 200) == 2 * 50 / 250
-
-
-def test_two_empty_sequences_are_equal() -> None:
-    assert gestalt_ratio("", "") == 1.0
-    assert gestalt_ratio("", "c") == 0.0
 
 
 # ------------------------------------------------------------------------------------------------------ official

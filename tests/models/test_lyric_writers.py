@@ -4,8 +4,10 @@ import datetime as dt
 import email.utils
 import json
 import logging
+import os
 import shutil
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -413,6 +415,34 @@ def test_answers_that_are_no_lyrics(
         writer.write(["a"], seed=0)
     assert len(server.requests) == 1  # asking again would not help
     assert KEY not in str(caught.value)
+
+
+def test_why_the_hubs_own_client_does_not_do(server: Server) -> None:
+    """If this fails, `InferenceClient` has learnt to keep the promises of `_endpoint`, which could then stand on it."""
+    elsewhere = Server()
+    elsewhere.answers((200, completion("x")))
+    server.answers((307, "", {"Location": f"{elsewhere.url}/v1/chat/completions"}), (429, "busy"))
+    code = (
+        "import sys\n"
+        "from huggingface_hub import InferenceClient\n"
+        "from huggingface_hub.errors import HfHubHTTPError\n"
+        "client = InferenceClient(base_url=sys.argv[1], timeout=20)\n"
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        client.chat_completion([{'role': 'user', 'content': 'a prompt'}], model='m')\n"
+        "    except HfHubHTTPError as error:\n"
+        "        print(error.response.status_code)\n"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_of_this_machine"}
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", code, server.url], capture_output=True, text=True, env=environment, check=True
+        )
+        assert run.stdout.split() == ["429"]  # asked once, not again
+        assert [request["key"] for request in server.requests] == ["Bearer hf_of_this_machine"] * 2  # nobody gave it
+        assert elsewhere.requests[0]["body"]["messages"][0]["content"] == "a prompt"
+    finally:
+        elsewhere.close()
 
 
 def test_a_refused_connection(waits: list[float], server: Server) -> None:

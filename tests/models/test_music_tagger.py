@@ -31,6 +31,7 @@ from music_evals.models.precomputed import write_features
 from music_evals.models.recipe import read_sections
 from music_evals.models.tag_recipe import TaggerData, TaggerTraining, build_tagger_recipe
 from music_evals.models.tag_scores import tag_scores
+from music_evals.models.tag_songs import load_songs
 from music_evals.models.tag_training import SCORES, positive_weights, train_tagger
 from music_evals.models.tag_vocabulary import TagVocabulary, read_clusters, row_tags
 from music_evals.models.training import train_from_file
@@ -449,7 +450,7 @@ def test_songs_without_recording(songs, tmp_path):
         (["data.audio=null"], InvalidInputError, "audio or audio_column"),
         (["data.encoder.name=mert95"], UnknownNameError, "mert-95m"),
         (["data.encoder=encodec", "data.encoder.pooling=max"], InvalidInputError, "no section of the recipe"),
-        (["data.dataset=nothing_here"], NoDataError, "nothing_here"),
+        (["data.dataset=nothing_here"], UnknownNameError, "unknown dataset 'nothing_here'"),
         (["data.grops=[amateur]"], UnknownNameError, "did you mean groups"),
         (["data.groups=[amateurs]"], UnknownNameError, "did you mean amateur"),
         (["data.missing=ignore"], UnknownNameError, "error, skip"),
@@ -466,6 +467,12 @@ def test_songs_without_recording(songs, tmp_path):
 def test_wrong_settings_are_named(songs, changes, error, message):
     with pytest.raises(error, match=message):
         train_from_file(songs, out=songs.parent / "out", changes=changes)
+
+
+def test_a_dataset_of_the_clone_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoDataError, match=r"songs have no recording .*'demo_"):
+        load_songs(TaggerData("caimd", str(tmp_path), config="demo"), "test", tmp_path)
 
 
 def test_a_device_that_is_not_there_is_said_at_once(songs, tmp_path):

@@ -361,6 +361,14 @@ def test_a_recipe_trains_a_model_from_a_dataset_folder(tmp_path, write_recipe):
     assert torch.get_num_threads() == threads
     with pytest.raises(NoDataError, match="cannot load split 'dev'"):
         train_from_file(write_recipe(tmp_path / "model", data="{dataset: ../data, config: tiny, train: dev}"))
+    with pytest.raises(UnknownNameError, match="unknown dataset 'jsb_choral'; did you mean jsb_chorales"):
+        train_from_file(write_recipe(tmp_path / "model", data="{dataset: jsb_choral, config: musib}"))
+
+
+def test_a_dataset_is_found_by_its_name(tmp_path, monkeypatch, write_recipe):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NoDataError, match=r"cannot load split 'dev' of jsb_chorales .* in .*/datasets_scripts/jsb"):
+        train_from_file(write_recipe(tmp_path, data="{dataset: jsb_chorales, config: musib, train: dev}"))
 
 
 def test_missing_recipes_and_unknown_models_are_named(tmp_path, write_recipe):

@@ -150,7 +150,7 @@ def test_nobody_gains_by_silence() -> None:
     del silent[1]["amateur"]["song_purpose"]
     result = evaluate_descriptions(REFERENCES, silent, encoder="char-ngrams", per_item=True)
     first, second, third, _ = result["per_item"]
-    reason = "no generated tags in 9 of 10 dimensions; empty='zero' counts them as 0"
+    reason = "no generated tags in 9 of 10 dimensions; `empty='zero'` counts them as 0"
     assert np.isnan(first["professional_average"])
     assert first["reasons"]["professional_average"] == reason
     assert first["reasons"]["tag_semantic_similarity"] == f"professional: {reason}"

@@ -1,7 +1,9 @@
 """What a file's container says about its length, read without decoding it.
 
-libsndfile reads what is left of a cut WAV, AIFF, Ogg or MP3 file and says nothing. So each container is walked here
-first, and a file that holds less than it claims, or more, is refused:
+libsndfile reads what is left of a cut WAV, AIFF, Ogg or MP3 file, counts what is there where the header claims more or
+less, leaves damaged Ogg pages and MP3 frames out and compares no checksum of FLAC, all without a word; what soundfile
+shows of a file is already mended (tests hold it to each of these). So each container is walked here first, and a file
+that holds less than it claims, or more, is refused:
 
 - WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too. A size of 0
   or 0xFFFFFFFF, as written into a pipe, states no length: a cut could not be seen.
@@ -150,12 +152,10 @@ _UNSTATED = 0xFFFFFFFF
 _MAX_CHUNKS = 10_000  # a hostile file may consist of nothing else
 
 
-def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str, long: int | None = None) -> dict[bytes, _Chunk]:
-    """Return the first chunk of each name, after all of them were found to lie in the file.
-
-    `long` is the size of the audio chunk where a 64-bit header states it elsewhere.
-    """
-    found: dict[bytes, _Chunk] = {}
+def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> dict[bytes, tuple[int, int]]:
+    """Return start and size of the first chunk of each name, after the audio was found to lie in the file."""
+    found: dict[bytes, tuple[int, int]] = {}
+    long = None  # size of the audio chunk, where a 64-bit header states it
     n_chunks = 0
     while start + 8 <= n_bytes:
         file.seek(start)
@@ -167,36 +167,26 @@ def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str, long: int | N
             long = int(struct.unpack("<8xQ", file.read(16))[0])
         if name == b"data" and size == _UNSTATED and long is not None:
             size = long
-        chunk = _Chunk(start + 8, size)
-        _check_chunk(name, chunk, n_bytes)
-        found.setdefault(name, chunk)
+        start += 8
+        if name in {b"data", b"SSND"}:
+            _check_audio(size, n_bytes - start)
+        found.setdefault(name, (start, size))
         n_chunks += 1
         if n_chunks > _MAX_CHUNKS:
             msg = f"more than {_MAX_CHUNKS} chunks"
             raise _ContradictionError(msg)
-        start = chunk.end
+        start += size
         file.seek(start)
         if size % 2 and file.read(1) == b"\0":  # padded to an even size; some writers forget it
             start += 1
     return found
 
 
-@dataclasses.dataclass(frozen=True)
-class _Chunk:
-    start: int
-    size: int
-
-    @property
-    def end(self) -> int:
-        return self.start + self.size
-
-
-def _check_chunk(name: bytes, chunk: _Chunk, n_bytes: int) -> None:
-    audio = name in {b"data", b"SSND"}
-    if audio and (chunk.size == _UNSTATED or (chunk.size == 0 and chunk.end < n_bytes)):
+def _check_audio(size: int, there: int) -> None:
+    if size == _UNSTATED or (size == 0 and there):
         raise _UnstatedError
-    if chunk.end > n_bytes and audio:
-        msg = f"its header claims {chunk.size} bytes of audio, {n_bytes - chunk.start} are there"
+    if size > there:
+        msg = f"its header claims {size} bytes of audio, {there} are there"
         raise _ContradictionError(msg)
 
 
@@ -204,10 +194,10 @@ def _wav(file: IO[bytes], start: int, n_bytes: int, order: str) -> Container:
     chunks = _chunks(file, start, n_bytes, order)
     if b"fmt " not in chunks or b"data" not in chunks:
         raise _ContradictionError("a WAV file without a fmt and a data chunk")
-    file.seek(chunks[b"fmt "].start)
+    file.seek(chunks[b"fmt "][0])
     tag, block_align = struct.unpack(f"{order}H10xH", file.read(14))
     plain = tag in {1, 3, 0xFFFE} and block_align  # whole numbers, floats, extensible
-    return Container("WAV", chunks[b"data"].size // block_align if plain else None)
+    return Container("WAV", chunks[b"data"][1] // block_align if plain else None)
 
 
 _PLAIN_AIFF = {b"NONE", b"sowt", b"twos", b"raw ", b"in24", b"in32", b"fl32", b"FL32", b"fl64", b"FL64"}
@@ -217,16 +207,10 @@ def _aiff(file: IO[bytes], start: int, n_bytes: int, *, compressed: bool) -> Con
     chunks = _chunks(file, start, n_bytes, ">")
     if b"COMM" not in chunks or b"SSND" not in chunks:
         raise _ContradictionError("an AIFF file without a COMM and an SSND chunk")
-    file.seek(chunks[b"COMM"].start)
-    channels, n_frames, bits = struct.unpack(">HIH", file.read(8))
-    coding = file.read(14)[10:] if compressed else b"NONE"
-    if coding not in _PLAIN_AIFF:
-        return Container("AIFF")
-    there = (chunks[b"SSND"].size - 8) // max(1, channels * -(-bits // 8))
-    if there != n_frames:
-        msg = f"its header claims {n_frames} frames, {there} are there"
-        raise _ContradictionError(msg)
-    return Container("AIFF", n_frames)
+    file.seek(chunks[b"COMM"][0] + 2)
+    n_frames = int(struct.unpack(">I", file.read(4))[0])
+    coding = file.read(16)[12:] if compressed else b"NONE"
+    return Container("AIFF", n_frames if coding in _PLAIN_AIFF else None)
 
 
 # --- FLAC ------------------------------------------------------------------------------------------------------------

@@ -49,6 +49,11 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
             if file.format not in _FORMATS[container.format]:
                 msg = f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
                 raise UnreadableFileError(msg)
+            if file.format != "MP3" and container.n_frames not in {None, file.frames}:
+                msg = (
+                    f"{path}: its header claims {container.n_frames} frames, {file.frames} are there; get a whole copy"
+                )
+                raise UnreadableFileError(msg)
             yield _SoundFile(file, path, container)
     except soundfile.LibsndfileError as error:
         msg = f"{path}: {container.format} audio that cannot be decoded ({error.error_string}); get a whole copy"
@@ -71,18 +76,12 @@ class _SoundFile:
                 md5.update(_flac_bytes(block, self._container.sample_bytes))
                 block = block.astype(np.float32) * np.float32(2**-31)
             yield block
-        self._check_length(n_frames)
+        if abs(n_frames - self.n_frames) > self._container.slack:
+            msg = f"{self._path}: its header claims {self.n_frames} frames, {n_frames} were decoded; get a whole copy"
+            raise UnreadableFileError(msg)
         if signed and md5.digest() != self._container.md5:
             msg = f"{self._path}: its samples do not have the checksum that its FLAC header states; get a whole copy"
             raise UnreadableFileError(msg)
-
-    def _check_length(self, n_frames: int) -> None:
-        container = self._container
-        estimated = container.format == "MP3"
-        for claim in {self.n_frames} if estimated else {self.n_frames, self._file.frames}:
-            if abs(n_frames - claim) > container.slack:
-                msg = f"{self._path}: its header claims {claim} frames, {n_frames} were decoded; get a whole copy"
-                raise UnreadableFileError(msg)
 
 
 def _flac_bytes(block: npt.NDArray[np.int32], sample_bytes: int) -> bytes:

@@ -142,7 +142,7 @@ def activations(features: Frames) -> Frames:
 
     The network adds to every level its rise over two frames. Two convolutions over five frames follow, then residual
     layers whose taps lie 1, 2, 4, ... frames apart, so that a frame sees the whole of a recording of 90 s, then two
-    weighted sums. The twin of `models.beat_tracker.BeatTracker`.
+    weighted sums. The twin of `BeatTracker` in benchmarks/beat_tracker/network.py.
     """
     weights = load_weights("beat_tracker")
     rises = np.zeros_like(features)

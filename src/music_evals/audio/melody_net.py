@@ -1,7 +1,7 @@
 """The network that follows the melody of a mixture: its input, its run, and the reading of what it says.
 
-The network (`models.melody_tracker`) was trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes
-and of random music; ``weights/melody_net.json`` is its receipt. It runs by onnxruntime on one thread.
+The network was trained by ``benchmarks/melody_tracker`` on renderings of public-domain tunes and of random music;
+``weights/melody_net.json`` is its receipt. It runs by onnxruntime on one thread.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from music_evals.audio.io import Audio
 from music_evals.audio.spectra import constant_q
-from music_evals.errors import MissingBackendError
+from music_evals.errors import importing
 
 __all__ = ["LOWEST_PITCH", "N_PITCHES", "MelodyActivations", "MelodyPath", "decode", "levels", "melody_activations"]
 
@@ -103,10 +103,8 @@ def run_network(session: Any, values: FloatArray) -> MelodyActivations:
 
 @functools.cache
 def _session() -> Any:
-    try:
+    with importing("audio", "following the melody"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingBackendError("onnxruntime", "audio", "following the melody") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # many recordings at once are the benchmark's business, not one's
     options.inter_op_num_threads = 1

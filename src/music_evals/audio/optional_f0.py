@@ -23,7 +23,7 @@ import numpy.typing as npt
 from music_evals.annotations import F0Track
 from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH
-from music_evals.errors import BackendError, InvalidAudioError, MissingBackendError
+from music_evals.errors import BackendError, InvalidAudioError, MissingBackendError, importing
 
 __all__ = ["BASIC_PITCH_VARIABLE", "find_basic_pitch", "track_basic_pitch", "track_torchcrepe"]
 
@@ -132,10 +132,8 @@ def find_basic_pitch() -> Path:
 
 @functools.cache
 def _basic_pitch_session(path: Path) -> Any:
-    try:
+    with importing("audio", "the melody by basic-pitch"):
         import onnxruntime
-    except ImportError as error:
-        raise MissingBackendError("onnxruntime", "audio", "the melody by basic-pitch") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

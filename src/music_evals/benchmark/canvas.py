@@ -7,7 +7,7 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import MissingBackendError
+from music_evals.errors import importing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,10 +48,8 @@ def check_backend() -> None:
         Names the extra.
 
     """
-    try:
+    with importing("report", "a picture"):
         import matplotlib as mpl
-    except ImportError as error:
-        raise MissingBackendError("matplotlib", "report", "a picture") from error
     mpl.use("Agg")
 
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import math
 import os
-import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals import benchmark
 from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import read_records, reading_rows
 from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
-from music_evals.errors import ChangedResultsError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.benchmark.run import find
+from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
 
@@ -127,17 +125,7 @@ def _check_there(folder: Path, *names: str) -> None:
 
 def find_task(name: str) -> ScoreTask:
     """Return a task by its name in the records; every folder under `benchmark` names its own as ``TASKS``."""
-    places: dict[str, str] = {}
-    for folder in pkgutil.iter_modules(benchmark.__path__):
-        if folder.ispkg:
-            package = f"{benchmark.__name__}.{folder.name}"
-            told: Mapping[str, str] = getattr(importlib.import_module(package), "TASKS", {})
-            places |= {task: f"{package}.{place}" for task, place in told.items()}
-    if name not in places:
-        kind = "task with results"
-        raise UnknownNameError(kind, name, places)
-    module, _, attribute = places[name].partition(":")
-    task: ScoreTask = getattr(importlib.import_module(module), attribute)
+    task: ScoreTask = find("TASKS", name, "task with results")
     return task
 
 

@@ -1,32 +1,40 @@
-"""Lists of files that strangers write: CSV with a head line, or JSON lines. Read whole and checked before use."""
+"""What users hand over: manifests (CSV or JSON lines), folders of files, and names of systems; checked before use."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 
-__all__ = ["json_lines", "manifest_rows", "read_text", "shown_types", "some"]
+__all__ = [
+    "HASH_DIGITS",
+    "check_systems",
+    "files_of",
+    "hash_file",
+    "json_lines",
+    "manifest_rows",
+    "named_path",
+    "read_text",
+    "shown_types",
+    "some",
+]
 
 SHOWN = 5
 
+HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
+
+_BLOCK = 1 << 20
+
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file.
-
-    Raises
-    ------
-    NoDataError
-        No such file.
-    UnreadableFileError
-        It cannot be read, or is no UTF-8 text.
-
-    """
+    """Return the text of a UTF-8 file."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -38,14 +46,7 @@ def read_text(path: Path) -> str:
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield (line number, object) of each line that is not empty.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        As `read_text`; also a line that is no JSON object.
-
-    """
+    """Yield (line number, object) of each line that is not empty."""
     # a text may hold other characters that str.splitlines takes for ends of lines
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -63,14 +64,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def manifest_rows(path: Path) -> Sequence[Mapping[str, Any]]:
-    """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        As `json_lines`.
-
-    """
+    """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise."""
     if path.suffix.lower() == ".csv":
         return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
     return [row for _, row in json_lines(path)]
@@ -85,3 +79,66 @@ def some(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def named_path(text: str, setting: str) -> tuple[str, Path]:
+    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign."""
+    name, equals, path = text.partition("=")
+    if not equals or Path(text).exists():
+        whole = Path(text).resolve()
+        name, path = whole.stem if whole.is_file() else whole.name, text
+    if not name.strip() or not path:
+        msg = f"`{setting}` takes PATH or NAME=PATH, got {text!r}"
+        raise InvalidInputError(msg)
+    return name, Path(path)
+
+
+def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tuple[Path, str]]:
+    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart."""
+    if path.is_file():
+        return {path.stem: (path, path.name)}
+    if not path.is_dir():
+        msg = f"{path}: no such file or folder; check the path"
+        raise NoDataError(msg)
+    found: dict[str, tuple[Path, str]] = {}
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path)
+        if not file.is_file() or file.suffix.lower() not in suffixes or name.name[0] == ".":
+            continue
+        item = str(name.with_suffix(""))
+        if item in found:
+            msg = f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
+            raise PairCountError(msg)
+        found[item] = file, str(name)
+    if not found:
+        msg = f"{path} holds {lack}"
+        raise NoDataError(msg)
+    return found
+
+
+def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -> None:
+    """Check the names of systems."""
+    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
+    if wrong:
+        taken = f", none of them {' or '.join(controls)}" if controls else ""
+        msg = (
+            f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in `{setting}` "
+            "NAME=PATH"
+        )
+        raise InvalidInputError(msg)
+
+
+def hash_file(path: Path) -> str:
+    """Return the hash of the bytes of a file."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        msg = f"{path}: no such file; check the path"
+        raise NoDataError(msg) from None
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror or error}); check its permissions"
+        raise UnreadableFileError(msg) from error
+    return digest.hexdigest()[:HASH_DIGITS]

@@ -1,62 +1,155 @@
-"""What every benchmark asks of its options, and the files that it leaves in its folder."""
+"""The files that a run leaves in its folder, and what it returns."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from music_evals.errors import InvalidInputError
+from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.files import write_atomically
 
-__all__ = ["NUMBERS", "RECORDS", "REPORT", "RESULTS", "TABLE", "VALIDATION", "check_options", "write_files"]
+if TYPE_CHECKING:
+    from music_evals.benchmark.run import Settings
+
+__all__ = [
+    "NOTHING_BESIDE",
+    "RECORDS",
+    "REPORT",
+    "RESULTS",
+    "TABLE",
+    "VALIDATION",
+    "Beside",
+    "Outcome",
+    "remove_results",
+    "write_outcome",
+    "write_scores",
+]
 
 RECORDS, RESULTS, TABLE, REPORT = "records.jsonl", "results.json", "table.md", "report.html"
 VALIDATION = "validation_records.jsonl"
 """Records of the baselines on what the best of them are chosen on."""
 
 
-NUMBERS: Mapping[str, tuple[str, int]] = {
-    "limit": ("--limit", sys.maxsize),
-    "n_resamples": ("--resamples", 1_000_000),
-    "workers": ("--workers", 1000),
-}
-"""Setting -> its option, and the most that it may be: beyond lie typing errors that would fill the memory."""
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a run found.
 
-
-def check_options(settings: Any, numbers: Mapping[str, tuple[str, int]] = NUMBERS) -> None:
-    """Check what the settings of all benchmarks have in common.
-
-    Parameters
+    Attributes
     ----------
-    settings
-        With `out`, `confidence` and the names in `numbers`, where None is the default.
-    numbers
-        As `NUMBERS`.
+    results
+        The content of results.json.
+    found
+        The records, as the task reads them.
+    files
+        What was written, by kind: ``records``, ``results``, ``table``, ``report``, and what else the task writes.
+    notes
+        What a reader of the results should know.
+
+    """
+
+    results: dict[str, Any]
+    found: Any
+    files: dict[str, Path]
+    notes: list[str]
+
+
+def remove_results(out: Path, *others: str) -> None:
+    """Remove what is made from records, should this run end before its own are written: it tells of another run."""
+    for name in (RESULTS, TABLE, REPORT, *others):
+        remove_file(out / name)
+
+
+class Beside(NamedTuple):
+    """What a task shows beside the scores."""
+
+    results: Mapping[str, Any] = MappingProxyType({})
+    """Further keys of results.json."""
+    markdown: str = ""
+    """A section at the end of table.md."""
+    notes: Sequence[str] = ()
+    files: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    """Kind -> file name and content."""
+
+
+NOTHING_BESIDE: Final = Beside()
+
+
+def write_scores(
+    task: ScoreTask,
+    rows: Sequence[Mapping[str, Any]],
+    settings: Settings,
+    page: Callable[[dict[str, Any], Found], str],
+    *,
+    beside: Beside = NOTHING_BESIDE,
+) -> Outcome:
+    """Make the results of a task of pairs from its records, and write its files; `page` makes report.html.
 
     Raises
     ------
-    InvalidInputError
-        An empty folder name, a confidence that is none, or a number below 1 or above its bound.
+    CorruptRecordsError
+        The records hold rows that this version does not write.
+    OutputError
+        The folder cannot be written to.
 
     """
-    if not os.fspath(settings.out):
-        raise InvalidInputError("--out is empty; name a folder for records and results, . for the current one")
-    for name, (option, most) in numbers.items():
-        value = getattr(settings, name)
-        if value is not None and not 1 <= value <= most:
-            bound = "least 1" if value < 1 else f"most {most}"
-            msg = f"{option} must be at {bound}, got {value}"
-            raise InvalidInputError(msg)
-    if not 0 < settings.confidence < 1:
-        msg = f"--confidence must lie above 0 and below 1, got {settings.confidence}; 95 % is 0.95"
-        raise InvalidInputError(msg)
+    found = collect(rows, task)
+    results = build_results(
+        found, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
+    )
+    results |= beside.results
+    return write_outcome(
+        Path(settings.out),
+        results,
+        found,
+        table="\n\n".join(filter(None, [markdown_report(results), beside.markdown])),
+        page=functools.partial(page, results, found) if settings.report else None,
+        others=beside.files,
+        notes=[*cautions(results), *beside.notes],
+    )
 
 
-def write_files(out: Path, contents: Mapping[str, tuple[str, str]]) -> dict[str, Path]:
-    """Write texts, kind -> (file name, text), whole or not at all; return all files of the run by kind."""
+def write_outcome(
+    out: Path,
+    results: dict[str, Any],
+    found: Any,
+    *,
+    table: str,
+    page: Callable[[], str] | None = None,
+    others: Mapping[str, tuple[str, str]] | None = None,
+    notes: Sequence[str] = (),
+) -> Outcome:
+    """Write the files of a run, each whole or not at all.
+
+    Parameters
+    ----------
+    out
+        The folder.
+    results, found, notes
+        See `Outcome`.
+    table
+        The tables, as Markdown.
+    page
+        Makes report.html; None writes none.
+    others
+        Further texts: kind -> file name and content.
+
+    Raises
+    ------
+    OutputError
+        The folder cannot be written to.
+
+    """
+    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, table + "\n")}
+    contents |= others or {}
+    if page is not None:
+        contents["report"] = (REPORT, page())
     for name, content in contents.values():
         write_atomically(out / name, content.encode())
-    return {"records": out / RECORDS, **{kind: out / name for kind, (name, _) in contents.items()}}
+    files = {"records": out / RECORDS, **{kind: out / name for kind, (name, _) in contents.items()}}
+    return Outcome(results, found, files, list(notes))

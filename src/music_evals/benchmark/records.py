@@ -114,8 +114,10 @@ class RecordFile:
 
     Attributes
     ----------
+    resumed
+        Whether there were rows at opening.
     rows
-        What was there at opening; empty for a new run.
+        All rows that are in the file: those that were there, and those that were appended.
 
     Raises
     ------
@@ -140,7 +142,8 @@ class RecordFile:
                 with _output_errors(self.path, "write"):
                     self._file.truncate(0)
             self.rows = self._resume(json.loads(dump_json(first)))
-            if not self.rows:
+            self.resumed = bool(self.rows)
+            if not self.resumed:
                 self.append([first, *items])
         except BaseException:
             self._file.close()
@@ -150,12 +153,12 @@ class RecordFile:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            msg = f"another run is writing to {self.path}; wait for it, or choose another folder with --out"
+            msg = f"another run is writing to {self.path}; wait for it, or choose another folder (`out`)"
             raise OutputError(msg) from error
         except OSError as error:
             msg = (
-                f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder with "
-                "--out on a file system that knows locks"
+                f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder "
+                "(`out`) on a file system that knows locks"
             )
             raise OutputError(msg) from error
 
@@ -178,20 +181,15 @@ class RecordFile:
         return self._file.read()
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Write one block and synchronise it to the disk.
-
-        Raises
-        ------
-        OutputError
-            The disk is full, or the file cannot be written.
-
-        """
-        body = b"".join(dump_json(row).encode() + b"\n" for row in rows)
+        """Write one block and synchronise it to the disk."""
+        lines = [dump_json(row).encode() + b"\n" for row in rows]
+        body = b"".join(lines)
         closing = dump_json({"kind": "block", "rows": len(rows), "crc32": zlib.crc32(body)}).encode() + b"\n"
         with _output_errors(self.path, "write"):
             self._file.seek(0, os.SEEK_END)
             _write_all(self._file.fileno(), body + closing)
             os.fsync(self._file.fileno())
+        self.rows += map(json.loads, lines)  # as they will be read from the file, which may hold less than Python
 
     def close(self) -> None:
         """Close the file."""
@@ -213,14 +211,7 @@ def dump_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def remove_file(path: str | os.PathLike[str]) -> None:
-    """Remove a file; one that is not there is no error.
-
-    Raises
-    ------
-    OutputError
-        It cannot be removed.
-
-    """
+    """Remove a file; one that is not there is no error."""
     with _output_errors(Path(path), "remove"):
         Path(path).unlink(missing_ok=True)
 
@@ -238,7 +229,7 @@ def reading_rows() -> Iterator[None]:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         msg = (
             f"the records hold rows that this version does not write ({type(error).__name__}: {error}); restore the "
-            "file from a copy, or start afresh with --overwrite"
+            "file from a copy, or start afresh (`overwrite=True`)"
         )
         raise CorruptRecordsError(msg) from error
 
@@ -255,7 +246,7 @@ def _output_errors(path: Path, verb: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        msg = f"cannot {verb} {path}: {reason}; make room or choose another folder with --out"
+        msg = f"cannot {verb} {path}: {reason}; make room or choose another folder (`out`)"
         raise OutputError(msg) from error
 
 
@@ -278,9 +269,7 @@ def _parse(data: bytes, path: Path) -> _Contents:
         _check_block(row, body, n_rows=len(rows) - closed, lines=(first_line, number), damaged=damaged, path=path)
         closed, end, block_start, first_line = len(rows), position, position, number + 1
     if not closed and data and not (data.startswith(_START) or _START.startswith(data)):
-        msg = (
-            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder with --out"
-        )
+        msg = f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
         raise CorruptRecordsError(msg)
     return _Contents(rows[:closed], end)
 
@@ -298,7 +287,7 @@ def _load(line: bytes) -> dict[str, Any] | None:
 def _check_block(
     closing: Row, body: bytes, *, n_rows: int, lines: tuple[int, int], damaged: int | None, path: Path
 ) -> None:
-    remedy = "restore the file from a copy, or start afresh with --overwrite"
+    remedy = "restore the file from a copy, or start afresh (`overwrite=True`)"
     if damaged is not None:
         msg = f"{path}, line {damaged} is damaged: it is not one JSON object; {remedy}"
         raise CorruptRecordsError(msg)
@@ -320,8 +309,7 @@ def _check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -
     if differences:
         shown = "; ".join(differences[:5]) + (f"; and {len(differences) - 5} more" if len(differences) > 5 else "")
         msg = (
-            f"{path} belongs to another run: {shown}. "
-            "Choose another folder with --out, or start afresh with --overwrite"
+            f"{path} belongs to another run: {shown}. Choose another folder (`out`), or start afresh (`overwrite=True`)"
         )
         raise CorruptRecordsError(msg)
 

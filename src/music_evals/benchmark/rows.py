@@ -1,39 +1,20 @@
-"""Rows of pairs and their scores, as every benchmark of `score_results` writes them.
+"""Rows of pairs and their scores, as every benchmark writes them that compares estimates with references.
 
-What is judged is a sequence of pairs, each with an item, a system, a group and two sides that are told by hashes of
-what they hold. A run is taken up again by these hashes: pairs whose scores are all there are skipped, failed ones are
-not.
+What is judged is a sequence of pairs, each with an item, a system, a group and two sides with hashes of what they hold.
+A run is resumed by these hashes: pairs whose scores are all there are skipped, failed ones are not.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol
 
-from music_evals.errors import MusicEvalsError
+from music_evals.benchmark.engines import Failed, Unit, answer
+from music_evals.benchmark.run import Job, Progress, Row
 
-__all__ = [
-    "Answer",
-    "Judgeable",
-    "Judged",
-    "Progress",
-    "Row",
-    "Side",
-    "failed_answer",
-    "new_selection",
-    "score_rows",
-    "unfinished",
-]
-
-Row = dict[str, Any]
-
-Progress = Callable[[int, int, str], None]
-"""Called with pairs done, pairs in all, and the item."""
-
-Answer = dict[str, Any] | MusicEvalsError
-"""What came of a pair: ``scores`` (name -> ``value``, None where undefined, then with ``reason``, or ``error``),
-``notes`` and, where there is one, ``explanation``, the fields of such a row; or why there is nothing."""
+__all__ = ["Failure", "Judge", "Judgeable", "Judged", "PairJob", "Side"]
 
 
 class Side(Protocol):
@@ -85,18 +66,151 @@ class Judged(Protocol):
     def pairs(self) -> Sequence[Judgeable]: ...  # noqa: D102
 
     @property
-    def failures(self) -> Sequence[Any]: ...  # noqa: D102 (of `pairs.Failure`)
+    def failures(self) -> Sequence[Failure]: ...  # noqa: D102
 
 
-AnyPair = TypeVar("AnyPair", bound=Judgeable)
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A pair that cannot be compared, and why."""
+
+    item: str
+    system: str
+    error: str
 
 
-def new_selection(judged: Judged, controls: Sequence[Judgeable], rows: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
-    selection: list[Row] = [{"kind": "selection", "systems": list(judged.systems)}]
-    selection += map(_pair_row, (*judged.pairs, *controls))
-    selection += [{"kind": "pair", **dataclasses.asdict(failure)} for failure in judged.failures]
-    return [] if selection == _last_selection(rows) else selection
+class Judge(Protocol):
+    """Compares the two sides of a pair: the `engines.Work` of such a benchmark."""
+
+    def __call__(self, pair: Any, /) -> Mapping[str, Any]:
+        """Return what came of a pair.
+
+        That is ``scores``: name -> ``value`` (None where undefined, then with ``reason``) or ``error``; ``notes``; and,
+        where there are any, ``explanation``, the fields of such a row, and ``outlines``: content -> the same.
+
+        Raises
+        ------
+        MusicEvalsError
+            The pair has no score.
+
+        """
+        ...
+
+
+@dataclasses.dataclass(eq=False)
+class PairJob(Job):
+    """Pairs, and the controls beside them, that are judged into one record file.
+
+    Parameters
+    ----------
+    header
+        What the numbers depend on, besides the pairs.
+    judged, controls
+        What is judged.
+    scores
+        Names, in the order of the results.
+    variant
+        In every row.
+    judge
+        What judges a pair.
+    at_once
+        Pairs that a process is given at once, and whose rows are written together.
+    engine, workers
+        Unless the settings name others.
+    before
+        Called with the pairs that are left to do, where there are any.
+
+    """
+
+    header: Mapping[str, Any]
+    judged: Judged
+    controls: Sequence[Judgeable]
+    scores: Sequence[str]
+    variant: str
+    judge: Judge
+    at_once: int = 1
+    engine: str = "serial"
+    workers: int = 1
+    before: Callable[[Sequence[Any], Progress | None], None] | None = None
+
+    def __post_init__(self) -> None:
+        self._chosen = [*self.judged.pairs, *self.controls]
+        self._outlined: set[str] = set()
+        self.size = len(self._chosen)
+
+    @property
+    def work(self) -> _Judging:
+        """Judge the pairs of a unit."""
+        return _Judging(self.judge)
+
+    def selection(self, rows: Sequence[Row]) -> list[Row]:
+        """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
+        selection: list[Row] = [{"kind": "selection", "systems": list(self.judged.systems)}]
+        selection += map(_pair_row, self._chosen)
+        selection += [{"kind": "pair", **dataclasses.asdict(failure)} for failure in self.judged.failures]
+        return [] if selection == _last_selection(rows) else selection
+
+    def left(self, rows: Sequence[Row]) -> list[Unit]:
+        """Leave out the pairs of which every score is there; a failed one brings its pair back."""
+        self._outlined = {row["content"] for row in rows if row["kind"] == "outline"}
+        good: dict[tuple[str, ...], bool] = {}
+        for row in rows:
+            if row["kind"] == "score":
+                good[row["item"], row["system"], *row["content"], row["metric"]] = "error" not in row
+        units = [
+            Unit((pair,), f"{pair.item} ({pair.system})", pair.reference.content)
+            for pair in self._chosen
+            if not all(good.get((*_key(pair), name), False) for name in self.scores)
+        ]
+        if self.at_once == 1:
+            return units
+        chunks = [units[start : start + self.at_once] for start in range(0, len(units), self.at_once)]
+        return [
+            Unit(tuple(pair for one in chunk for pair in one.payload), chunk[0].label, "", len(chunk), tuple(chunk))
+            for chunk in chunks
+        ]
+
+    def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
+        """Call what is to be called before."""
+        if self.before is not None:
+            self.before([pair for unit in units for pair in unit.payload], progress)
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        """Return the rows of judged pairs: their scores, and what else is known where there is anything."""
+        answers = [answer] * len(unit.payload) if isinstance(answer, Failed) else answer
+        return [row for pair, one in zip(unit.payload, answers, strict=True) for row in self._rows(pair, one)]
+
+    def _rows(self, pair: Judgeable, answer: Mapping[str, Any] | Failed) -> list[Row]:
+        about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
+        if isinstance(answer, Failed):
+            answer = {"scores": {name: {"error": answer.reason} for name in self.scores}, "notes": []}
+        rows: list[Row] = []
+        for name in self.scores:
+            score = answer["scores"][name]
+            what = {**about, "metric": name, "variant": self.variant}
+            rows.append({"kind": "score", **what, **score, "n": int("error" not in score)})
+        if answer["notes"]:
+            rows.append({"kind": "remarks", **about, "notes": answer["notes"]})
+        if answer.get("explanation"):
+            rows.append({"kind": "explanation", **about, **answer["explanation"]})
+        for content, outline in answer.get("outlines", {}).items():
+            if content not in self._outlined:
+                self._outlined.add(content)
+                rows.append({"kind": "outline", "content": content, **outline})
+        return rows
+
+
+@dataclasses.dataclass
+class _Judging:
+    """Judges several pairs, each of which may fail by itself."""
+
+    judge: Judge
+
+    def begin(self, folder: Path) -> None:
+        if hasattr(self.judge, "begin"):
+            self.judge.begin(folder)
+
+    def __call__(self, pairs: Sequence[Judgeable]) -> list[Any]:
+        return [answer(self.judge, pair) for pair in pairs]
 
 
 def _pair_row(pair: Judgeable) -> Row:
@@ -108,47 +222,15 @@ def _pair_row(pair: Judgeable) -> Row:
     return {"kind": "pair", **about, **sides, "treatment": pair.treatment}
 
 
-def _last_selection(rows: Sequence[Mapping[str, Any]]) -> list[Row]:
+def _last_selection(rows: Sequence[Row]) -> list[Row]:
     found: list[Row] = []
     for row in rows:
         if row["kind"] == "selection":
-            found = [dict(row)]
+            found = [row]
         elif row["kind"] == "pair":
-            found.append(dict(row))
+            found.append(row)
     return found
 
 
-def unfinished(chosen: Sequence[AnyPair], scores: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> list[AnyPair]:
-    """Leave out the pairs of which every score is there; a failed one brings its pair back."""
-    good: dict[tuple[Any, ...], bool] = {}
-    for row in rows:
-        if row["kind"] == "score":
-            good[row["item"], row["system"], *row["content"], row["metric"]] = "error" not in row
-    return [pair for pair in chosen if not all(good.get((*_key(pair), name), False) for name in scores)]
-
-
-def _key(pair: Judgeable) -> tuple[str, str, str, str]:
+def _key(pair: Judgeable) -> tuple[str, ...]:
     return pair.item, pair.system, pair.reference.content, pair.estimate.content
-
-
-def failed_answer(scores: Sequence[str], error: MusicEvalsError) -> dict[str, Any]:
-    """Return the answer for a pair of which every score failed for one reason."""
-    failed = f"{type(error).__name__}: {error}"
-    return {"scores": {name: {"error": failed} for name in scores}, "notes": []}
-
-
-def score_rows(pair: Judgeable, scores: Sequence[str], variant: str, answer: Answer) -> list[Row]:
-    """Return the rows of one judged pair: its scores, and remarks where there are any."""
-    about = {"item": pair.item, "system": pair.system, "content": [pair.reference.content, pair.estimate.content]}
-    if isinstance(answer, MusicEvalsError):
-        answer = failed_answer(scores, answer)
-    rows: list[Row] = []
-    for name in scores:
-        score = answer["scores"][name]
-        what = {**about, "metric": name, "variant": variant}
-        rows.append({"kind": "score", **what, **score, "n": int("error" not in score)})
-    if answer["notes"]:
-        rows.append({"kind": "remarks", **about, "notes": answer["notes"]})
-    if answer.get("explanation"):
-        rows.append({"kind": "explanation", **about, **answer["explanation"]})
-    return rows

@@ -23,7 +23,7 @@ from music_evals.cli import (
     train,
     write_lyrics,
 )
-from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, say
+from music_evals.cli._shared import EXIT_FAILURES, drop_stdout, in_options, say
 from music_evals.errors import (
     BackendError,
     CorruptRecordsError,
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return command(options)
     except MusicEvalsError as error:
-        say(f"music-evals: error: {error}")
+        say(f"music-evals: error: {in_options(str(error), options.verb)}")
         return EXIT_FAILURES if isinstance(error, _RUN_ERRORS) else EXIT_USAGE
     except KeyboardInterrupt:
         say("music-evals: interrupted; give the same command again to go on")

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "chosen",
     "drop_stdout",
     "finish_scores",
+    "in_options",
     "list_failures",
     "print_results",
     "quieten",
@@ -41,8 +43,30 @@ SHOWN_FAILURES = 20
 
 def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int], **texts: str) -> Any:
     verb = verbs.add_parser(name, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-    verb.set_defaults(command=command)
+    verb.set_defaults(command=command, verb=verb)
     return verb
+
+
+def in_options(text: str, verb: argparse.ArgumentParser) -> str:
+    """Return a message of the library with the options of a verb in place of the settings that it names.
+
+    The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
+    """
+    actions = {action.dest: action for action in verb._actions if action.option_strings}
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found["name"], found["value"]
+        if name not in actions:
+            return found[0]
+        action = actions[name]
+        flag = action.option_strings[-1]
+        if value in {"True", "False"}:
+            given = str(action.const) == value
+            return f"{found['with'] or ''}{flag}" if given else f"{'without' if found['with'] else 'no'} {flag}"
+        told = name if action.const is False else flag  # an option may say the opposite of its setting
+        return (found["with"] or "") + " ".join(filter(None, [told, (value or "").strip("'")]))
+
+    return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
 
 def add_dataset_options(group: Any, *, required: bool = False) -> None:
@@ -152,7 +176,10 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
 
     results = outcome.results
     failures = [
-        (f"{row['item']} ({row['system']}{', ' + row['metric'] if row['metric'] else ''})", row["error"])
+        (
+            f"{row['item']} ({row['system']}{', ' + row['metric'] if row['metric'] else ''})",
+            in_options(row["error"], options.verb),
+        )
         for row in results["failures"]
     ]
     code = list_failures(failures, "see the records")
@@ -160,9 +187,9 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     if undefined:
         say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
     for note in outcome.notes if options.json else ():  # the tables have them
-        say(f"note: {note}")
+        say(f"note: {in_options(note, options.verb)}")
     text = (report or text_report)(results, published=options.published)
-    print_results(text, outcome.files, as_json=options.json)
+    print_results(in_options(text, options.verb), outcome.files, as_json=options.json)
     return EXIT_FAILURES if undefined else code
 
 

@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace) -> int:
     # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+    from music_evals.benchmark.inpainting.task import Settings, run_inpainting
     from music_evals.benchmark.tables import text_report
 
     _check_card(options)
@@ -102,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(**{**chosen(options, Settings), "report": options.report is not False and not undrawn})
     quieten()
     with Bar() as bar:
-        outcome = run_benchmark(settings, progress=bar)
+        outcome = run_inpainting(settings, progress=bar)
     failures = outcome.results["failures"]
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
@@ -152,8 +152,7 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
 
 
 def _folder_of(source: str) -> Path:
-    from music_evals.benchmark.inpainting.systems import MODELS
-    from music_evals.benchmark.sources import find_window
+    from music_evals.windows import MODELS, find_window
 
     return Path(find_window(source, MODELS, "model")[0])
 

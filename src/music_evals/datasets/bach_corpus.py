@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.errors import MissingBackendError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError, importing
 from music_evals.symbolic.midi import read_midi
 
 __all__ = ["VOICES", "Chorale", "Measure", "chorale_paths", "encoder_credit", "read_chorale"]
@@ -94,16 +94,7 @@ class Chorale:
 
 
 def chorale_paths() -> dict[str, Path]:
-    """Return the compressed MusicXML files of Bach in music21's corpus, by name, sorted.
-
-    Raises
-    ------
-    MissingBackendError
-        music21 is not installed.
-    NoDataError
-        It is installed without its corpus.
-
-    """
+    """Return the compressed MusicXML files of Bach in music21's corpus, by name, sorted."""
     corpus = _music21().corpus
     paths = {path.stem: Path(path) for path in corpus.getComposer("bach") if path.suffix == ".mxl"}
     if not paths:
@@ -115,21 +106,7 @@ def chorale_paths() -> dict[str, Path]:
 
 
 def read_chorale(name: str) -> Chorale:
-    """Read one file of the corpus, about 0.15 s.
-
-    Parameters
-    ----------
-    name
-        File name without its ending, e.g. ``"bwv269"``.
-
-    Raises
-    ------
-    UnknownNameError
-        The corpus has no such file; the message offers the nearest.
-    UnreadableFileError
-        A part has no notes, so that voices and tracks do not pair up.
-
-    """
+    """Read one file of the corpus, about 0.15 s."""
     paths = chorale_paths()
     if name not in paths:
         raise UnknownNameError("chorale", name, paths)
@@ -155,19 +132,7 @@ def read_chorale(name: str) -> Chorale:
 
 
 def encoder_credit(path: Path) -> str:
-    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none.
-
-    Parameters
-    ----------
-    path
-        An ``.mxl`` file.
-
-    Returns
-    -------
-    str
-        E.g. ``"PDF © 2004 Margaret Greentree www.jsbchorales.net; used by permission"``.
-
-    """
+    """Return the lines in which a compressed MusicXML file speaks of rights, "" where it has none."""
     with zipfile.ZipFile(path) as archive:
         pages = [name for name in archive.namelist() if name != "mimetype" and not name.startswith("META-INF/")]
         text = archive.read(pages[0]).decode("utf-8", errors="replace")
@@ -192,8 +157,6 @@ def _export(stream: Any, name: str, key: KeySignature, meter: Any) -> Score:
 
 
 def _music21() -> Any:
-    try:
+    with importing("symbolic", "reading the Bach corpus"):
         import music21
-    except ImportError as error:
-        raise MissingBackendError("music21", "symbolic", "reading the Bach corpus") from error
     return music21

@@ -1,4 +1,4 @@
-"""Parquet files of a data set and the manifest that vouches for them.
+"""Parquet files of a data set: written with the manifest that vouches for them, and read back.
 
 A manifest holds, for each file, its row count, the SHA-256 of its bytes and the SHA-256 of its rows. The bytes change
 with the Parquet writer; the rows do not, and a rebuild is right when its row hashes agree.
@@ -8,24 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from music_evals.errors import UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.windows import DATASETS, find_window
 
-__all__ = ["parquet_bytes", "rows_sha256", "write_dataset"]
+__all__ = ["load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
 
 
 def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return the SHA-256 of rows as canonical JSON, one a line, keys sorted: independent of the file format.
-
-    Parameters
-    ----------
-    rows
-        Plain Python values that JSON can hold; bytes count as their hexadecimal digits.
-
-    """
+    """Return the SHA-256 of rows as canonical JSON, one a line, keys sorted: independent of the file format."""
     digest = hashlib.sha256()
     for row in rows:
         line = json.dumps(
@@ -91,3 +87,30 @@ def parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd", compression_level=19)
     return bytes(sink.getvalue())
+
+
+def load_split(dataset: str | os.PathLike[str], config: str, split: str) -> Any:
+    """Load one split as a `datasets.Dataset`, by name, folder or id on the Hub.
+
+    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
+    out after a rebuild.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such data set, or its folder has no such config and split.
+
+    """
+    import datasets
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
+    if not local:
+        return datasets.load_dataset(place, config, split=split)
+    files: dict[str, list[Path]] = {}
+    for path in sorted(Path(place).glob("data/*/*.parquet")):
+        files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
+    if f"{config}/{split}" not in files:
+        raise UnknownNameError(f"config and split of {Path(place).name}", f"{config}/{split}", files)
+    return datasets.Dataset(pa.concat_tables([pq.read_table(path) for path in files[f"{config}/{split}"]]))

@@ -63,8 +63,7 @@ def fill_card(results: Mapping[str, Any], system: str, card: str | None = None) 
     """
     held = results["systems"].get(system)
     if held is None:
-        kind = "system"
-        raise UnknownNameError(kind, system, results["systems"])
+        raise UnknownNameError("system", system, results["systems"])
     if held["role"] in {"control", "leaking"}:
         msg = f"{system} has seen the reference; its scores belong on no card"
         raise InvalidInputError(msg)

@@ -179,15 +179,13 @@ def _choose(results: Results, system: str | None, model: str) -> str:
     known: Mapping[str, Any] = results["systems"]
     if system is not None:
         if system not in known:
-            kind = "system"
-            raise UnknownNameError(kind, system, known)
+            raise UnknownNameError("system", system, known)
         return system
     judged = [name for name, held in known.items() if held["role"] in {"model", "system"}]
     if model in judged:
         return model
     if len(judged) != 1:
-        kind = "system for the model"
-        raise UnknownNameError(kind, model, judged, "name the system")
+        raise UnknownNameError("system for the model", model, judged, "name the system")
     return judged[0]
 
 

@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from music_evals.benchmark.sources import in_clone
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.client import Repository, RepositoryType
 from music_evals.hub.source import listed_files
+from music_evals.windows import in_clone
 
 __all__ = ["HOUSES", "Window", "all_windows", "find_windows"]
 

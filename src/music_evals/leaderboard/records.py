@@ -25,7 +25,8 @@ import numpy as np
 
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.load import LoadedResults, load_results
-from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES, hash_file
+from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
@@ -188,8 +189,7 @@ def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     known: Mapping[str, Any] = run.results["systems"]
     for name in systems or ():
         if name not in known:
-            kind = "system of these results"
-            raise UnknownNameError(kind, name, known)
+            raise UnknownNameError("system of these results", name, known)
     chosen = set(known if systems is None else systems)
     for name in chosen:
         if not name.strip() or len(name) > LONGEST_NAME:

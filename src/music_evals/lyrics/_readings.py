@@ -12,7 +12,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from music_evals.errors import MissingBackendError
+from music_evals.errors import importing
 
 __all__ = ["Readings", "load_readings", "rhyme_of_bopomofo"]
 
@@ -141,17 +141,12 @@ def load_readings() -> Readings:
         pypinyin or pypinyin-dict is not installed.
 
     """
-    try:
+    with importing("lyrics", "the rhyme of a Chinese line"):
         from pypinyin.constants import RE_HANS
         from pypinyin.phrases_dict import phrases_dict
         from pypinyin.pinyin_dict import pinyin_dict
         from pypinyin.style.bopomofo import converter
-    except ImportError as error:
-        raise MissingBackendError("pypinyin", "lyrics", "the rhyme of a Chinese line") from error
-    try:
         from pypinyin_dict.pinyin_data import cc_cedict
-    except ImportError as error:
-        raise MissingBackendError("pypinyin-dict", "lyrics", "the rhyme of a Chinese line") from error
     usual = {**pinyin_dict, **cc_cedict.pinyin_dict}
     characters = {chr(code): readings.partition(",")[0] for code, readings in usual.items()}
 

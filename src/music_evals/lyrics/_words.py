@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from music_evals.errors import MissingBackendError
+from music_evals.errors import importing
 
 __all__ = ["LastWords", "Model", "load_last_words", "read_weights"]
 
@@ -165,15 +165,12 @@ def load_last_words() -> LastWords:
         jieba is not installed.
 
     """
-    try:
-        with warnings.catch_warnings():
-            # jieba 0.42 asks for pkg_resources, and has escapes that newer Python warns of
-            warnings.simplefilter("ignore", DeprecationWarning)
-            warnings.simplefilter("ignore", SyntaxWarning)
-            warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
-            from jieba.finalseg import emit_P, start_P, trans_P
-    except ImportError as error:
-        raise MissingBackendError("jieba", "lyrics", "the official rhyme of a Chinese line") from error
+    with importing("lyrics", "the official rhyme of a Chinese line"), warnings.catch_warnings():
+        # jieba 0.42 asks for pkg_resources, and has escapes that newer Python warns of
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", SyntaxWarning)
+        warnings.filterwarnings("ignore", message="pkg_resources is deprecated", category=UserWarning)
+        from jieba.finalseg import emit_P, start_P, trans_P
     text = importlib.resources.files("jieba").joinpath("dict.txt").read_text(encoding="utf-8")
     weights, unknown = read_weights(text.splitlines())
     return LastWords(weights, unknown, Model(start_P, trans_P, emit_P))

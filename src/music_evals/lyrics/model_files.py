@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from music_evals.errors import InvalidInputError, MissingBackendError, ModelUnavailableError, hub_errors
+from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
 
 if TYPE_CHECKING:
     import torch
@@ -174,10 +174,8 @@ def choose_device(device: str | None) -> torch.device:
         torch is not installed.
 
     """
-    try:
+    with importing("models", "a model of transformers"):
         import torch
-    except ImportError as error:
-        raise MissingBackendError("torch", "models", "a model of transformers") from error
     try:
         found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError as error:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from music_evals.errors import MissingBackendError, UnsupportedTypeError
+from music_evals.errors import UnsupportedTypeError, importing
 from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
 from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks, is_fence
 
@@ -203,10 +203,8 @@ _REMOVING: Final = ("reasoning", "code fences", "remarks")
 
 @functools.lru_cache(maxsize=1)
 def _opencc() -> Any:
-    try:
+    with importing("lyrics", "turning traditional into simplified characters"):
         import opencc
-    except ImportError as error:
-        raise MissingBackendError("opencc", "lyrics", "turning traditional into simplified characters") from error
     return opencc.OpenCC("t2s")
 
 

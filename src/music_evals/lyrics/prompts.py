@@ -115,8 +115,7 @@ def _content() -> dict[str, Any]:
 
 def _template(language: str) -> str:
     if language not in LANGUAGES:
-        kind = "language of prompts"
-        raise UnknownNameError(kind, str(language), LANGUAGES)
+        raise UnknownNameError("language of prompts", str(language), LANGUAGES)
     template: str = _content()["prompts"][language]
     return template
 

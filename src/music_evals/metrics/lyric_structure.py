@@ -33,13 +33,13 @@ Higher is better; a level that nothing matches on is 0. The two variants:
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from music_evals.annotations import Pattern
 from music_evals.errors import InvalidInputError, InvalidLyricsError, UnknownNameError
-from music_evals.metrics._gestalt import gestalt_blocks, gestalt_ratio
 from music_evals.metrics._lyric_report import (
     Level,
     LineReport,
@@ -259,12 +259,12 @@ def structure_score(
     notes: tuple[str, ...] = ()
     if variant == "official" and section_match == "initial":
         notes = _check_initials((*reference.labels, *generated.labels), strict=strict)
-    blocks = gestalt_blocks(*codes, autojunk=autojunk)
-    pairs = tuple((block.first + k, block.second + k) for block in blocks for k in range(block.size))
+    blocks = difflib.SequenceMatcher(None, codes[0], codes[1], autojunk).get_matching_blocks()
+    pairs = tuple((block.a + k, block.b + k) for block in blocks for k in range(block.size))
     counts = _count(reference, generated, pairs, variant)
     if variant == "official":  # the paper adds up before it divides
         notes += _check_blanks(reference, counts.blanks, strict=strict)
-    p1 = gestalt_ratio(reference.text, generated.text, autojunk=autojunk)
+    p1 = difflib.SequenceMatcher(None, reference.text, generated.text, autojunk).ratio()
     n = len(codes[0]) + len(codes[1])
     p2 = 2.0 * len(pairs) / n if n else 1.0
     if variant == "official":

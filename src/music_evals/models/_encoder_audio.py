@@ -15,11 +15,11 @@ import numpy.typing as npt
 from music_evals.audio.io import load_channels
 from music_evals.errors import (
     InvalidAudioError,
-    MissingBackendError,
     MusicEvalsError,
     NoDataError,
     UnreadableFileError,
     UnsupportedTypeError,
+    importing,
     located,
 )
 
@@ -161,10 +161,8 @@ def _decode(given: _Given, place: str) -> tuple[Samples, int]:
 
 
 def _normalised(frames: Samples, rate: int, target: float, place: str) -> Samples:
-    try:
+    with importing("models", "bringing recordings to one loudness"):
         import pyloudnorm
-    except ImportError as error:
-        raise MissingBackendError("pyloudnorm", "models", "bringing recordings to one loudness") from error
     if len(frames) < _BLOCK_SEC * rate or frames.shape[1] > _MOST_CHANNELS:
         msg = (
             f"{place}: {len(frames) / rate:.2f} s in {frames.shape[1]} channels; loudness is defined from "

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from music_evals.errors import InvalidAudioError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.errors import InvalidAudioError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.lyrics.model_files import find_model, unavailable
 from music_evals.numerics import one_thread
 
@@ -266,10 +266,8 @@ def load_encodec(origin: Origin) -> tuple[Any, str]:
 
 
 def _transformers() -> Any:
-    try:
+    with importing("models", "a music encoder"):
         import transformers
-    except ImportError as error:
-        raise MissingBackendError("transformers", "models", "a music encoder") from error
     return transformers
 
 

@@ -1,4 +1,11 @@
-"""A language model behind an OpenAI-compatible endpoint."""
+"""A language model behind an OpenAI-compatible endpoint, asked with httpx.
+
+Why not ``huggingface_hub.InferenceClient``: without a key it sends the Hub token of this machine to whatever address it
+was given, it follows a redirect to another host with the prompt, it asks once only, it keeps one connection pool for
+the whole process, and in offline mode it refuses a server on this very machine (a test holds it to the first three).
+Why not the package ``openai``: its pause before it asks again can neither be cancelled nor last the minutes that a busy
+server may ask for, it fills in a missing key from ``OPENAI_API_KEY``, and what would remain for it is one POST.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from music_evals.errors import BackendError, InvalidInputError, MissingBackendError, ModelUnavailableError
+from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
@@ -110,7 +117,9 @@ class EndpointWriter:
         self._retries = retries
         self._cancelled = threading.Event()
         self._sleep = self._cancelled.wait if sleep is None else sleep
-        self._httpx = _import_httpx()
+        with importing("models", "a language model behind an endpoint"):
+            import httpx
+        self._httpx: Any = httpx
         self._lock = threading.Lock()
         self._open_client: Any = None
 
@@ -174,25 +183,21 @@ class EndpointWriter:
     def _post(self, body: Mapping[str, Any]) -> Any:
         """Send a request, again where that may help, and return a good answer."""
         for attempt in range(self._retries + 1):
-            found = self._send(body)
+            try:
+                found: Any = self._client().post(self.url, json=body)
+            except self._httpx.RequestError as error:
+                found = error
             wait_sec = self._pause_sec(found, attempt)
             if wait_sec is None or attempt == self._retries or self._waited_in_vain(wait_sec):
                 return self._checked(found, attempt + 1)
         raise AssertionError  # the last attempt returns or raises
-
-    def _send(self, body: Mapping[str, Any]) -> Any:
-        """Return the answer, or what kept us from getting one."""
-        try:
-            return self._client().post(self.url, json=body)
-        except self._httpx.RequestError as error:
-            return error
 
     def _pause_sec(self, found: Any, attempt: int) -> float | None:
         """Return how long to wait before asking again; None where that would not help."""
         wait_sec = float(min(2**attempt, _MOST_WAIT_SEC))
         if isinstance(found, self._httpx.TransportError):
             return wait_sec
-        if isinstance(found, Exception) or not _may_recover(found.status_code):
+        if isinstance(found, Exception) or (found.status_code not in {408, 429} and found.status_code < 500):
             return None
         return _asked_wait_sec(found.headers.get("retry-after"), wait_sec)
 
@@ -287,14 +292,6 @@ def _merged(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, A
     return {name: value for name, value in {**asked, **options}.items() if value is not None}
 
 
-def _import_httpx() -> Any:
-    try:
-        import httpx
-    except ImportError as error:
-        raise MissingBackendError("httpx", "models", "a language model behind an endpoint") from error
-    return httpx
-
-
 def _read_key(variable: str | None) -> str | None:
     if variable is None:
         return None
@@ -314,10 +311,6 @@ _OURS = ("messages", "model", "stream", "n")
 _MOST_WAIT_SEC = 60.0
 """Longest pause of our own making; a server may ask for more."""
 _MOST_ASKED_SEC = 600.0
-
-
-def _may_recover(status: int) -> bool:
-    return status in {408, 429} or status >= 500
 
 
 def _asked_wait_sec(header: str | None, otherwise: float) -> float:

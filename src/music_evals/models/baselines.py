@@ -284,7 +284,6 @@ def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
 
     """
     if name not in BASELINES:
-        kind = "baseline"
-        raise UnknownNameError(kind, name, BASELINES)
+        raise UnknownNameError("baseline", name, BASELINES)
     fill = BASELINES[name](train_contexts)
     return Baseline(name, fill, deterministic=name not in _RANDOM, sees_reference=name in _CONTROLS)

@@ -16,12 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from music_evals.errors import (
-    BackendError,
-    InvalidInputError,
-    MissingBackendError,
-    UnsupportedTypeError,
-)
+from music_evals.errors import BackendError, InvalidInputError, UnsupportedTypeError, importing
 from music_evals.lyrics.model_files import ModelPlace, choose_device, find_model, has_file, unavailable
 from music_evals.models._endpoint import EndpointWriter
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
@@ -322,10 +317,8 @@ class _Loaded(NamedTuple):
 
 
 def _load_light(source: str, revision: str | None, *, trust: bool) -> _Loaded:
-    try:
+    with importing("models", "a language model of transformers"):
         from transformers import AutoConfig, AutoTokenizer, GenerationConfig
-    except ImportError as error:
-        raise MissingBackendError("transformers", "models", "a language model of transformers") from error
     place = find_model(source, revision, "config.json")
     commit, named = place.commit, has_file(source, place, "generation_config.json")  # many models come without it
     try:

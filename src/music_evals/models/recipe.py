@@ -133,7 +133,7 @@ class DataConfig:
     Parameters
     ----------
     dataset
-        Folder, relative to the recipe, or an id on the Hub.
+        Folder, relative to the recipe, a name as `windows.find_window` finds it, or an id on the Hub.
     config, train, validation
         Names of the dataset's config and of the two splits.
 

@@ -31,7 +31,7 @@ class TaggerData:
     ----------
     dataset
         Rows in the schema of caimd: a folder or a file of JSON lines, relative to the recipe or to the working folder,
-        or an id on the Hub.
+        a name as `windows.find_window` finds it, or an id on the Hub.
     audio
         Folder of recordings that are named by song id, e.g. ``s_0001.mp3``; for precomputed features of their files.
         Sub-folders are searched too, as by `audio.io.recordings`.

@@ -15,6 +15,7 @@ from music_evals.models._encoder_audio import Source
 from music_evals.models.music_encoders import ENCODERS
 from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.tag_recipe import TaggerData
+from music_evals.windows import DATASETS, find_window
 
 __all__ = ["Song", "Sources", "load_songs"]
 
@@ -67,8 +68,7 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
         Rows or recordings that are not as they should be.
 
     """
-    known = Path("datasets_scripts") / data.dataset  # by its name, as in the other verbs
-    place = known if known.is_dir() else _place(folder, data.dataset)
+    place = _place(folder, data.dataset)
     rows = _json_lines(place) if place.is_file() else _load(data, split, place)
     words, readers = _apart(rows, data.audio_column) if data.audio_column else (list(rows), _files(rows, data, folder))
     _check_ids([str(row.get("id")) for row in words], f"{data.dataset}, {split}")
@@ -114,7 +114,7 @@ def _json_lines(path: Path) -> list[Mapping[str, Any]]:
 def _load(data: TaggerData, split: str, place: Path) -> Any:
     import datasets
 
-    name = str(place) if place.exists() else data.dataset
+    name = str(place) if place.exists() else find_window(data.dataset, DATASETS, "dataset")[0]
     try:
         rows = datasets.load_dataset(name, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:

@@ -34,6 +34,7 @@ from music_evals.files import write_atomically
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, build_recipe, from_mapping, read_sections
 from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
 from music_evals.symbolic.noteseq import check_contexts
+from music_evals.windows import DATASETS, find_window
 
 if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult
@@ -108,11 +109,11 @@ def train_from_file(
     UnreadableFileError
         The recipe is missing or not YAML.
     UnknownNameError
-        It names a network or a setting that does not exist.
+        It names a network, a dataset or a setting that does not exist.
     InvalidInputError
         A setting is outside its range, or the loss is no longer a finite number.
     NoDataError
-        The dataset is missing or a split is empty.
+        A split is missing or empty.
     CorruptRecordsError
         The checkpoint is damaged or belongs to another recipe.
     OutputError
@@ -153,10 +154,11 @@ def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
     from datasets import load_dataset
 
     local = folder / data.dataset
+    place = str(local) if local.exists() else find_window(data.dataset, DATASETS, "dataset")[0]
     try:
-        rows = load_dataset(str(local) if local.exists() else data.dataset, data.config, split=split)
+        rows = load_dataset(place, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:
-        msg = f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {local}: {error}"
+        msg = f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
         raise NoDataError(msg) from error
     if len(rows) == 0:
         msg = f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts"

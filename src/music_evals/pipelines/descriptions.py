@@ -446,7 +446,7 @@ def average_of_group(
     silent = sum(not found.n_generated for found in asked if np.isnan(found.value))
     undefined = sum(bool(np.isnan(found.value)) for found in asked)
     if silent:
-        reason = f"no generated tags in {silent} of {len(asked)} dimensions; empty='zero' counts them as 0"
+        reason = f"no generated tags in {silent} of {len(asked)} dimensions; `empty='zero'` counts them as 0"
     elif undefined:
         reason = f"the vectors of a list cancel out in {undefined} of {len(asked)} dimensions"
     else:

@@ -1,7 +1,7 @@
 """Where professionals and amateurs hear the same song differently: MuChin's discrepancy study.
 
 For each song the tags of both groups of annotators are compared, dimension by dimension, where both were asked
-(`FACING`). Songs are sorted by what the professionals said of genre, emotion and purpose (`annotations.groupings`), and
+(`FACING`). Songs are sorted by what the professionals said of genre, emotion and purpose (`lyrics.tag_groups`), and
 the mean similarity of each group of songs is reported with its interval: low similarity is a large discrepancy. Each
 group is tested against the songs outside of it.
 
@@ -19,7 +19,7 @@ What to keep in mind
 References
 ----------
 Wang et al. (2024), MuChin: A Chinese Colloquial Description Benchmark, IJCAI, section 3.1 and figure 3. Released code:
-`semantic/data_analysis.py`. Deviations: see `annotations.groupings`; means with intervals and tests in place of lists
+`semantic/data_analysis.py`. Deviations: see `lyrics.tag_groups`; means with intervals and tests in place of lists
 of values; a list without tags is undefined and counted, not dropped.
 
 """
@@ -37,9 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import AUDIO_EFFECTS
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning, UnknownNameError
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.metrics.semantics import check_options, semantic_similarity
 from music_evals.pipelines._description_input import Description, Descriptions, check_description
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
@@ -130,7 +130,7 @@ class Cell(NamedTuple):
     Attributes
     ----------
     grouping, group
-        As in `annotations.groupings.GROUPINGS`; both are ``"all"`` for all songs.
+        As in `lyrics.tag_groups.GROUPINGS`; both are ``"all"`` for all songs.
     dimension
         As in `FACING`.
     similarity
@@ -241,7 +241,7 @@ def study_discrepancy(
     encoder
         An encoder, its name, or a function from texts to vectors.
     by
-        Names out of `annotations.groupings.GROUPINGS`.
+        Names out of `lyrics.tag_groups.GROUPINGS`.
     dimensions
         Names out of `FACING`; None for all ten.
     level

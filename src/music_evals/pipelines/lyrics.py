@@ -136,7 +136,7 @@ def lyric_structure(
         generated, notes = read.text, read.changes
     marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
     wanted = check_pattern(reference) if strict else split_sections(reference)
-    notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict))
+    notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict, normalise=normalise))
     score = structure_score(
         _reference_pattern(reference, wanted),
         marked,
@@ -254,7 +254,9 @@ def _check_texts(reference: object, generated: object) -> None:
             raise UnsupportedTypeError(msg)
 
 
-def _check_contents(wanted: SplitText, generated: str, marked: Pattern, *, strict: bool) -> tuple[str, ...]:
+def _check_contents(
+    wanted: SplitText, generated: str, marked: Pattern, *, strict: bool, normalise: bool
+) -> tuple[str, ...]:
     """Return notes on what is missing; where nothing is left to score, that is an error with `strict`."""
     notes = []
     if not generated.strip():
@@ -264,7 +266,8 @@ def _check_contents(wanted: SplitText, generated: str, marked: Pattern, *, stric
     elif not any(line.strip() for section in marked.lines for line in section):
         notes.append(HEADERS_ONLY)
     if strict and notes:
-        msg = f"{notes[0]}; give lyrics with headers, read them with normalise=True, or score them with strict=False"
+        otherwise = "" if normalise else "read them with `normalise=True`, "
+        msg = f"{notes[0]}; give lyrics with headers, {otherwise}or score them with `strict=False`"
         raise InvalidLyricsError(msg)
     written = [line for section in marked.words for line in section] if marked.labels else generated.splitlines()
     if any(map(str.strip, written)) and all(last_character(line) < 0 for line in written):

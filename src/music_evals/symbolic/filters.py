@@ -260,8 +260,7 @@ def make_filters(text: str) -> list[Filter]:
     names: list[str] = []
     for name in filter(None, map(str.strip, text.split(","))):
         if name.partition("=")[0] not in {*FILTERS, *RECIPES}:
-            kind = "filter"
-            raise UnknownNameError(kind, name, [*FILTERS, *RECIPES])
+            raise UnknownNameError("filter", name, [*FILTERS, *RECIPES])
         names.extend(RECIPES.get(name, (name,)))
     return [make_filter(name) for name in dict.fromkeys(names)]
 

@@ -23,7 +23,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
-from music_evals.errors import InvalidInputError, MissingBackendError, UnreadableFileError
+from music_evals.errors import InvalidInputError, UnreadableFileError, importing
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.midi import drop_repeated
@@ -192,11 +192,9 @@ def _convert(
     expand_repeats: bool,  # noqa: FBT001  # private: passed on from keywords
     merge_ties: bool,  # noqa: FBT001
 ) -> Score:
-    try:
+    with importing("symbolic", "reading MusicXML and ABC"):
         from music21.exceptions21 import Music21Exception
         from music21.repeat import ExpanderException
-    except ImportError as error:
-        raise MissingBackendError("music21", "symbolic", "reading MusicXML and ABC") from error
     try:
         with warnings.catch_warnings():
             # music21 warns where it is about to raise; the error says it all

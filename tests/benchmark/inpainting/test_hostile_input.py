@@ -13,7 +13,7 @@ import pytest
 from music_evals.benchmark import sources as tasks
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import stored_system
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.records import RecordFile, read_records
 from music_evals.benchmark.results import collect
 from music_evals.errors import CorruptRecordsError, InvalidInputError, InvalidTokensError
@@ -82,7 +82,7 @@ def finished(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Se
         tmp_path_factory.mktemp("run"), dataset=str(tiny_dataset), config="musib", limit=3, baselines="none",
         n_resamples=5, report=False,
     )  # fmt: skip
-    run_benchmark(settings)
+    run_inpainting(settings)
     return settings
 
 
@@ -95,8 +95,8 @@ def test_wrong_rows_under_a_good_checksum(
     header = {key: value for key, value in rows[0].items() if key != "kind"}
     with RecordFile(tmp_path / "records.jsonl", header, rows[1:]):
         pass
-    with pytest.raises(CorruptRecordsError, match="--overwrite"):
-        run_benchmark(Settings(**{**vars(finished), "out": tmp_path}))
+    with pytest.raises(CorruptRecordsError, match="overwrite"):
+        run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
 
 
 @pytest.mark.parametrize("missing", ["kind", "item", "system", "metric"])
@@ -109,11 +109,11 @@ def test_rows_without_a_field(finished: Settings, tmp_path: Path, missing: str) 
     with RecordFile(path, {key: value for key, value in rows[0].items() if key != "kind"}, rows[1:]):
         pass
     with pytest.raises(CorruptRecordsError):
-        run_benchmark(Settings(**{**vars(finished), "out": tmp_path}))
+        run_inpainting(Settings(**{**vars(finished), "out": tmp_path}))
 
 
 def test_a_run_of_the_control_alone_has_a_report(finished: Settings, tmp_path: Path) -> None:
-    outcome = run_benchmark(Settings(**{**vars(finished), "out": tmp_path, "report": True}))
+    outcome = run_inpainting(Settings(**{**vars(finished), "out": tmp_path, "report": True}))
     assert "Nothing is ranked" in outcome.files["report"].read_text()
     assert json.loads(outcome.files["results"].read_text())["tables"]["all"]["ranking"] == []
 

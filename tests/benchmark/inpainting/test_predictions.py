@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Score
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
-from music_evals.benchmark.sources import ItemSet, load_items
 from music_evals.errors import (
     ContextLengthError,
     ContextMismatchWarning,

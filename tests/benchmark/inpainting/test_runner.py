@@ -2,19 +2,23 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
+import json
 import os
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.judging import judge_items
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting import runner
+from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import System, baseline_system, load_model, stored_system
 from music_evals.benchmark.results import collect
-from music_evals.benchmark.sources import ItemSet, load_items
+from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting
 
@@ -46,7 +50,7 @@ def scores_of(rows: list[dict[str, Any]], system: str) -> dict[tuple[str, str], 
 
 def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     systems = [load_model(str(fake_model)), baseline_system("copy_past", None), baseline_system("reference", None)]
-    rows = runner.run(items, systems, tmp_path / "records.jsonl", seeds=[0, 1, 2])
+    rows = judge_items(items, systems, tmp_path / "records.jsonl", seeds=[0, 1, 2])
     counts = collections.Counter((row["system"], row["metric"]) for row in rows if row["kind"] == "score")
     for metric in runner.METRICS:
         assert counts["fake", metric] == 3 * 70
@@ -62,14 +66,14 @@ def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_m
 
 
 def test_the_control_scores_perfectly(tmp_path: Path, items: ItemSet) -> None:
-    rows = runner.run(items, [baseline_system("reference", None)], tmp_path / "records.jsonl")
+    rows = judge_items(items, [baseline_system("reference", None)], tmp_path / "records.jsonl")
     for (_, metric), row in scores_of(rows, "reference").items():
         if metric in {"note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy"}:
             assert row["value"] == 1
 
 
 def test_records_agree_with_the_library(tmp_path: Path, items: ItemSet) -> None:
-    rows = runner.run(items, [baseline_system("copy_past", None)], tmp_path / "records.jsonl")
+    rows = judge_items(items, [baseline_system("copy_past", None)], tmp_path / "records.jsonl")
     middles = items.contexts[:, 48:144]  # the last four measures of the past
     expected = evaluate_inpainting(items.contexts, middles, n_resamples=1, per_item=True)["per_item"]
     found = scores_of(rows, "copy_past")
@@ -82,10 +86,10 @@ def test_records_agree_with_the_library(tmp_path: Path, items: ItemSet) -> None:
 def test_a_resumed_run_does_not_run_again(tmp_path: Path, items: ItemSet) -> None:
     path = tmp_path / "records.jsonl"
     calls: list[tuple[int, int, str]] = []
-    first = runner.run(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
-    assert calls == [(1, 2, "copy_past"), (2, 2, "copy_past")]
+    first = judge_items(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
+    assert calls == [(64, 70, "copy_past"), (70, 70, "copy_past")]
     content = path.read_bytes()
-    again = runner.run(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
+    again = judge_items(items, [baseline_system("copy_past", None)], path, progress=lambda *call: calls.append(call))
     assert len(calls) == 2
     assert path.read_bytes() == content
     assert again == first
@@ -93,15 +97,15 @@ def test_a_resumed_run_does_not_run_again(tmp_path: Path, items: ItemSet) -> Non
 
 def test_another_run_is_refused(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     path = tmp_path / "records.jsonl"
-    runner.run(items, [load_model(str(fake_model))], path, seeds=[0])
+    judge_items(items, [load_model(str(fake_model))], path, seeds=[0])
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
-        runner.run(items, [load_model(str(fake_model))], path, seeds=[0], variant="paper")
+        judge_items(items, [load_model(str(fake_model))], path, seeds=[0], variant="paper")
     with pytest.raises(CorruptRecordsError, match=r"dataset\.fingerprint"):
-        runner.run(items.head(3), [load_model(str(fake_model))], path, seeds=[0])
+        judge_items(items.head(3), [load_model(str(fake_model))], path, seeds=[0])
     (fake_model / "model.safetensors").write_bytes(b"trained again")
     with pytest.raises(CorruptRecordsError, match=r"systems\.fake\.content_hash"):
-        runner.run(items, [load_model(str(fake_model))], path, seeds=[0])
-    runner.run(items, [load_model(str(fake_model))], path, seeds=[0], overwrite=True)
+        judge_items(items, [load_model(str(fake_model))], path, seeds=[0])
+    judge_items(items, [load_model(str(fake_model))], path, seeds=[0], overwrite=True)
 
 
 @pytest.mark.parametrize("error", [ValueError("bad mood"), RuntimeError("out of memory"), KeyError("x")])
@@ -111,14 +115,14 @@ def test_a_failing_item_costs_itself_alone(tmp_path: Path, items: ItemSet, error
     failing = {item for item, context in zip(items.item_ids, items.contexts, strict=True) if context[0] == bad}
     assert 0 < len(failing) < 70
     system = System("moody", "model", "0", lambda: Moody(bad, error))
-    found = scores_of(runner.run(items, [system], path), "moody")
+    found = scores_of(judge_items(items, [system], path), "moody")
     assert {item for (item, _), row in found.items() if "error" in row} == failing
     for (item, _), row in found.items():
         assert ("value" in row) == (item not in failing)
         assert "error" not in row or (type(error).__name__ in row["error"] and row["n"] == 0)
     # what failed is tried again, what succeeded is not; the later row counts
     calm = System("moody", "model", "0", lambda: Moody(-1, error))
-    rows = runner.run(items, [calm], path)
+    rows = judge_items(items, [calm], path)
     assert all("value" in row for row in scores_of(rows, "moody").values())
 
 
@@ -146,18 +150,18 @@ def test_a_failing_likelihood_costs_itself_alone(tmp_path: Path, items: ItemSet)
     assert len(failing) < 5
     Doubtful.calls.clear()
     system = System("moody", "model", "0", lambda: Doubtful(bad, ValueError("no density")))
-    scores = collect(runner.run(few, [system], path, seeds=[0]), INPAINTING)
+    scores = collect(judge_items(few, [system], path, seeds=[0]), INPAINTING)
     assert [(row["item"], row["metric"]) for row in scores.failures] == [(item, runner.NLL) for item in failing]
     assert len(scores.readable("moody")) == len(few)
     assert int(np.isnan(scores.values(few.item_ids, "moody", runner.NLL)).sum()) == len(failing)
     # taken up again, only the likelihood is asked for
     Doubtful.calls.clear()
     calm = System("moody", "model", "0", lambda: Doubtful(-1, ValueError()))
-    scores = collect(runner.run(few, [calm], path, seeds=[0]), INPAINTING)
+    scores = collect(judge_items(few, [calm], path, seeds=[0]), INPAINTING)
     assert set(Doubtful.calls) == {"nll"}
     assert scores.failures == []
     Doubtful.calls.clear()
-    runner.run(few, [calm], path, seeds=[0])
+    judge_items(few, [calm], path, seeds=[0])
     assert Doubtful.calls == []
 
 
@@ -172,7 +176,7 @@ def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Pa
     )
     for bad in (starts[0], starts[second]):
         system = System("moody", "model", "0", lambda bad=bad: Moody(bad, ValueError("mood")))  # type: ignore[misc]
-        scores = collect(runner.run(few, [system], path), INPAINTING)
+        scores = collect(judge_items(few, [system], path), INPAINTING)
     assert [pair["item"] for pair in scores.readable("moody")] == [few.item_ids[0]]
     assert [row["item"] for row in scores.failures] == [few.item_ids[1]]
 
@@ -184,31 +188,31 @@ def test_what_is_not_a_middle_is_an_error(tmp_path: Path, items: ItemSet) -> Non
 
     for bad, message in enumerate(["shape (1, 95), expected (1, 96)", "token 130"]):
         system = System("moody", "model", str(bad), lambda bad=bad: Wrong(bad, ValueError()))  # type: ignore[misc]
-        rows = runner.run(items.head(2), [system], tmp_path / f"{bad}.jsonl")
+        rows = judge_items(items.head(2), [system], tmp_path / f"{bad}.jsonl")
         assert all(message in row["error"] for row in scores_of(rows, "moody").values())
 
 
 def test_an_interrupt_is_no_item_failure(tmp_path: Path, items: ItemSet) -> None:
     system = System("moody", "model", "0", lambda: Moody(int(items.contexts[0, 0]), KeyboardInterrupt()))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
-        runner.run(items, [system], tmp_path / "records.jsonl")
+        judge_items(items, [system], tmp_path / "records.jsonl")
 
 
 def test_items_that_a_variant_cannot_score_are_errors(tmp_path: Path, items: ItemSet) -> None:
     contexts = items.contexts.copy()
     contexts[1, 144:240] = 129  # the authors' code fails on a reference without a note
     silent = dataclasses.replace(items, contexts=contexts).head(4)
-    rows = runner.run(silent, [baseline_system("copy_past", None)], tmp_path / "r.jsonl", variant="official")
+    rows = judge_items(silent, [baseline_system("copy_past", None)], tmp_path / "r.jsonl", variant="official")
     failed = {item for (item, _), row in scores_of(rows, "copy_past").items() if "error" in row}
     assert failed == {items.item_ids[1]}
-    rows = runner.run(silent, [baseline_system("copy_past", None)], tmp_path / "c.jsonl", variant="corrected")
+    rows = judge_items(silent, [baseline_system("copy_past", None)], tmp_path / "c.jsonl", variant="corrected")
     assert not any("error" in row for row in rows)
 
 
 def test_stored_predictions_and_their_failures(tmp_path: Path, items: ItemSet) -> None:
     few = items.head(3)
     system = stored_system("mine", {7: few.middles}, {few.item_ids[1]: "PolyphonyError: two notes"})
-    rows = runner.run(few, [system], tmp_path / "records.jsonl", seeds=[0, 1])
+    rows = judge_items(few, [system], tmp_path / "records.jsonl", seeds=[0, 1])
     predictions = [row for row in rows if row["kind"] == "prediction"]
     assert [row["item"] for row in predictions] == [few.item_ids[0], few.item_ids[2]]
     assert {row["seed"] for row in predictions} == {7}
@@ -219,7 +223,7 @@ def test_stored_predictions_and_their_failures(tmp_path: Path, items: ItemSet) -
 
 def test_randomness_hangs_on_seed_and_system_alone(tmp_path: Path, items: ItemSet, fake_model: Path) -> None:
     def middles(path: str, seeds: list[int], *others: System) -> dict[tuple[int, str], list[int]]:
-        rows = runner.run(items, [*others, load_model(str(fake_model))], tmp_path / path, seeds=seeds)
+        rows = judge_items(items, [*others, load_model(str(fake_model))], tmp_path / path, seeds=seeds)
         return {
             (row["seed"], row["item"]): row["middle"]
             for row in rows
@@ -237,42 +241,48 @@ def test_randomness_hangs_on_seed_and_system_alone(tmp_path: Path, items: ItemSe
 def test_processes_give_the_same_records(tmp_path: Path, items: ItemSet, tiny_dataset: Path) -> None:
     train = load_items(str(tiny_dataset), "musib", "train").contexts
     systems = [baseline_system("markov", train), baseline_system("copy_past", None)]
-    serial = runner.run(items, systems, tmp_path / "serial.jsonl", seeds=[0, 1])
-    spread = runner.run(items, systems, tmp_path / "spread.jsonl", seeds=[0, 1], workers=2)
-    assert [row for row in serial if row["kind"] != "sitting"] == [row for row in spread if row["kind"] != "sitting"]
+    serial = judge_items(items, systems, tmp_path / "serial.jsonl", seeds=[0, 1])
+    spread = judge_items(items, systems, tmp_path / "spread.jsonl", seeds=[0, 1], workers=2)
+    canonical = [
+        sorted(json.dumps(row, sort_keys=True) for row in rows if row["kind"] != "sitting") for rows in (serial, spread)
+    ]
+    assert canonical[0] == canonical[1]
 
 
-def test_workers_start_with_one_thread_and_leave_no_trace(
-    tmp_path: Path, items: ItemSet, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import multiprocessing.process
+@dataclasses.dataclass
+class Fatal(Moody):
+    """Ends its process on contexts that start with one pitch."""
 
-    seen: list[str | None] = []
-    real = multiprocessing.process.BaseProcess.start
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        try:
+            return super().inpaint(contexts, rng=rng)
+        except ValueError:
+            os._exit(1)
 
-    def start(process: Any) -> None:
-        seen.append(os.environ.get("OMP_NUM_THREADS"))
-        real(process)
 
-    monkeypatch.setattr(multiprocessing.process.BaseProcess, "start", start)
-    runner.run(items.head(2), [baseline_system("copy_past", None)], tmp_path / "records.jsonl", workers=2)
-    assert seen
-    assert set(seen) == {"1"}
-    assert "OMP_NUM_THREADS" not in os.environ
+def test_an_item_that_ends_its_process_costs_itself_alone(tmp_path: Path, items: ItemSet) -> None:
+    few = items.head(8)
+    bad = int(few.contexts[3, 0])
+    failing = {item for item, context in zip(few.item_ids, few.contexts, strict=True) if context[0] == bad}
+    assert 0 < len(failing) < 8
+    system = System("fatal", "model", "0", functools.partial(Fatal, bad, ValueError()))
+    found = scores_of(judge_items(few, [system], tmp_path / "records.jsonl", engine="local"), "fatal")
+    assert {item for (item, _), row in found.items() if "error" in row} == failing
+    assert {metric for _, metric in found} == set(runner.METRICS)
+    assert "the process died (exit code 1)" in found[next(iter(failing)), "note_f1"]["error"]
 
 
 def test_what_makes_no_run(tmp_path: Path, items: ItemSet) -> None:
     copy = baseline_system("copy_past", None)
     with pytest.raises(InvalidInputError, match="copy_past more than once"):
-        runner.run(items, [copy, copy], tmp_path / "records.jsonl")
+        judge_items(items, [copy, copy], tmp_path / "records.jsonl")
     with pytest.raises(InvalidInputError, match="at least one seed"):
-        runner.run(items, [copy], tmp_path / "records.jsonl", seeds=[])
-    with pytest.raises(InvalidInputError, match="at least one seed and one worker"):
-        runner.run(items, [copy], tmp_path / "records.jsonl", workers=0)
+        judge_items(items, [copy], tmp_path / "records.jsonl", seeds=[])
+    with pytest.raises(InvalidInputError, match="`workers` must be at least 1"):
+        judge_items(items, [copy], tmp_path / "records.jsonl", workers=0)
     assert not (tmp_path / "records.jsonl").exists()
 
 
 def test_versions_tell_what_made_the_numbers() -> None:
-    versions = runner.package_versions()
+    versions = package_versions()
     assert {"python", "music_evals", "numpy", "scipy"} <= set(versions)

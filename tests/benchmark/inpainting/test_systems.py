@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from music_evals.benchmark.inpainting.items import load_items
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model, stored_system
-from music_evals.benchmark.sources import load_items
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.models.baselines import BASELINES as OFFERED
 from music_evals.protocols import BASELINES, CONTROL

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.inpainting import plots
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark import canvas
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.published import JSB_TABLE
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.tables import markdown_table, text_report
@@ -31,15 +31,15 @@ from music_evals.errors import (
 # Slow enough to be killed, by sleeping after each chunk.
 CHILD = """
 import sys, time
-from music_evals.benchmark.inpainting.task import Settings, run_benchmark
+from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 out, dataset = sys.argv[1:]
 settings = Settings(out, dataset=dataset, config="musib", n_seeds=2, n_resamples=50, report=False)
-run_benchmark(settings, progress=lambda *_: time.sleep(0.02))
+run_inpainting(settings, progress=lambda *_: time.sleep(0.02))
 """
 
 
 def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
-    outcome = run_benchmark(Settings(**settings, models=[str(fake_model)]))
+    outcome = run_inpainting(Settings(**settings, models=[str(fake_model)]))
     out = settings["out"]
     assert {path.name for path in out.iterdir()} == {
         "records.jsonl", "validation_records.jsonl", "results.json", "table.md", "report.html",
@@ -110,24 +110,24 @@ def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> 
 
 def test_other_options_are_refused(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
-    run_benchmark(Settings(**small))
+    run_inpainting(Settings(**small))
     with pytest.raises(CorruptRecordsError, match="belongs to another run"):
-        run_benchmark(Settings(**{**small, "limit": 6}))
+        run_inpainting(Settings(**{**small, "limit": 6}))
     with pytest.raises(CorruptRecordsError, match=r"systems\.markov"):
-        run_benchmark(Settings(**{**small, "baselines": "markov"}))
-    run_benchmark(Settings(**{**small, "limit": 6, "overwrite": True}))
+        run_inpainting(Settings(**{**small, "baselines": "markov"}))
+    run_inpainting(Settings(**{**small, "limit": 6, "overwrite": True}))
     # how it is summed up is no part of the run
-    changed = run_benchmark(Settings(**{**small, "limit": 6, "confidence": 0.5}))
+    changed = run_inpainting(Settings(**{**small, "limit": 6, "confidence": 0.5}))
     assert changed.results["intervals"]["confidence"] == 0.5
 
 
 def test_damaged_records_are_not_built_upon(settings: dict[str, Any]) -> None:
     small = {**settings, "baselines": "copy_past", "limit": 5, "report": False}
-    run_benchmark(Settings(**small))
+    run_inpainting(Settings(**small))
     path = settings["out"] / "records.jsonl"
     path.write_bytes(path.read_bytes().replace(b'"metric":"note_f1"', b'"metric":"note_f2"', 1))
     with pytest.raises(CorruptRecordsError, match="damaged"):
-        run_benchmark(Settings(**small))
+        run_inpainting(Settings(**small))
 
 
 def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any]) -> None:
@@ -141,20 +141,24 @@ def test_nothing_is_written_before_all_names_are_known(settings: dict[str, Any])
     ]
     for change, error in wrong:
         with pytest.raises(error):
-            run_benchmark(Settings(**{**settings, **change}))
+            run_inpainting(Settings(**{**settings, **change}))
         assert not settings["out"].exists(), change
 
 
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"dataset": None}, InvalidInputError, "one of --dataset and --pairs"),
-        ({"pairs": "folder"}, InvalidInputError, "one of --dataset and --pairs"),
-        ({"dataset": None, "pairs": "folder", "predictions": "x"}, InvalidInputError, "pairs hold their predictions"),
-        ({"dataset": None, "pairs": "folder", "limit": 3}, InvalidInputError, "--limit goes with --dataset"),
-        ({"n_seeds": 0}, InvalidInputError, "--seeds must be at least 1"),
-        ({"limit": -1}, InvalidInputError, "limit must be at least 1"),
-        ({"workers": 0}, InvalidInputError, "workers must be at least 1"),
+        ({"dataset": None}, InvalidInputError, "give one of `dataset` and `pairs`"),
+        ({"pairs": "folder"}, InvalidInputError, "give one of `dataset` and `pairs`"),
+        (
+            {"dataset": None, "pairs": "folder", "predictions": "x"},
+            InvalidInputError,
+            "`predictions` goes with `dataset`",
+        ),
+        ({"dataset": None, "pairs": "folder", "limit": 3}, InvalidInputError, "`limit` goes with `dataset`"),
+        ({"n_seeds": 0}, InvalidInputError, "`n_seeds` must be at least 1"),
+        ({"limit": -1}, InvalidInputError, "`limit` must be at least 1"),
+        ({"workers": 0}, InvalidInputError, "`workers` must be at least 1"),
         ({"confidence": 95}, InvalidInputError, r"95 % is 0\.95"),
         ({"variant": "0fficial"}, UnknownNameError, "did you mean official"),
         ({"protocol": "0fficial"}, UnknownNameError, "did you mean official"),
@@ -172,21 +176,21 @@ def test_settings_that_make_no_sense(
 def test_a_folder_that_cannot_be_written(settings: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError):
-        run_benchmark(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
+        run_inpainting(Settings(**{**settings, "out": tmp_path / "file", "baselines": "copy_past"}))
 
 
 def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingBackendError, match=r"\.\[report\]"):
-        run_benchmark(Settings(**settings))
+        run_inpainting(Settings(**settings))
     assert not settings["out"].exists()
-    outcome = run_benchmark(Settings(**settings, report=False, limit=4, baselines="copy_past"))
+    outcome = run_inpainting(Settings(**settings, report=False, limit=4, baselines="copy_past"))
     assert "report" not in outcome.files
 
 
 def test_the_official_protocol(settings: dict[str, Any], fake_model: Path) -> None:
     official = {**settings, "config": None, "protocol": "official", "decoding": "teacher_forced"}
-    outcome = run_benchmark(Settings(**official, models=[str(fake_model)]))
+    outcome = run_inpainting(Settings(**official, models=[str(fake_model)]))
     results = outcome.results
     assert results["dataset"]["config"] == "musib_official"
     assert results["variant"] == "official"
@@ -221,7 +225,7 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
     path.write_text(
         "".join(json.dumps({"item_id": row["item"], "middle": row["tokens"][144:240]}) + "\n" for row in items)
     )
-    outcome = run_benchmark(Settings(**settings, predictions=path, report=False))
+    outcome = run_inpainting(Settings(**settings, predictions=path, report=False))
     cells = outcome.results["tables"]["all"]["scores"]["mine"]
     assert cells["note_f1"]["value"] == 1
     assert cells["note_f1"]["test"]["difference"] > 0
@@ -229,7 +233,7 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
 
 def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
     elsewhere = {**settings, "out": settings["out"].parent / "items", "baselines": "none", "report": False}
-    run_benchmark(Settings(**elsewhere))
+    run_inpainting(Settings(**elsewhere))
     return read_records(elsewhere["out"] / "records.jsonl")
 
 
@@ -240,16 +244,16 @@ def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str,
     (tmp_path / "only_test").mkdir()
     pq.write_table(pq.read_table(source), tmp_path / "only_test" / "test.parquet")
     plain = {**settings, "dataset": str(tmp_path / "only_test"), "config": None, "report": False}
-    outcome = run_benchmark(Settings(**plain))
+    outcome = run_inpainting(Settings(**plain))
     assert "markov, corpus_prior" in outcome.notes[0]
     assert "copy_past" in outcome.results["systems"]
     assert outcome.results["best_baseline"] == {}  # there is no validation split either
     with pytest.raises(NoDataError, match="markov"):
-        run_benchmark(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
+        run_inpainting(Settings(**{**plain, "baselines": "markov", "overwrite": True}))
 
 
 def test_tables_mark_what_is_better(settings: dict[str, Any], fake_model: Path) -> None:
-    outcome = run_benchmark(Settings(**settings, models=[str(fake_model)], report=False))
+    outcome = run_inpainting(Settings(**settings, models=[str(fake_model)], report=False))
     lines = markdown_table(outcome.results).splitlines()
     assert lines[0].startswith("| system | note F1 ↑ | position ↑ |")
     assert len({line.count("|") for line in lines}) == 1
@@ -263,4 +267,4 @@ def test_tables_mark_what_is_better(settings: dict[str, Any], fake_model: Path) 
 
 
 def test_the_backend_is_there() -> None:
-    plots.check_backend()
+    canvas.check_backend()

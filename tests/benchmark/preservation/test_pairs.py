@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from music_evals.benchmark.manifests import named_path
 from music_evals.benchmark.preservation.controls import MOST_PAIRS, make_controls
 from music_evals.benchmark.preservation.pairs import (
     CEILING,
+    REENCODED,
     UNRELATED,
     Columns,
     MusicFile,
     Pair,
     pairs_in_folders,
     pairs_in_manifest,
-    split_estimate,
 )
-from music_evals.benchmark.preservation.worker import REENCODED
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
 
 Write = Callable[[str, dict[str, str]], Path]
@@ -108,12 +108,12 @@ def test_groups_of_folders(write_files: Write) -> None:
 def test_names_of_systems(write_files: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_files("a=b.v2", {"x.wav": "1"})
     monkeypatch.chdir(tmp_path)
-    assert split_estimate("a=b.v2") == ("a=b.v2", Path("a=b.v2"))  # it exists: never cut
-    assert split_estimate("a=b.v2/x.wav") == ("x", Path("a=b.v2/x.wav"))
-    assert split_estimate("zeta=out/zeta") == ("zeta", Path("out/zeta"))
+    assert named_path("a=b.v2", "estimates") == ("a=b.v2", Path("a=b.v2"))  # it exists: never cut
+    assert named_path("a=b.v2/x.wav", "estimates") == ("x", Path("a=b.v2/x.wav"))
+    assert named_path("zeta=out/zeta", "estimates") == ("zeta", Path("out/zeta"))
     for wrong in ("", "=out", "zeta="):
-        with pytest.raises(InvalidInputError, match="--estimate takes"):
-            split_estimate(wrong)
+        with pytest.raises(InvalidInputError, match="`estimates` takes"):
+            named_path(wrong, "estimates")
 
 
 def test_the_content_is_that_of_the_bytes(write_files: Write) -> None:

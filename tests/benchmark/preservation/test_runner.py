@@ -6,29 +6,32 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, worker_environment
+from music_evals.benchmark.preservation import worker
+from music_evals.benchmark.preservation.compiled import cache_home, keep_cache, use_cache
 from music_evals.benchmark.preservation.controls import make_controls
-from music_evals.benchmark.preservation.pairs import CONTROLS, PairSet, pairs_in_folders
-from music_evals.benchmark.preservation.runner import COMPILING, Judging, run_pairs
-from music_evals.benchmark.preservation.worker import warm_up_request
+from music_evals.benchmark.preservation.pairs import CONTROLS, Pair, PairSet, pairs_in_folders
+from music_evals.benchmark.preservation.task import COMPILING, compile_extractors
+from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
 from music_evals.benchmark.records import read_records
-from music_evals.errors import CorruptRecordsError
+from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.run import Settings, record
+from music_evals.errors import BackendError, CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
-from music_evals.pipelines.preservation import Settings
+from music_evals.pipelines.preservation import Settings as Measures
 
 Write = Callable[[str, dict[str, str]], Path]
 METRICS = ("beat_f_measure", "motif_recall")
 
 
 @pytest.fixture
-def judging(stub_worker: Any) -> Judging:
-    return Judging(METRICS, worker=stub_worker, compiles=False)
+def judge(stub_judge: Any) -> Any:
+    return stub_judge(METRICS)
 
 
 @pytest.fixture
@@ -38,8 +41,19 @@ def pairs(write_files: Write) -> PairSet:
     return pairs_in_folders(reference, [f"s={write_files('e', {f'{n}.wav': t for n, t in edits.items()})}"])
 
 
-def run(pairs: PairSet, path: Path, judging: Judging, **options: Any) -> list[dict[str, Any]]:
-    return run_pairs(pairs, options.pop("controls", ()), path, judging, receipt={"variant": "corrected"}, **options)
+def run(
+    pairs: PairSet,
+    path: Path,
+    judge: Any,
+    *,
+    controls: Sequence[Pair] = (),
+    variant: str = "corrected",
+    progress: Any = None,
+    **settings: Any,
+) -> list[dict[str, Any]]:
+    header = {"task": "preservation", "variant": variant}
+    job = PairJob(header, pairs, controls, METRICS, variant, judge, engine="local")
+    return record(job, path, Settings(path.parent, **settings), progress=progress)
 
 
 def scores_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
@@ -53,8 +67,8 @@ def scores_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str
     }
 
 
-def test_every_pair_has_every_metric_once(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:
-    rows = run(pairs, tmp_path / "records.jsonl", judging)
+def test_every_pair_has_every_metric_once(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
+    rows = run(pairs, tmp_path / "records.jsonl", judge)
     assert rows[0] == {"kind": "run", "task": "preservation", "variant": "corrected"}
     assert len([row for row in rows if row["kind"] == "score"]) == 6 * 2
     found = scores_of(rows)
@@ -70,50 +84,50 @@ def test_every_pair_has_every_metric_once(tmp_path: Path, pairs: PairSet, judgin
 
 
 def test_a_resumed_run_does_not_run_again_what_succeeded(
-    tmp_path: Path, pairs: PairSet, judging: Judging, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, pairs: PairSet, judge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = tmp_path / "log"
     monkeypatch.setenv("STUB", "count")
     monkeypatch.setenv("STUB_LOG", str(log))
     path = tmp_path / "records.jsonl"
-    first = run(pairs, path, judging)
+    first = run(pairs, path, judge)
     assert len(log.read_text().splitlines()) == 6
-    again = run(pairs, path, judging)
+    again = run(pairs, path, judge)
     assert [line.split()[1] for line in log.read_text().splitlines()[6:]] == ["d.wav"]  # the one with an error
     assert scores_of(again) == scores_of(first)
     assert len([row for row in again if row["kind"] == "selection"]) == 1
 
 
-def test_other_bytes_are_compared_again(tmp_path: Path, pairs: PairSet, judging: Judging, write_files: Write) -> None:
+def test_other_bytes_are_compared_again(tmp_path: Path, pairs: PairSet, judge: Any, write_files: Write) -> None:
     path = tmp_path / "records.jsonl"
-    run(pairs, path, judging)
+    run(pairs, path, judge)
     write_files("e", {"b.wav": "1.25"})
     changed = pairs_in_folders(tmp_path / "r", [f"s={tmp_path / 'e'}"])
     calls: list[tuple[int, int, str]] = []
-    rows = run(changed, path, judging, progress=lambda *call: calls.append(call))
-    assert sorted(item for _, _, item in calls) == ["b", "d"]
+    rows = run(changed, path, judge, progress=lambda *call: calls.append(call))
+    assert sorted(item for _, _, item in calls) == ["b (s)", "d (s)"]
     assert calls[-1][:2] == (6, 6)
     assert scores_of(rows)["s", "b", "beat_f_measure"] == {"value": 0.75}
     assert len([row for row in rows if row["kind"] == "selection"]) == 2
 
 
-def test_a_process_that_dies_costs_its_pair_alone(tmp_path: Path, write_files: Write, judging: Judging) -> None:
+def test_a_process_that_dies_costs_its_pair_alone(tmp_path: Path, write_files: Write, judge: Any) -> None:
     names = ["die", "crash", "bug", "unreadable", "1"]
     reference = write_files("r", {f"{name}.wav": "1" for name in names})
     pairs = pairs_in_folders(reference, [f"s={write_files('e', {f'{name}.wav': name for name in names})}"])
     for workers in (1, 3):
-        found = scores_of(run(pairs, tmp_path / f"{workers}.jsonl", judging, workers=workers))
+        found = scores_of(run(pairs, tmp_path / f"{workers}.jsonl", judge, workers=workers))
         assert found["s", "1", "motif_recall"] == {"value": 1.0}
         errors = {name: found["s", name, "motif_recall"]["error"] for name in names[:-1]}
         assert errors["die"].startswith("ParserCrashError: die (s): the process died (exit code 3")
         assert "Segmentation fault" in errors["crash"]
-        assert "KeyError: 'a bug'" in errors["bug"]
+        assert errors["bug"] == "KeyError: 'a bug'"
         assert errors["unreadable"] == "UnreadableFileError: estimate: it is noise"
 
 
-def test_order_and_number_of_processes_change_nothing(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:
+def test_order_and_number_of_processes_change_nothing(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     def canonical(name: str, chosen: PairSet, workers: int) -> list[str]:
-        rows = run(chosen, tmp_path / name, judging, workers=workers, controls=make_controls(chosen.pairs))
+        rows = run(chosen, tmp_path / name, judge, workers=workers, controls=make_controls(chosen.pairs))
         return sorted(json.dumps(row, sort_keys=True) for row in rows if row["kind"] != "sitting")
 
     turned = dataclasses.replace(pairs, pairs=pairs.pairs[::-1])
@@ -121,32 +135,33 @@ def test_order_and_number_of_processes_change_nothing(tmp_path: Path, pairs: Pai
 
 
 def test_edits_of_one_original_stay_together(
-    tmp_path: Path, write_files: Write, judging: Judging, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, write_files: Write, judge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STUB", "count")
     monkeypatch.setenv("STUB_LOG", str(tmp_path / "log"))
     reference = write_files("r", {f"{name}.wav": name for name in "123"})
     edits = [f"{s}={write_files(s, {f'{name}.wav': f'{name}.{s}' for name in '123'})}" for s in "5678"]
-    run(pairs_in_folders(reference, edits), tmp_path / "records.jsonl", judging, workers=1)
+    run(pairs_in_folders(reference, edits), tmp_path / "records.jsonl", judge, workers=1)
     order = [line.split()[1] for line in (tmp_path / "log").read_text().splitlines()]
     assert order == [name for name in ("1.wav", "2.wav", "3.wav") for _ in range(4)]
 
 
-def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write, stub_worker: Any) -> None:
+def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write, stub_judge: Any) -> None:
     names = [f"{number:02d}" for number in range(12)]
     reference = write_files("r", {f"{name}.wav": "1" for name in names})
     estimate = write_files("e", {f"{name}.wav": "kill parent" if name == "07" else "1" for name in names})
     code = (
         "import sys\n"
-        f"sys.path.insert(0, {str(Path(sys.modules[stub_worker.__module__].__file__ or '').parent)!r})\n"
+        f"sys.path.insert(0, {str(Path(sys.modules[stub_judge.__module__].__file__ or '').parent)!r})\n"
         "from pathlib import Path\n"
-        "from stub_preservation_worker import answer\n"
+        "from stub_preservation import StubJudge\n"
         "from music_evals.benchmark.preservation.pairs import pairs_in_folders\n"
-        "from music_evals.benchmark.preservation.runner import Judging, run_pairs\n"
+        "from music_evals.benchmark.rows import PairJob\n"
+        "from music_evals.benchmark.run import Settings, record\n"
         f"pairs = pairs_in_folders({str(reference)!r}, [{f's={estimate}'!r}])\n"
-        f"judging = Judging({METRICS!r}, worker=answer, compiles=False)\n"
-        f"path = Path({str(tmp_path / 'records.jsonl')!r})\n"
-        "run_pairs(pairs, (), path, judging, receipt={'variant': 'corrected'})\n"
+        "header = {'task': 'preservation', 'variant': 'corrected'}\n"
+        f"job = PairJob(header, pairs, (), {METRICS!r}, 'corrected', StubJudge({METRICS!r}), engine='local')\n"
+        f"record(job, Path({str(tmp_path / 'records.jsonl')!r}), Settings({str(tmp_path)!r}))\n"
     )
     environment = {**os.environ, "STUB_RECORDS": str(tmp_path / "records.jsonl")}
     killed = subprocess.run([sys.executable, "-c", code], check=False, timeout=120, env=environment)
@@ -155,55 +170,55 @@ def test_a_killed_run_goes_on_where_it_stood(tmp_path: Path, write_files: Write,
     finished = len(scores_of(read_records(tmp_path / "records.jsonl"))) // 2
     assert 1 <= finished <= 7
     calls: list[tuple[int, int, str]] = []
-    judging = Judging(METRICS, worker=stub_worker, compiles=False)
     rows = run(
         pairs_in_folders(reference, [f"s={estimate}"]),
         tmp_path / "records.jsonl",
-        judging,
+        stub_judge(METRICS),
         progress=lambda *call: calls.append(call),
     )
-    assert calls[0] == (finished + 1, 12, f"{finished:02d}")
+    assert calls[0] == (finished + 1, 12, f"{finished:02d} (s)")
     assert len(scores_of(rows)) == 12 * 2
     assert all(score == {"value": 1.0} for score in scores_of(rows).values())
 
 
-def test_another_run_is_refused(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:
+def test_another_run_is_refused(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     path = tmp_path / "records.jsonl"
-    run(pairs, path, judging)
+    run(pairs, path, judge)
     with pytest.raises(CorruptRecordsError, match="variant was 'corrected' and is now 'paper'"):
-        run_pairs(pairs, (), path, judging, receipt={"variant": "paper"})
-    rows = run_pairs(pairs, (), path, judging, receipt={"variant": "paper"}, overwrite=True)
+        run(pairs, path, judge, variant="paper")
+    rows = run(pairs, path, judge, variant="paper", overwrite=True)
     assert rows[0]["variant"] == "paper"
 
 
-def test_a_worker_that_cannot_be_imported_ends_the_run(tmp_path: Path, pairs: PairSet) -> None:
-    def inside(message: str) -> dict[str, Any]:
-        raise NotImplementedError(message)
+def test_a_judge_that_a_process_does_not_find_ends_the_run(
+    tmp_path: Path, pairs: PairSet, judge: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(sys.modules[type(judge).__module__].__file__ or "").parent
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(folder)])
+    with pytest.raises(BackendError, match=r"cannot start.*No module named 'stub_preservation'"):
+        run(pairs, tmp_path / "records.jsonl", judge)
 
-    with pytest.raises(ValueError, match="the reader must be a function at the top of a module"):
-        run(pairs, tmp_path / "records.jsonl", Judging(METRICS, worker=inside, compiles=False))
 
-
-def test_controls_draw_no_outlines(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:
-    rows = run(dataclasses.replace(pairs, pairs=()), tmp_path / "r.jsonl", judging, controls=make_controls(pairs.pairs))
+def test_controls_draw_no_outlines(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
+    rows = run(dataclasses.replace(pairs, pairs=()), tmp_path / "r.jsonl", judge, controls=make_controls(pairs.pairs))
     assert {row["system"] for row in rows if row["kind"] == "score"} == set(CONTROLS)
     assert not [row for row in rows if row["kind"] == "outline"]
 
 
 def test_compiled_code_is_kept_once_and_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     first = tmp_path / "0"
     first.mkdir()
-    variables = worker_environment(first)
-    assert variables["NUMBA_CACHE_DIR"] == str(first)
-    assert variables["OMP_NUM_THREADS"] == variables["OPENBLAS_NUM_THREADS"] == variables["NUMBA_NUM_THREADS"] == "1"
+    use_cache(first)
+    assert os.environ["NUMBA_CACHE_DIR"] == str(first)
     assert list(first.iterdir()) == []
     (first / "code.nbi").write_text("compiled")
     keep_cache(first)
     assert (cache_home() / "code.nbi").read_text() == "compiled"
     second = tmp_path / "1"
     second.mkdir()
-    worker_environment(second)
+    use_cache(second)
     assert (second / "code.nbi").read_text() == "compiled"
     (second / "code.nbi").write_text("later")
     keep_cache(second)  # another run was faster: what is kept stays, and nothing is left beside it
@@ -214,35 +229,59 @@ def test_compiled_code_is_kept_once_and_copied(tmp_path: Path, monkeypatch: pyte
 def test_a_cache_that_cannot_be_written_costs_speed_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "file"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
     (tmp_path / "0").mkdir()
     keep_cache(tmp_path / "0")
-    assert worker_environment(tmp_path / "0")["NUMBA_CACHE_DIR"]
+    use_cache(tmp_path / "0")
+    assert os.environ["NUMBA_CACHE_DIR"]
 
 
-def test_code_is_compiled_before_other_processes_start(
-    tmp_path: Path, pairs: PairSet, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STUB", "warm")
+@pytest.fixture
+def compiling(stub_judge: Any) -> Any:
+    """What compiles in place of the extractors, for a variant."""
+    return lambda variant="corrected": sys.modules[stub_judge.__module__].StubCompiling(variant, {})  # type: ignore[attr-defined]
+
+
+def test_code_is_compiled_once_before_it_is_needed(pairs: PairSet, compiling: Any) -> None:
     calls: list[tuple[int, int, str]] = []
-    judging = Judging(METRICS, worker=stub_worker)
-    rows = run(pairs, tmp_path / "records.jsonl", judging, workers=2, progress=lambda *call: calls.append(call))
-    assert calls[0] == (0, 6, COMPILING)
-    assert [path.name for path in cache_home(judging.extractors).iterdir()] == ["code.nbi"]
-    assert len(scores_of(rows)) == 12
-    calls.clear()
-    run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call))
-    assert COMPILING not in {item for _, _, item in calls}
+    for variant in ("corrected", "official", "official"):
+        compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
+    assert calls == [(0, 6, COMPILING)] * 2  # other extractors are compiled too
+    assert [path.name for path in cache_home(compiling().extractors).iterdir()] == ["code.nbi"]
 
 
-def test_other_extractors_are_compiled_and_told_of(
-    tmp_path: Path, pairs: PairSet, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
+def test_what_could_not_be_compiled_is_not_kept(
+    pairs: PairSet, compiling: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STUB", "warm")
-    calls: list[str] = []
-    for number, variant in enumerate(["corrected", "official", "official"]):
-        judging = Judging(METRICS, worker=stub_worker, variant=variant)
-        run(pairs, tmp_path / f"{number}.jsonl", judging, progress=lambda *call: calls.append(call[2]))
-    assert calls.count(COMPILING) == 2
+    monkeypatch.setenv("STUB", "cold")  # it dies
+    calls: list[tuple[int, int, str]] = []
+    for n in (1, 2):
+        compile_extractors(compiling(), pairs.pairs, lambda *call: calls.append(call))
+        assert not cache_home(compiling().extractors).exists()
+        assert len(calls) == n  # it is tried again
+
+
+def test_scores_need_no_compiled_code(write_files: Write, compiling: Any) -> None:
+    pairs = pairs_in_folders(write_files("r", {"a.mid": "1"}), [f"s={write_files('e', {'a.mid': '1'})}"])
+    compile_extractors(compiling(), pairs.pairs, None)
+    assert not cache_home(compiling().extractors).exists()
+
+
+def test_judges_take_the_code_that_was_compiled_for_them() -> None:
+    measures = Measures.of(metrics=METRICS, variant="paper", backends={"f0": "pyin"})
+    assert PairJudge(measures).extractors == CompileExtractors("paper", {"f0": "pyin"}).extractors
+
+
+def test_the_warm_up_leaves_nothing_to_be_compiled_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Measures] = []
+    monkeypatch.setattr(worker, "judge", lambda _, __, settings: asked.append(settings))
+    monkeypatch.setattr(worker.SourceLoader, "load", lambda *_: None)
+    CompileExtractors("paper", {"f0": "pyin"}).use_all_code()
+    (settings,) = asked
+    assert set(settings.metrics) == set(PRESERVATION_METRICS)
+    assert settings.companions
+    assert settings.store is None  # it would answer in place of the code
+    assert (settings.variant, settings.backends) == ("paper", {"f0": "pyin"})
 
 
 def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,43 +301,10 @@ def test_code_that_numba_would_pass_over_is_compiled_again(tmp_path: Path, monke
     assert cache_home() == homes[-1]
 
 
-def test_the_warm_up_leaves_nothing_to_be_compiled_later() -> None:
-    judging = Judging(METRICS, store="features", backends={"f0": "pyin"}, variant="paper")
-    asked = json.loads(warm_up_request(judging.settings))["settings"]
-    settings = Settings.of(**asked)
-    assert set(settings.metrics) == set(PRESERVATION_METRICS)
-    assert settings.companions
-    assert settings.store is None  # it would answer in place of the code
-    assert (settings.variant, settings.backends) == ("paper", {"f0": "pyin"})
-
-
-def test_what_could_not_be_compiled_is_not_kept(tmp_path: Path, pairs: PairSet, stub_worker: Any) -> None:
-    judging = Judging(METRICS, worker=stub_worker)  # this stub dies of the request to warm up
-    assert len(scores_of(run(pairs, tmp_path / "records.jsonl", judging))) == 12
-    assert not cache_home(judging.extractors).exists()
-    calls: list[str] = []
-    run(pairs, tmp_path / "again.jsonl", judging, progress=lambda *call: calls.append(call[2]))
-    assert calls[0] == COMPILING  # it is tried again
-
-
-def test_scores_need_no_compiled_code(
-    tmp_path: Path, write_files: Write, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("STUB", "warm")
-    pairs = pairs_in_folders(write_files("r", {"a.mid": "1"}), [f"s={write_files('e', {'a.mid': '1'})}"])
-    calls: list[str] = []
-    judging = Judging(METRICS, worker=stub_worker)
-    run(pairs, tmp_path / "records.jsonl", judging, progress=lambda *call: calls.append(call[2]))
-    assert calls == ["a"]
-    assert not cache_home(judging.extractors).exists()
-
-
-def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judging: Judging) -> None:
+def test_no_process_outlives_the_run(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     import psutil
 
-    run(pairs, tmp_path / "records.jsonl", judging, workers=3)
+    run(pairs, tmp_path / "records.jsonl", judge, workers=3)
     assert [
-        child
-        for child in psutil.Process(os.getpid()).children()
-        if "music_evals.processes" in " ".join(child.cmdline())
+        child for child in psutil.Process(os.getpid()).children() if "spawn_main" in " ".join(child.cmdline())
     ] == []

@@ -17,13 +17,18 @@ from music_evals.benchmark.preservation.report import SHOWN_PAIRS
 from music_evals.benchmark.preservation.task import Settings, run_preservation
 from music_evals.datasets.known_edits.labels import kinds
 from music_evals.errors import InvalidInputError, MissingBackendError, UndefinedMetricWarning, UnknownNameError
-from music_evals.pipelines.preservation import evaluate_preservation
+from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
 Write = Callable[[str, dict[str, str]], Path]
 NASTY = "<script>alert(1)<&'\" $x"
 LIGHT = {"beats": "librosa", "f0": "harmonic_sum", "melody": "from_f0"}
+
+
+@pytest.fixture
+def judge(stub_judge: Any) -> Any:
+    return stub_judge((*PRESERVATION_METRICS, *COMPANIONS))
 
 
 @pytest.fixture
@@ -36,8 +41,8 @@ def folders(write_files: Write) -> dict[str, Any]:
     return {"reference": reference, "estimates": estimates, "n_resamples": 50, "workers": 2, "backends": LIGHT}
 
 
-def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, stub_worker: Any) -> None:
-    outcome = run_preservation(Settings(tmp_path / "out", **folders), worker=stub_worker)
+def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
+    outcome = run_preservation(Settings(tmp_path / "out", **folders), judge=judge)
     assert set(outcome.files) == {"records", "results", "table", "report"}
     results = json.loads(outcome.files["results"].read_text())
     assert results == outcome.results
@@ -57,7 +62,7 @@ def test_a_run_writes_all_its_files(folders: dict[str, Any], tmp_path: Path, stu
 
 
 def test_the_page_needs_nothing_from_outside_and_escapes_names(
-    write_files: Write, tmp_path: Path, stub_worker: Any, read_page: Any
+    write_files: Write, tmp_path: Path, judge: Any, read_page: Any
 ) -> None:
     rows = [
         {"reference": f"{n}.wav", "estimate": text, "id": f"{n} {NASTY}", "system": f"{system} {NASTY}", "group": NASTY}
@@ -67,7 +72,7 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
     files = {f"{n}.wav": str(n) for n in range(10)}
     folder = write_files("m", {**files, "list.jsonl": "\n".join(map(json.dumps, rows))})
     settings = Settings(tmp_path / "out", manifest=folder / "list.jsonl", n_resamples=20, workers=1, backends=LIGHT)
-    page = run_preservation(settings, worker=stub_worker).files["report"].read_text()
+    page = run_preservation(settings, judge=judge).files["report"].read_text()
     parsed = read_page(page)
     assert "http" not in page
     assert not re.search(r"@import|url\((?!#)", page)
@@ -94,14 +99,14 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
     assert page.count('class="plot"') == 2  # a radar for each system
 
 
-def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stub_worker: Any) -> None:
+def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stub_judge: Any) -> None:
     names = [f"{number:02d}" for number in range(SHOWN_PAIRS + 5)]
     reference = write_files("r", {f"{name}.wav": "0" for name in names})
     estimate = write_files("e", {f"{name}.wav": f"0.{name}" for name in names})
     metrics = "beat_f_measure,information_gain,segment_ari"
     how: dict[str, Any] = {"metrics": metrics, "n_resamples": 20, "workers": 1, "backends": LIGHT}
-    settings = Settings(tmp_path / "out", reference, (str(estimate),), **how)
-    page = run_preservation(settings, worker=stub_worker).files["report"].read_text()
+    settings = Settings(tmp_path / "out", reference=reference, estimates=(str(estimate),), **how)
+    page = run_preservation(settings, judge=stub_judge(settings.measures.scores)).files["report"].read_text()
     shown = re.findall(r'aria-label="Timeline of (\d\d), e"', page)
     assert shown == sorted(names, reverse=True)[:SHOWN_PAIRS]
 
@@ -109,18 +114,18 @@ def test_the_worst_pairs_are_drawn_first(write_files: Write, tmp_path: Path, stu
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"manifest": "list.csv"}, "give one of --reference"),
-        ({"reference": None, "estimates": ()}, "give one of --reference"),
-        ({"estimates": ()}, "--reference and --estimate go together"),
-        ({"renderer": "additive"}, "--renderer goes with --dataset"),
-        ({"config": "small"}, "--config goes with --dataset"),
-        ({"workers": 0}, "--workers must be at least 1"),
-        ({"n_resamples": 0}, "--resamples must be at least 1"),
-        ({"limit": 0}, "--limit must be at least 1"),
-        ({"confidence": 95}, "--confidence must lie above 0 and below 1"),
-        ({"seed": -1}, "--seed must be at least 0"),
-        ({"timelines": -1}, "--timelines must be at least 0"),
-        ({"out": ""}, "--out is empty"),
+        ({"manifest": "list.csv"}, "give one of `reference`"),
+        ({"reference": None, "estimates": ()}, "give one of `reference`"),
+        ({"estimates": ()}, "`reference` and `estimates` go together"),
+        ({"renderer": "additive"}, "`renderer` goes with `dataset`"),
+        ({"config": "small"}, "`config` goes with `dataset`"),
+        ({"workers": 0}, "`workers` must be at least 1"),
+        ({"n_resamples": 0}, "`n_resamples` must be at least 1"),
+        ({"limit": 0}, "`limit` must be at least 1"),
+        ({"confidence": 95}, "`confidence` must lie above 0 and below 1"),
+        ({"seed": -1}, "`seed` must be at least 0"),
+        ({"timelines": -1}, "`timelines` must be at least 0"),
+        ({"out": ""}, "`out` is empty"),
     ],
 )
 def test_settings_that_make_no_sense(
@@ -166,21 +171,21 @@ def _no_package(name: str) -> str:
 
 
 def test_missing_extractors_of_a_variant_are_told_and_cost_their_metrics_alone(
-    folders: dict[str, Any], tmp_path: Path, stub_worker: Any, monkeypatch: pytest.MonkeyPatch
+    folders: dict[str, Any], tmp_path: Path, judge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.metadata.version", _no_package)
     changes = {"variant": "official", "metrics": "circle_of_fifths_distance,delta_bpm", "backends": {}}
     settings = Settings(tmp_path / "out", **{**folders, **changes})
-    told = run_preservation(settings, worker=stub_worker).results["extractors"]["features"]
+    told = run_preservation(settings, judge=judge).results["extractors"]["features"]
     assert "essentia" in told["key"]["missing"]
     assert told["beats"]["backend"] == "librosa_official"
 
 
 def test_a_run_of_nothing_but_failures_has_all_its_files(
-    write_files: Write, tmp_path: Path, stub_worker: Any, read_page: Any
+    write_files: Write, tmp_path: Path, judge: Any, read_page: Any
 ) -> None:
     folder = write_files("m", {"list.csv": "reference,estimate\na.wav,b.wav\n"})
-    outcome = run_preservation(Settings(tmp_path / "out", manifest=folder / "list.csv"), worker=stub_worker)
+    outcome = run_preservation(Settings(tmp_path / "out", manifest=folder / "list.csv"), judge=judge)
     assert outcome.results["failures"][0]["error"].startswith("NoDataError: ")
     assert outcome.results["scores"]["list"]["delta_bpm"] == {
         "value": None, "low": None, "high": None, "n": 1, "n_defined": 0, "n_failed": 1, "n_groups": 0
@@ -188,12 +193,10 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
     read_page(outcome.files["report"].read_text())
 
 
-def test_results_do_not_hang_on_workers_order_or_resume(
-    folders: dict[str, Any], tmp_path: Path, stub_worker: Any
-) -> None:
+def test_results_do_not_hang_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
         settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
-        return run_preservation(settings, worker=stub_worker).results
+        return run_preservation(settings, judge=judge).results
 
     first = results("a", workers=1)
     assert results("b", workers=3) == first
@@ -203,13 +206,13 @@ def test_results_do_not_hang_on_workers_order_or_resume(
     assert results("d", controls=False)["scores"]["one"] == first["scores"]["one"]
 
 
-def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_path: Path, stub_worker: Any) -> None:
+def test_an_added_system_leaves_the_first_alone(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     calls: list[str] = []
     one = {**folders, "estimates": folders["estimates"][:1], "report": False, "controls": False}
-    run_preservation(Settings(tmp_path / "out", **one), worker=stub_worker)
+    run_preservation(Settings(tmp_path / "out", **one), judge=judge)
     both = {**one, "estimates": folders["estimates"]}
     outcome = run_preservation(
-        Settings(tmp_path / "out", **both), worker=stub_worker, progress=lambda *call: calls.append(call[2])
+        Settings(tmp_path / "out", **both), judge=judge, progress=lambda *call: calls.append(call[2])
     )
     assert len(calls) == 5  # of the second system alone
     assert list(outcome.results["systems"]) == ["one", "two"]
@@ -232,7 +235,9 @@ def test_scores_are_compared_without_rendering(tmp_path: Path) -> None:
         save_tune(tmp_path / "same" / f"{name}.mid", pitches)
         save_tune(tmp_path / "up" / f"{name}.mid", [pitch + 7 for pitch in pitches], bpm=90)
     estimates = tuple(str(tmp_path / name) for name in ("same", "up"))
-    settings = Settings(tmp_path / "out", tmp_path / "r", estimates, n_resamples=20, workers=1, report=False)
+    settings = Settings(
+        tmp_path / "out", reference=tmp_path / "r", estimates=estimates, n_resamples=20, workers=1, report=False
+    )
     results = run_preservation(settings).results
     assert results["failures"] == []
     assert results["systems"]["same"]["entrances"] == ["symbolic"]
@@ -254,7 +259,9 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
         tune = [pitch * (1 if start < 2 else -1) + 120 * (start // 2) for pitch in TUNE]
         save_tune(tmp_path / "r" / f"{name}.mid", [pitch + start for pitch in tune])
         save_tune(tmp_path / "e" / f"{name}.mid", [pitch + start + shift for pitch in tune], bpm=120 + shift)
-    settings = Settings(tmp_path / "out", tmp_path / "r", (str(tmp_path / "e"),), n_resamples=100, report=False)
+    settings = Settings(
+        tmp_path / "out", reference=tmp_path / "r", estimates=(str(tmp_path / "e"),), n_resamples=100, report=False
+    )
     results = run_preservation(settings).results
     assert results["systems"]["e"]["n_groups"] == 3  # five files, three originals
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
@@ -307,7 +314,7 @@ def test_datasets_that_hold_no_pairs(tmp_path: Path) -> None:
     dataset = str(audio_dataset(tmp_path / "set", [{"before": b"1", "after": b"2", "id": "a", "song": "x"}]))
     with pytest.raises(InvalidInputError, match="no column reference, estimate; it has before, after, id, song"):
         pairs_of_dataset(dataset, None, "test", folder=tmp_path / "spool")
-    with pytest.raises(InvalidInputError, match="--renderer is for known_edits"):
+    with pytest.raises(InvalidInputError, match="`renderer` is for known_edits"):
         pairs_of_dataset(dataset, None, "test", folder=tmp_path / "spool", renderer="additive")
     with pytest.raises(UnknownNameError, match="renderer"):
         pairs_of_dataset("known_edits", None, "test", folder=tmp_path / "spool", renderer="aditive")

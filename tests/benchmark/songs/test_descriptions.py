@@ -131,7 +131,7 @@ def test_dimensions_without_tags(settings: dict[str, Any], tags: dict[str, Tags]
     assert results["scores"]["gaps"]["amateur_average"]["n_defined"] == 2
     reasons = {row["metric"]: row["reason"] for row in results["undefined"]}
     assert reasons["amateur/song_purpose"] == "no generated tags"
-    assert reasons["amateur_average"] == "no generated tags in 1 of 10 dimensions; --empty zero counts them as 0"
+    assert reasons["amateur_average"] == "no generated tags in 1 of 10 dimensions; `empty='zero'` counts them as 0"
     zero = run_descriptions(Settings(**settings | {"out": tmp_path / "zero"}, empty="zero")).results
     assert zero["scores"]["gaps"]["amateur/song_purpose"]["n_defined"] == 4
     strict = run_descriptions(Settings(**settings | {"out": tmp_path / "strict"}, empty="raise")).results
@@ -178,7 +178,7 @@ def test_leaving_dimensions_out_does_not_win(settings: dict[str, Any], tags: dic
     outcome = run_descriptions(Settings(**settings, predictions=files))
     assert outcome.results["best"]["tag_semantic_similarity"] == ["whole"]
     assert outcome.results["scores"]["easy"]["professional_average"]["value"] is None
-    reason = ": no generated tags in 9 of 10 dimensions; --empty zero counts them as 0 (4 songs)"
+    reason = ": no generated tags in 9 of 10 dimensions; `empty='zero'` counts them as 0 (4 songs)"
     assert any(note.startswith("easy has no ") and reason in note for note in outcome.notes)
 
 
@@ -247,10 +247,10 @@ def test_predictions_that_are_none(
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"dataset": None}, InvalidInputError, "give --dataset"),
-        ({"models": ["x"]}, InvalidInputError, "--model and --audio go together"),
-        ({"audio": "x"}, InvalidInputError, "--model and --audio go together"),
-        ({"threshold": 0.5}, InvalidInputError, "are for taggers"),
+        ({"dataset": None}, InvalidInputError, "give `dataset`"),
+        ({"models": ["x"]}, InvalidInputError, "`models` and `audio` go together"),
+        ({"audio": "x"}, InvalidInputError, "`models` and `audio` go together"),
+        ({"threshold": 0.5}, InvalidInputError, "`threshold` goes with `models`"),
         ({"aggregation": "means"}, UnknownNameError, "did you mean mean"),
         ({"empty": "nil"}, UnknownNameError, "nil"),
         ({"encoder": "nowhere/nothing"}, ModelUnavailableError, "nowhere/nothing"),

@@ -88,7 +88,7 @@ def test_what_a_reader_is_told(songs: Path) -> None:
     assert "| Rock |" in table
     assert "encoder char-ngrams at 1" in table
     assert all(note in table for note in outcome.results["notes"])
-    text = text_study(outcome.study)
+    text = text_study(outcome.found)
     assert "by genre" in text
     assert "Rock" in text
 
@@ -155,17 +155,17 @@ def test_no_picture_joined_texts_and_a_cache(songs: Path) -> None:
     ("options", "error", "message"),
     [
         ({"by": "genre,emotions"}, UnknownNameError, "did you mean emotion"),
-        ({"by": " , "}, InvalidInputError, "--by is empty"),
+        ({"by": " , "}, InvalidInputError, "`by` is empty"),
         ({"dimensions": "tempos"}, UnknownNameError, "did you mean tempo"),
         ({"level": "tagz"}, UnknownNameError, "did you mean tags"),
-        ({"n_permutations": 0}, InvalidInputError, "--permutations"),
-        ({"limit": 0}, InvalidInputError, "--limit"),
+        ({"n_permutations": 0}, InvalidInputError, "`n_permutations`"),
+        ({"limit": 0}, InvalidInputError, "`limit`"),
         # said before the encoder is looked for, which is not there
         ({"aggregation": "best", "encoder": "./nothing"}, UnknownNameError, "did you mean best_match"),
         ({"aggregation": "f1", "normalize_by_self": True, "encoder": "./nothing"}, InvalidInputError, "goes with"),
         ({"level": "joined", "aggregation": "f1", "encoder": "./nothing"}, InvalidInputError, "leave aggregation"),
-        ({"seed": -1}, InvalidInputError, "--seed"),
-        ({"confidence": 95}, InvalidInputError, "--confidence"),
+        ({"seed": -1}, InvalidInputError, "`seed`"),
+        ({"confidence": 95}, InvalidInputError, "`confidence`"),
         ({"encoder": "./nothing"}, ModelUnavailableError, "no such folder"),
         ({"config": "demo"}, InvalidInputError, "file"),
         ({"dataset": "nothing.jsonl"}, NoDataError, "nothing.jsonl"),

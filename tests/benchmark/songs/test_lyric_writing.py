@@ -436,7 +436,7 @@ def test_what_is_scored_is_what_was_asked_for(settings: Callable[..., Settings])
     shared = {field.name for field in dataclasses.fields(Settings)} & {
         field.name for field in dataclasses.fields(Scoring)
     }
-    assert shared == {*given, "out", "dataset"}
+    assert shared == {*given, "out", "dataset", "engine", "workers", "predictions"}
     assert scoring.numbered is False
 
 
@@ -525,7 +525,7 @@ def test_texts_that_were_cut_off_are_noted(settings: Callable[..., Settings]) ->
     poet.cut_off = True
     outcome = run_writing(settings(writers=[poet]))
     assert outcome.results["writing"]["totals"]["poet"]["n_cut_off"] == 3
-    note = "poet: 3 texts cut off at the limit of tokens; raise --max-tokens"
+    note = "poet: 3 texts cut off at the limit of tokens; raise `max_tokens`"
     assert note in outcome.notes
     assert note in lyric_writing.text_report(outcome.results)
 
@@ -547,16 +547,16 @@ def test_a_model_of_transformers_writes(settings: Callable[..., Settings], tmp_p
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"n_seeds": 0}, InvalidInputError, "--seeds must be at least 1"),
-        ({"limit": 0}, InvalidInputError, "--limit must be at least 1"),
-        ({"confidence": 2}, InvalidInputError, "--confidence must lie"),
+        ({"n_seeds": 0}, InvalidInputError, "`n_seeds` must be at least 1"),
+        ({"limit": 0}, InvalidInputError, "`limit` must be at least 1"),
+        ({"confidence": 2}, InvalidInputError, "`confidence` must lie"),
         ({"language": "de"}, UnknownNameError, "unknown language of prompts"),
         ({"theme_from": "amateurs"}, UnknownNameError, "did you mean amateur"),
         ({"dataset": "nowhere.jsonl"}, NoDataError, "no such file"),
         ({"variant": "papre"}, UnknownNameError, "did you mean paper"),
         ({"rhyme": "chars"}, UnknownNameError, "did you mean char"),
-        ({"models": ["=x"]}, InvalidInputError, "--model takes ID"),
-        ({"models": ["x@"]}, InvalidInputError, "--model takes ID"),
+        ({"models": ["=x"]}, InvalidInputError, "`models` takes ID"),
+        ({"models": ["x@"]}, InvalidInputError, "`models` takes ID"),
         ({"models": ["nobody/no-model@v1"]}, ModelUnavailableError, "nobody/no-model"),
         ({"writers": [FakeWriter(), FakeWriter()]}, InvalidInputError, "different names"),
         ({"writers": [FakeWriter("true lyrics")]}, InvalidInputError, "different names"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.datasets.caimd.release import DESCRIPTION_FILES, MAPS
-from music_evals.datasets.caimd.songs import song_texts
+from music_evals.datasets.caimd.schema import song_texts
 
 DEV = Path(__file__).resolve().parents[3] / "../shared/data/muchin/dev.jsonl"
 """The development half of the songs, beside the repository on some machines; third-party, never in it."""

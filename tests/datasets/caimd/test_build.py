@@ -14,7 +14,7 @@ import pytest
 from music_evals.datasets.caimd import build as caimd_build
 from music_evals.datasets.caimd.build import BuildSettings, build_release, check_out
 from music_evals.datasets.caimd.release import OVERLAPS
-from music_evals.datasets.caimd.songs import load_rows
+from music_evals.datasets.caimd.schema import load_rows
 from music_evals.datasets.caimd.texts import BrokenSongError
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.errors import InvalidInputError, NoDataError, OutputError

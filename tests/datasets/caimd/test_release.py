@@ -12,7 +12,7 @@ import pytest
 
 from music_evals.datasets.caimd import texts as caimd_texts
 from music_evals.datasets.caimd.release import FILES, OVERLAPS, IdMaps, find_release, read_maps, read_song
-from music_evals.datasets.caimd.songs import load_rows
+from music_evals.datasets.caimd.schema import load_rows
 from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError, parse_meta
 from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
 

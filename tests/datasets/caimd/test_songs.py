@@ -14,19 +14,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from music_evals import windows
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, GROUPS, theme_of_row
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.datasets.caimd.demo import demo_rows, line_pattern, read_lyrics
-from music_evals.datasets.caimd.paper import from_json, joined_description, to_json
-from music_evals.datasets.caimd.songs import SECTION_TYPES, effect_tags, features, load_rows, section_row, song_texts
+from music_evals.datasets.caimd.paper_json import from_json, joined_description, to_json
+from music_evals.datasets.caimd.schema import SECTION_TYPES, effect_tags, features, load_rows, section_row, song_texts
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
 from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
     InvalidTagsError,
-    NoDataError,
     UnknownNameError,
 )
+from music_evals.lyrics.tag_groups import GROUPINGS
 
 from .caimd_copies import DEV, dev_rows
 
@@ -80,9 +80,17 @@ def test_a_line_of_the_development_songs_is_a_row() -> None:
 def test_load_rows_names_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnknownNameError, match="demo/test"):
         load_rows("demo", "train", dataset=FOLDER)
+    monkeypatch.setattr(windows, "_clone", lambda: None)
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoDataError, match="run from a clone"):
+    with pytest.raises(UnknownNameError, match="unknown dataset 'caimd'"):
         load_rows()
+
+
+def test_load_rows_finds_the_songs_of_the_clone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert list(load_rows()) == rows
 
 
 def test_load_rows_reads_every_shard_in_order(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

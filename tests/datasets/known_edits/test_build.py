@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from music_evals import windows
 from music_evals.annotations import DRUMS
 from music_evals.datasets.known_edits import build as known_edits
 from music_evals.datasets.known_edits.chorales import CHORALES
@@ -22,7 +23,7 @@ from music_evals.datasets.known_edits.tables import fill_card, kind_table, label
 from music_evals.datasets.known_edits.truth import features_of, velocity_chroma
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.programs import BENCHMARK_PROGRAMS
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 
 FOLDER = Path(__file__).resolve().parents[3] / "datasets_scripts" / "known_edits"
 
@@ -198,9 +199,11 @@ def test_rows_sha256_reads_bytes_as_hexadecimal_digits():
     assert rows_sha256([{"midi": b"MT\x00"}]) == rows_sha256([{"midi": "4d5400"}])
 
 
-def test_load_rows_outside_a_clone(tmp_path, monkeypatch):
+def test_load_rows_finds_the_rows_of_the_clone(small, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NoDataError, match="run from a clone"):
+    assert list(known_edits.load_rows("small", "test")) == small
+    monkeypatch.setattr(windows, "_clone", lambda: None)
+    with pytest.raises(UnknownNameError, match="unknown dataset 'known_edits'"):
         known_edits.load_rows("small", "test")
 
 

@@ -15,14 +15,7 @@ __all__ = ["read_contexts", "read_flags", "read_names"]
 
 
 def read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
-    """Return a column of ids as text.
-
-    Raises
-    ------
-    InvalidInputError
-        Neither text nor whole numbers, or without a value in some row.
-
-    """
+    """Return a column of ids as text."""
     from pyarrow import types
 
     column = table[name]
@@ -36,14 +29,7 @@ def read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
 
 
 def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | None:
-    """Return a column of true and false, or None where the table has none of this name.
-
-    Raises
-    ------
-    InvalidInputError
-        Anything but true and false, or without a value in some row.
-
-    """
+    """Return a column of true and false, or None where the table has none of this name."""
     from pyarrow import types
 
     if name not in table.column_names:
@@ -58,18 +44,7 @@ def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | N
 
 
 def read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens:
-    """Return the column ``tokens`` as (n, 384), checked.
-
-    Raises
-    ------
-    InvalidInputError
-        Not lists of whole numbers.
-    ContextLengthError
-        A row's tokens are not 384.
-    InvalidTokensError
-        A token outside the vocabulary.
-
-    """
+    """Return the column ``tokens`` as (n, 384), checked."""
     import pyarrow.compute as pc
     from pyarrow import types
 

@@ -14,16 +14,15 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.sources import find_window
+from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
+from music_evals.windows import MODELS, find_window
 
-__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "model_type_of", "stored_system"]
+__all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
 
 Role = Literal["model", "baseline", "control", "leaking"]
 """A control or a leaking system has seen the reference and stands outside of all comparisons."""
-
-MODELS = "models"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -134,8 +133,7 @@ def baseline_names(choice: str) -> tuple[str, ...]:
     names = [name.strip() for name in choice.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            kind = "baseline"
-            raise UnknownNameError(kind, name, [*known, "all", "none"])
+            raise UnknownNameError("baseline", name, [*known, "all", "none"])
     return tuple(dict.fromkeys(names))
 
 
@@ -229,31 +227,6 @@ def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str
     content = b"".join(np.int64(seed).tobytes() + stored[seed].tobytes() for seed in sorted(stored))
     failed = json.dumps(dict(failures or {}), sort_keys=True).encode()
     return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
-
-
-def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
-    """Return the model type that the config.json of a model folder names; `known` ones are offered in the message.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No config.json, or one that is damaged or names no type.
-
-    """
-    config = folder / "config.json"
-    if not config.is_file():
-        msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"
-        raise NoDataError(msg)
-    try:
-        values = json.loads(config.read_text(encoding="utf-8"))
-    except ValueError as error:
-        msg = f"{config} is not JSON ({error}); restore it or train the model again"
-        raise UnreadableFileError(msg) from error
-    model_type = values.get("model_type") if isinstance(values, dict) else None
-    if not isinstance(model_type, str):
-        msg = f"{config} names no model_type; expected one of {', '.join(sorted(known))}"
-        raise UnreadableFileError(msg)
-    return model_type
 
 
 def _fetch(place: str) -> tuple[str, Path, str]:

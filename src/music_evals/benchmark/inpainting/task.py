@@ -7,37 +7,31 @@ anything runs, so that a wrong name costs no time.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from music_evals.annotations import Tokens
-from music_evals.benchmark.inpainting import plots
+from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
-from music_evals.benchmark.inpainting.runner import Progress, run
+from music_evals.benchmark.inpainting.runner import InpaintingJob
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
-from music_evals.benchmark.outputs import (
-    NUMBERS,
-    RECORDS,
-    REPORT,
-    RESULTS,
-    TABLE,
-    VALIDATION,
-    check_options,
-    write_files,
-)
-from music_evals.benchmark.records import dump_json, remove_file
+from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
 from music_evals.benchmark.results import Found, build_results, collect
-from music_evals.benchmark.sources import TRAIN_CONFIGS, ItemSet, load_items, split_names
+from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
 
-__all__ = ["PROTOCOLS", "Outcome", "Settings", "run_benchmark"]
+__all__ = ["PROTOCOLS", "Outcome", "Settings", "run_inpainting"]
 
 PROTOCOLS = (OFFICIAL,)
 """Published conditions that can be asked for by name."""
@@ -46,16 +40,15 @@ OFFICIAL_CONFIG = "musib_official"
 CARDS = "model_card*.md"
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
     """What to judge, whom, and how.
 
     Parameters
     ----------
-    out
-        Folder for records and results; made where it is missing.
-    dataset, config, split, revision
-        See `tasks.load_items`.
+    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+        See `run.Settings` and `load.load_items`. With a limit the best baselines are chosen on the whole validation
+        split all the same. The report needs matplotlib.
     pairs
         Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
     predictions
@@ -72,16 +65,6 @@ class Settings:
         Variant of the metrics; None is ``"corrected"``, or what the protocol asks for.
     protocol
         One of `PROTOCOLS`, or None.
-    limit
-        Judge the first items only. The best baselines are chosen on the whole validation split all the same.
-    confidence, n_resamples
-        Of the intervals.
-    workers
-        Processes.
-    overwrite
-        Start afresh in `out`.
-    report
-        Draw report.html, which needs matplotlib.
 
     Raises
     ------
@@ -92,11 +75,6 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
-    dataset: str | None = None
-    config: str | None = None
-    split: str = "test"
-    revision: str | None = None
     pairs: str | os.PathLike[str] | None = None
     predictions: str | os.PathLike[str] | None = None
     models: Sequence[str] = ()
@@ -106,33 +84,24 @@ class Settings:
     n_seeds: int = 5
     variant: str | None = None
     protocol: str | None = None
-    limit: int | None = None
-    confidence: float = 0.95
-    n_resamples: int = 1000
-    workers: int = 1
-    overwrite: bool = False
-    report: bool = True
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}
 
     def __post_init__(self) -> None:
-        if (self.dataset is None) == (self.pairs is None):
-            raise InvalidInputError("expected either a dataset or pairs: give one of --dataset and --pairs")
-        if self.pairs is not None and self.predictions is not None:
-            raise InvalidInputError("pairs hold their predictions; --predictions goes with --dataset")
-        if self.pairs is not None and self.limit is not None:
-            raise InvalidInputError("--limit goes with --dataset; name fewer pairs in a manifest instead")
-        _check_use(self)
-        check_options(self, {"n_seeds": ("--seeds", 1000), **NUMBERS})
+        self._one_of("dataset", "pairs")
+        self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
+        self._goes_with("models", "decoding", "temperature")
+        super().__post_init__()
         if self.variant is not None:
             check_variant(self.variant)
         if self.protocol not in {None, *PROTOCOLS}:
-            kind = "protocol"
-            raise UnknownNameError(kind, str(self.protocol), PROTOCOLS)
+            raise UnknownNameError("protocol", str(self.protocol), PROTOCOLS)
         if self.protocol == OFFICIAL and (
             self.pairs is not None or self.config not in {None, OFFICIAL_CONFIG} or self.variant not in {None, OFFICIAL}
         ):
             msg = (
-                f"--protocol {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
-                "what differs, or leave out --protocol"
+                f"`protocol` {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
+                "what differs, or leave out `protocol`"
             )
             raise InvalidInputError(msg)
 
@@ -147,41 +116,7 @@ class Settings:
         return self.variant or (OFFICIAL if self.protocol == OFFICIAL else "corrected")
 
 
-def _check_use(settings: Settings) -> None:
-    """Refuse what would be ignored in silence."""
-    options = {"--decoding": settings.decoding, "--temperature": settings.temperature}
-    given = [option for option, value in options.items() if value is not None]
-    if given and not settings.models:
-        msg = f"{' and '.join(given)} is for models, and there is none; give --model too, or leave it out"
-        raise InvalidInputError(msg)
-    if settings.pairs is not None and (settings.config is not None or settings.revision is not None):
-        raise InvalidInputError("--config and --revision go with --dataset; leave them out beside --pairs")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a benchmark found.
-
-    Attributes
-    ----------
-    results
-        The content of results.json.
-    found
-        The records.
-    files
-        What was written, by kind: ``records``, ``results``, ``table``, ``report``.
-    notes
-        What a reader of the results should know, e.g. baselines that could not be fitted.
-
-    """
-
-    results: dict[str, Any]
-    found: Found
-    files: dict[str, Path]
-    notes: list[str]
-
-
-def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> Outcome:
     """Judge the systems and write records, results.json, table.md and report.html.
 
     A run that was killed is taken up where it stood when it is started again with the same settings.
@@ -213,7 +148,7 @@ def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Ou
 
     """
     if settings.report:
-        plots.check_backend()
+        check_backend()
     items, systems = _judged(settings)
     # everything else is read from the same commit as what is judged
     settings = dataclasses.replace(settings, revision=items.revision)
@@ -221,28 +156,35 @@ def run_benchmark(settings: Settings, *, progress: Progress | None = None) -> Ou
     validation_items = _validation_items(settings, baselines)
     systems = [*systems, *baselines, baseline_system(CONTROL, None)]
     out = Path(settings.out)
-    options: dict[str, Any] = {
-        "seeds": range(settings.n_seeds),
-        "variant": settings.judged_variant,
-        "protocol": settings.protocol,
-        "workers": settings.workers,
-        "overwrite": settings.overwrite,
-        "options": {name: getattr(settings, name) for name in ("limit", "decoding", "temperature")},
-        "progress": progress,
-    }
     if settings.overwrite:
-        # a reader must not find the other run's numbers, should this run end before its own are written
-        for path in (*(out / name for name in (RESULTS, TABLE, REPORT, VALIDATION)), *out.glob(CARDS)):
-            remove_file(path)
-    found = collect(run(items, systems, out / RECORDS, **options), INPAINTING)
+        remove_results(out, VALIDATION, *(path.name for path in out.glob(CARDS)))
+
+    def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
+        options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
+        seeds = range(settings.n_seeds)
+        job = InpaintingJob(items, systems, settings.judged_variant, seeds, settings.protocol, options)
+        return collect(record(job, out / name, settings, progress=progress), INPAINTING)
+
+    found = scored(items, systems, RECORDS)
     validation = None
     if validation_items is not None:
-        judges = [*baselines, systems[-1]]
-        validation = collect(run(validation_items, judges, out / VALIDATION, **options), INPAINTING)
+        validation = scored(validation_items, [*baselines, systems[-1]], VALIDATION)
     results = build_results(
-        found, INPAINTING, validation, confidence=settings.confidence, n_resamples=settings.n_resamples
+        found,
+        INPAINTING,
+        validation,
+        confidence=settings.confidence,
+        n_resamples=settings.n_resamples,
+        seed=settings.seed,
     )
-    return Outcome(results, found, _write(out, results, found, report=settings.report), notes)
+    return write_outcome(
+        out,
+        results,
+        found,
+        table=markdown_report(results),
+        page=functools.partial(render_report, results, found) if settings.report else None,
+        notes=notes,
+    )
 
 
 def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
@@ -292,11 +234,3 @@ def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSe
     if "validation" not in split_names(settings.dataset, settings.judged_config, revision=settings.revision):
         return None
     return load_items(settings.dataset, settings.judged_config, "validation", revision=settings.revision)
-
-
-def _write(out: Path, results: dict[str, Any], found: Found, *, report: bool) -> dict[str, Path]:
-    table = markdown_report(results)
-    contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, table + "\n")}
-    if report:
-        contents["report"] = (REPORT, render_report(results, found))
-    return write_files(out, contents)

@@ -20,14 +20,9 @@ from typing import Any
 from music_evals.benchmark.versions import package_versions
 from music_evals.files import cache_folder
 
-__all__ = ["THREADS", "cache_home", "keep_cache", "worker_environment"]
+__all__ = ["cache_home", "keep_cache", "use_cache"]
 
 LOGGER = logging.getLogger(__name__)
-
-THREADS = dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
-)
-"""One thread for each process: they share the cores, and sums are taken in one order whatever the machine."""
 
 
 def cache_home(extractors: str = "") -> Path:
@@ -59,11 +54,11 @@ def _source() -> list[Any]:
     return [str(folder), max(path.stat().st_mtime_ns for path in folder.rglob("*.py"))]
 
 
-def worker_environment(folder: Path, extractors: str = "") -> dict[str, str]:
-    """Return the variables of a process that compiles into `folder`, which is filled with what is kept."""
+def use_cache(folder: Path, extractors: str = "") -> None:
+    """Let this process compile into `folder`, which is filled with what is kept; called before numba is imported."""
     with contextlib.suppress(OSError):  # what cannot be copied is compiled again
         shutil.copytree(cache_home(extractors), folder, dirs_exist_ok=True)
-    return {**THREADS, "NUMBA_CACHE_DIR": str(folder)}
+    os.environ["NUMBA_CACHE_DIR"] = str(folder)
 
 
 def keep_cache(folder: Path, extractors: str = "") -> None:

@@ -11,8 +11,7 @@ import hashlib
 import itertools
 from collections.abc import Sequence
 
-from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED, Pair
-from music_evals.benchmark.preservation.worker import REENCODED
+from music_evals.benchmark.preservation.pairs import CEILING, REENCODED, UNRELATED, Pair
 
 __all__ = ["MOST_PAIRS", "make_controls"]
 
@@ -21,21 +20,9 @@ MOST_PAIRS = 50
 
 
 def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
-    """Return the pairs of both controls.
+    """Return each original against itself, re-encoded; then originals against those of another group.
 
-    Parameters
-    ----------
-    pairs
-        The pairs of all systems.
-    seed
-        Of the choice where there are more than `MOST_PAIRS` originals, and of who meets whom.
-
-    Returns
-    -------
-    list of Pair
-        First each original against itself, re-encoded (`reencoding`); then originals against those of another group,
-        each at most once on either side. There are none of these where all pairs are of one group.
-
+    Where there are more than `MOST_PAIRS` originals, the seed draws them, and who meets whom.
     """
     originals: dict[str, Pair] = {}
     for pair in sorted(pairs, key=lambda pair: (pair.item, pair.system)):

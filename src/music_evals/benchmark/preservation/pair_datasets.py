@@ -101,11 +101,10 @@ def pairs_of_dataset(
 
 def _check_renderer(dataset: str, renderer: str | None, *, rendered: bool) -> None:
     if renderer is not None and not rendered:
-        msg = f"{dataset} holds recordings, --renderer is for {', '.join(RENDERED_DATASETS)}; leave it out"
+        msg = f"{dataset} holds recordings, `renderer` is for {', '.join(RENDERED_DATASETS)}; leave it out"
         raise InvalidInputError(msg)
     if renderer not in {None, *RENDERERS}:
-        kind = "renderer"
-        raise UnknownNameError(kind, str(renderer), RENDERERS)
+        raise UnknownNameError("renderer", str(renderer), RENDERERS)
 
 
 def _render(
@@ -134,7 +133,7 @@ def _undecoded(rows: Any, columns: Columns, dataset: str) -> Any:
     if missing:
         msg = (
             f"{dataset}: no column {', '.join(missing)}; it has {', '.join(rows.column_names)}. Name both with "
-            "--reference-column and --estimate-column"
+            "`reference_column` and `estimate_column`"
         )
         raise InvalidInputError(msg)
     for name in sides:

@@ -9,16 +9,16 @@ what it is about.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES
-from music_evals.benchmark.manifests import manifest_rows, some
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, UnreadableFileError
+from music_evals.benchmark.manifests import check_systems, files_of, hash_file, manifest_rows, named_path, some
+from music_evals.benchmark.rows import Failure
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
 from music_evals.pipelines.preservation import entrance
 from music_evals.symbolic.files import READERS
 
@@ -27,24 +27,22 @@ __all__ = [
     "CEILING",
     "CONTROLS",
     "DEFAULT_COLUMNS",
+    "REENCODED",
     "UNRELATED",
     "Candidate",
     "Columns",
-    "Failure",
     "MusicFile",
     "Pair",
     "PairSet",
     "candidate_of",
-    "check_systems",
-    "files_of",
-    "hash_file",
     "make_pairs",
     "pairs_in_folders",
     "pairs_in_manifest",
-    "split_estimate",
 ]
 
 MUSIC_SUFFIXES = AUDIO_SUFFIXES | READERS.keys()
+
+NO_MUSIC = "no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid"
 
 GROUPINGS = ("file", "folder")
 
@@ -53,9 +51,8 @@ UNRELATED = "unrelated music"
 CONTROLS = (CEILING, UNRELATED)
 """Systems of our own: originals against themselves, played back otherwise; and against originals of other groups."""
 
-HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
-
-_BLOCK = 1 << 20
+REENCODED = "re-encoded"
+"""The treatment of the same-music control; see `reencoding`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,20 +87,6 @@ class Pair:
     entrance: str
     treatment: str = ""
     """What is done to the estimate before it is compared; of a control only."""
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """What a record of this pair is about; other bytes make it another pair."""
-        return self.item, self.system, self.reference.content, self.estimate.content
-
-
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """A pair that cannot be compared, and why."""
-
-    item: str
-    system: str
-    error: str
 
 
 class Columns(NamedTuple):
@@ -174,32 +157,6 @@ class PairSet:
     failures: tuple[Failure, ...] = ()
 
 
-def split_estimate(text: str, option: str = "--estimate") -> tuple[str, Path]:
-    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign.
-
-    Parameters
-    ----------
-    text
-        What was given.
-    option
-        Where, for the message.
-
-    Raises
-    ------
-    InvalidInputError
-        A name or a path that is empty.
-
-    """
-    name, equals, path = text.partition("=")
-    if not equals or Path(text).exists():
-        whole = Path(text).resolve()
-        name, path = whole.stem if whole.is_file() else whole.name, text
-    if not name.strip() or not path:
-        msg = f"{option} takes PATH or NAME=PATH, got {text!r}"
-        raise InvalidInputError(msg)
-    return name, Path(path)
-
-
 def pairs_in_folders(
     reference: str | os.PathLike[str],
     estimates: Sequence[str],
@@ -238,14 +195,15 @@ def pairs_in_folders(
 
     """
     if group_by not in {None, *GROUPINGS}:
-        msg = f"folders are grouped by {' or '.join(GROUPINGS)}, got --group-by {group_by}; columns need a manifest"
+        msg = f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
         raise InvalidInputError(msg)
     root = Path(reference)
-    originals = files_of(root)
+    named = [named_path(text, "estimates") for text in estimates]
+    originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
     kept = dict(list(originals.items())[:limit])
     candidates: list[Candidate] = []
-    for system, path in map(split_estimate, estimates):
-        edits = files_of(path)
+    for system, path in named:
+        edits = files_of(path, MUSIC_SUFFIXES, NO_MUSIC)
         if path.is_dir() != root.is_dir():
             msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
             raise PairCountError(msg)
@@ -255,53 +213,8 @@ def pairs_in_folders(
         for name in (*kept, *extra):
             group = str(Path(name).parent) if group_by == "folder" else ""
             candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
-    check_systems([split_estimate(text)[0] for text in estimates])
+    check_systems([system for system, _ in named], CONTROLS, "estimates")
     return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
-
-
-def files_of(
-    path: Path,
-    suffixes: Collection[str] = MUSIC_SUFFIXES,
-    lack: str = "no recordings and no scores; expected files such as .wav, .flac, .mp3, .mid",
-) -> dict[str, tuple[Path, str]]:
-    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart.
-
-    Parameters
-    ----------
-    path
-        A file, taken whatever its suffix, or a folder that is searched with its sub-folders.
-    suffixes
-        In lower case.
-    lack
-        What a folder without such files holds, for the message.
-
-    Raises
-    ------
-    NoDataError
-        No such path, or no such file in it.
-    PairCountError
-        Two files that differ in their suffix alone.
-
-    """
-    if path.is_file():
-        return {path.stem: (path, path.name)}
-    if not path.is_dir():
-        msg = f"{path}: no such file or folder; check the path"
-        raise NoDataError(msg)
-    found: dict[str, tuple[Path, str]] = {}
-    for file in sorted(path.rglob("*")):
-        name = file.relative_to(path)
-        if not file.is_file() or file.suffix.lower() not in suffixes or name.name[0] == ".":
-            continue
-        item = str(name.with_suffix(""))
-        if item in found:
-            msg = f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
-            raise PairCountError(msg)
-        found[item] = file, str(name)
-    if not found:
-        msg = f"{path} holds {lack}"
-        raise NoDataError(msg)
-    return found
 
 
 def pairs_in_manifest(
@@ -356,8 +269,8 @@ def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: Colum
     missing = [name for name in (columns.reference, columns.estimate) if name not in there]
     if missing:
         msg = (
-            f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with --reference-column and "
-            "--estimate-column"
+            f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with `reference_column` "
+            "and `estimate_column`"
         )
         raise InvalidInputError(msg)
 
@@ -375,27 +288,7 @@ def candidate_of(
     item: str,
     system: str,
 ) -> Candidate:
-    """Return the pair that a row tells of.
-
-    Parameters
-    ----------
-    row
-        Of a manifest or a dataset.
-    files
-        Path and name of original and edit, or None for one that is missing.
-    columns
-        Names of the columns.
-    where
-        Place of the row, for a message.
-    item, system
-        What they are where no column says so.
-
-    Raises
-    ------
-    InvalidInputError
-        The column that `columns` groups by is not there, or holds nothing.
-
-    """
+    """Return the pair that a row tells of."""
     named = row.get("id", row.get("item_id"))
     return Candidate(
         item=item if _empty(named) else str(named),
@@ -412,7 +305,7 @@ def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, wher
     if group_by in GROUPINGS:
         return "" if group_by == "file" else str(Path(reference).parent)
     if _empty(row.get(group_by)):
-        msg = f"{where}: nothing in the column {group_by!r} of --group-by; it has {', '.join(map(str, row))}"
+        msg = f"{where}: nothing in the column {group_by!r} of `group_by`; it has {', '.join(map(str, row))}"
         raise InvalidInputError(msg)
     return str(row[group_by])
 
@@ -422,23 +315,14 @@ def _empty(value: object) -> bool:
 
 
 def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> PairSet:
-    """Read the files of candidates and return pairs and failures.
-
-    Raises
-    ------
-    PairCountError
-        Two candidates of one item and system.
-    InvalidInputError
-        A system that is called like a control, or like nothing.
-
-    """
+    """Read the files of candidates and return pairs and failures."""
     counts = Counter((candidate.item, candidate.system) for candidate in candidates)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:
         msg = f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
         raise PairCountError(msg)
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
-    check_systems(systems)
+    check_systems(systems, CONTROLS, "estimates")
     read = _Reader()
     pairs: list[Pair] = []
     failures: list[Failure] = []
@@ -448,34 +332,6 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
         except MusicEvalsError as error:
             failures.append(Failure(candidate.item, candidate.system, f"{type(error).__name__}: {error}"))
     return PairSet(dict(dataset), systems, tuple(pairs), tuple(failures))
-
-
-def check_systems(names: Sequence[str], controls: Sequence[str] = CONTROLS, option: str = "--estimate") -> None:
-    """Check the names of systems.
-
-    Parameters
-    ----------
-    names
-        One a system.
-    controls
-        Names that are taken.
-    option
-        Where systems are named, for the message.
-
-    Raises
-    ------
-    InvalidInputError
-        Two of one name, an empty one, or that of a control.
-
-    """
-    wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
-    if wrong:
-        taken = f", none of them {' or '.join(controls)}" if controls else ""
-        msg = (
-            f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in {option} "
-            "NAME=PATH"
-        )
-        raise InvalidInputError(msg)
 
 
 def _pair(candidate: Candidate, read: _Reader) -> Pair:
@@ -506,26 +362,3 @@ class _Reader:
         if path not in self._contents:
             self._contents[path] = hash_file(path)
         return MusicFile(str(path), name, self._contents[path])
-
-
-def hash_file(path: Path) -> str:
-    """Return the hash of the bytes of a file.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        There is no such file, or it cannot be read.
-
-    """
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
-    except OSError as error:
-        msg = f"{path}: cannot be read ({error.strerror or error}); check its permissions"
-        raise UnreadableFileError(msg) from error
-    return digest.hexdigest()[:HASH_DIGITS]

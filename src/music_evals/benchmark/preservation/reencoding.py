@@ -33,17 +33,6 @@ def reencode(audio: Audio) -> Audio:
     It is resampled to `RATE` (soxr HQ), gets pink noise (power falls as 1/f) `SNR_DB` below its own power, is turned
     down by `GAIN`, and rounded to 16 bits; what then lies over full scale is clipped. The result is decoded under the
     policy of the original, so that it has its rate again. The noise hangs on the content alone: the same at every call.
-
-    Parameters
-    ----------
-    audio
-        Any recording; silence stays silent.
-
-    Returns
-    -------
-    Audio
-        Of the same length, to within two samples.
-
     """
     policy = dataclasses.replace(audio.policy, sample_rate=RATE, peak_normalise=False)
     small = load_audio(audio.samples, rate=audio.sample_rate, policy=policy).samples

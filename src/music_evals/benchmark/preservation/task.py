@@ -1,61 +1,76 @@
 """The benchmark of music context preservation from end to end: settings in, result files out.
 
-pairs -> controls -> runner -> records -> results, tables, report. What is compared, and how, is settled before anything
-runs, so that a wrong name costs no time.
+pairs -> controls -> records -> results, tables, report. What is compared, and how, is settled before anything runs, so
+that a wrong name costs no time.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from music_evals.annotations import FEATURES
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.inpainting import plots
-from music_evals.benchmark.outcome import Outcome, remove_results, write_outcome
-from music_evals.benchmark.outputs import RECORDS, check_options
+from music_evals.audio.store import FeatureStore
+from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.engines import Unit, local
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
+from music_evals.benchmark.preservation.compiled import cache_home
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
-from music_evals.benchmark.preservation.pairs import Columns, PairSet, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation.pairs import Columns, Pair, PairSet, pairs_in_folders, pairs_in_manifest
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
-from music_evals.benchmark.preservation.runner import Judging, Progress, run_pairs
-from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
+from music_evals.benchmark.rows import Judge, PairJob
+from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
 from music_evals.pipelines import preservation as pipeline
 
-__all__ = ["AUDIO_PACKAGES", "Outcome", "Settings", "describe_extractors", "run_preservation"]
+__all__ = [
+    "AUDIO_PACKAGES",
+    "COMPILING",
+    "Outcome",
+    "Settings",
+    "compile_extractors",
+    "describe_extractors",
+    "run_preservation",
+]
 
 MOST_WORKERS = 4
 """By default no more processes than this; more must be asked for."""
 
+COMPILING = "compiling the extractors, once on this machine"
+
 AUDIO_PACKAGES = ("librosa", "numba", "onnxruntime", "soundfile", "soxr", "mir_eval")
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
     """What to compare, and how.
 
     Parameters
     ----------
-    out
-        Folder for records and results; made where it is missing.
+    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+        See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
+        more than four. The report needs matplotlib.
     reference, estimates
         See `pairs.pairs_in_folders`.
     manifest
         See `pairs.pairs_in_manifest`.
-    dataset, config, split, revision, renderer
+    renderer
         See `pair_datasets.pairs_of_dataset`.
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
-    limit
-        Compare the first items only.
     metrics, companions
         Names with commas; None for all metrics and no companions. ``"all"`` takes all.
     variant
@@ -64,18 +79,10 @@ class Settings:
         Feature -> extractor, where it is not the variant's.
     features
         Folder of the feature store; None keeps features for the length of the run only.
-    workers
-        Processes; None takes one for each core, and no more than four.
-    confidence, n_resamples, seed
-        Of intervals and tests; the seed also draws the controls.
     controls
         Add the rows of the same music and of unrelated music.
-    overwrite
-        Start afresh in `out`.
-    report
-        Draw report.html, which needs matplotlib.
     timelines
-        Pairs to draw in it, the worst of each system to equal shares, and at least one of each; 0 for none.
+        Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
 
     Raises
     ------
@@ -86,49 +93,30 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
     reference: str | os.PathLike[str] | None = None
     estimates: Sequence[str] = ()
     manifest: str | os.PathLike[str] | None = None
-    dataset: str | None = None
-    config: str | None = None
-    split: str = "test"
-    revision: str | None = None
+    renderer: str | None = None
     reference_column: str = "reference"
     estimate_column: str = "estimate"
     system_column: str = "system"
-    renderer: str | None = None
     group_by: str | None = None
-    limit: int | None = None
     metrics: str | None = None
     companions: str | None = None
     variant: str = "corrected"
     backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
     features: str | os.PathLike[str] | None = None
-    workers: int | None = None
-    confidence: float = 0.95
-    n_resamples: int = 1000
-    seed: int = 0
     controls: bool = True
-    overwrite: bool = False
-    report: bool = True
     timelines: int = SHOWN_PAIRS
 
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
+
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.reference, self.manifest, self.dataset)) != 1:
-            raise InvalidInputError("give one of --reference (with --estimate), --manifest and --dataset")
+        self._one_of("reference", "manifest", "dataset")
         if bool(self.estimates) != (self.reference is not None):
-            raise InvalidInputError("--reference and --estimate go together; a manifest or dataset holds both sides")
-        of_dataset = {"--config": self.config, "--revision": self.revision, "--renderer": self.renderer}
-        given = [option for option, value in of_dataset.items() if value is not None]
-        if given and self.dataset is None:
-            msg = f"{' and '.join(given)} goes with --dataset; leave it out"
-            raise InvalidInputError(msg)
-        check_options(self)
-        for option, value in {"--seed": self.seed, "--timelines": self.timelines}.items():
-            if value < 0:
-                msg = f"{option} must be at least 0, got {value}"
-                raise InvalidInputError(msg)
+            raise InvalidInputError("`reference` and `estimates` go together; a manifest or dataset holds both sides")
+        self._goes_with("dataset", "renderer")
+        super().__post_init__()
         _ = self.measures  # names are checked
 
     @property
@@ -142,12 +130,6 @@ class Settings:
             backends=self.backends,
         )
 
-    @property
-    def n_workers(self) -> int:
-        """Processes, after the machine had its say."""
-        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return self.workers or min(allowed, MOST_WORKERS)
-
 
 def _names(text: str | None) -> list[str] | None:
     """Return names with commas as a list; None for nothing and for all."""
@@ -155,15 +137,10 @@ def _names(text: str | None) -> list[str] | None:
     return None if names in ([], ["all"]) else names
 
 
-def run_preservation(
-    settings: Settings,
-    *,
-    progress: Progress | None = None,
-    worker: Callable[[str], dict[str, Any]] | None = None,
-) -> Outcome:
+def run_preservation(settings: Settings, *, progress: Progress | None = None, judge: Judge | None = None) -> Outcome:
     """Compare all pairs and write records, results.json, table.md and report.html.
 
-    A run that was killed is taken up where it stood when it is started again with the same settings.
+    A run that was killed is resumed where it stood when it is started again with the same settings.
 
     Parameters
     ----------
@@ -171,8 +148,8 @@ def run_preservation(
         See `Settings`.
     progress
         Called after each pair.
-    worker
-        What answers a `preservation_worker.request` in the other processes; None for `preservation_worker.answer`.
+    judge
+        What compares a pair, in other processes; None for `worker.PairJudge`.
 
     Returns
     -------
@@ -195,37 +172,35 @@ def run_preservation(
 
     """
     if settings.report:
-        plots.check_backend()
-    out = Path(settings.out)
-    _check_backends(settings)
+        check_backend()
+    out, measures = Path(settings.out), settings.measures
+    # raises for a named backend that is not there, before anything takes time
+    receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
     if settings.dataset is not None:
-        describe_extractors(settings.measures)  # what a dataset holds becomes recordings, which may take long
+        describe_extractors(measures)  # what a dataset holds becomes recordings, which may take long
     with tempfile.TemporaryDirectory(prefix="music_evals_", ignore_cleanup_errors=True) as scratch:
         pairs = _pairs(settings, Path(scratch) / "music", progress)
         if settings.overwrite:
             remove_results(out)
-        controls = make_controls(pairs.pairs, seed=settings.seed) if settings.controls else []
-        judging = _judging(settings, settings.features or Path(scratch) / "features", worker)
-        rows = run_pairs(
-            pairs,
-            controls,
-            out / RECORDS,
-            judging,
-            receipt=_receipt(settings, pairs),
-            workers=settings.n_workers,
-            overwrite=settings.overwrite,
-            progress=progress,
+        stored = dataclasses.replace(
+            measures, store=FeatureStore(Path(settings.features or Path(scratch) / "features").absolute())
         )
-    found = collect(rows, PRESERVATION)
-    results = build_results(
-        found,
-        PRESERVATION,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )
-    page = functools.partial(render_report, results, found, timelines=settings.timelines)
-    return write_outcome(out, results, found, page if settings.report else None)
+        job = PairJob(
+            header=_header(settings, pairs),
+            judged=pairs,
+            controls=make_controls(pairs.pairs, seed=settings.seed) if settings.controls else (),
+            scores=measures.scores,
+            variant=settings.variant,
+            judge=judge or PairJudge(stored),
+            engine="local",  # an extractor may die of a recording
+            workers=_n_workers(),
+            before=None
+            if judge
+            else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
+        )
+        rows = record(job, out / RECORDS, settings, progress=progress)
+    page = functools.partial(render_report, timelines=settings.timelines)
+    return write_scores(PRESERVATION, rows, settings, page)
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:
@@ -249,17 +224,12 @@ def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> Pair
     )
 
 
-def _check_backends(settings: Settings) -> None:
-    """Raise for backends that are not there, before anything takes time."""
-    measures = settings.measures
-    receipt(measures.all_backends, features=[name for name in settings.backends if name in FEATURES])
-
-
-def _receipt(settings: Settings, pairs: PairSet) -> dict[str, Any]:
+def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
     """Return what the numbers depend on, besides the files."""
     measures = settings.measures
     heard = any(pair.entrance == "audio" for pair in pairs.pairs)
     return {
+        "task": "preservation",
         "dataset": dict(pairs.dataset),
         "variant": settings.variant,
         "metrics": list(measures.metrics),
@@ -290,15 +260,15 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
     return {**told, "features": features}
 
 
-def _judging(
-    settings: Settings, store: str | os.PathLike[str], worker: Callable[[str], dict[str, Any]] | None
-) -> Judging:
-    measures = settings.measures
-    judging = Judging(
-        measures.metrics,
-        measures.companions,
-        settings.variant,
-        dict(settings.backends),
-        str(Path(store).absolute()),
-    )
-    return judging if worker is None else dataclasses.replace(judging, worker=worker, compiles=False)
+def _n_workers() -> int:
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, MOST_WORKERS)
+
+
+def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
+    """Compile the extractors in one process before several need them, unless that was done on this machine before."""
+    if any(pair.entrance == "audio" for pair in left) and not cache_home(compiling.extractors).is_dir():
+        if progress is not None:
+            progress(0, len(left), COMPILING)
+        # where it fails, every process compiles for itself, as it can
+        collections.deque(local([Unit(None, COMPILING)], compiling), maxlen=0)

@@ -1,30 +1,27 @@
-"""What a process of the preservation benchmark does: compare one pair after another, on request.
-
-A request and its answer are plain values, so that they can go through a pipe and into a record. The process keeps the
-last sources that it loaded: the edits of one original come one after the other, and the original is analysed once.
-"""
+"""How one pair is compared, in whatever process: the work of the preservation benchmark."""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
+from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
+from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, entrance, judge
 from music_evals.symbolic.files import read_score
 
-__all__ = ["REENCODED", "answer", "outline", "request", "warm_up_request"]
-
-REENCODED = "re-encoded"
-"""The treatment of the same-music control; see `reencoding`."""
+__all__ = ["CompileExtractors", "PairJudge", "outline"]
 
 KEPT_SOURCES = 4
 """Sources that a process keeps: an original, its edits, and the original of an unrelated pair."""
@@ -36,91 +33,103 @@ _MS = 3  # decimals of seconds in an outline
 
 
 @dataclasses.dataclass(eq=False)
-class _Bench:
-    """Settings, and what was loaded under them."""
+class PairJudge:
+    """Compares pairs; keeps the last sources, since the edits of one original come one after the other."""
 
     settings: Settings
-    loader: SourceLoader
-    kept: collections.OrderedDict[tuple[str, str], Source]
 
-    def load(self, side: Mapping[str, str]) -> Source:
-        key = side["content"], side["treatment"]
-        if key not in self.kept:
-            self.kept[key] = self.loader.load(_treated(side, self.settings))
-        self.kept.move_to_end(key)
-        while len(self.kept) > KEPT_SOURCES:
-            self.kept.popitem(last=False)
-        return self.kept[key]
+    def __post_init__(self) -> None:
+        self._kept: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
+
+    @property
+    def extractors(self) -> str:
+        """What decides which compiled code it needs; see `CompileExtractors`."""
+        return _extractors(self.settings.variant, self.settings.backends)
+
+    def begin(self, folder: Path) -> None:
+        """Take the compiled code that there is; see `engines.Work`."""
+        use_cache(folder, self.extractors)
+
+    def __call__(self, pair: Pair) -> dict[str, Any]:
+        """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
+        reference = self._load("reference", pair.reference)
+        estimate = self._load("estimate", pair.estimate, pair.treatment)
+        judged = judge(reference, estimate, self.settings)
+        scores = {name: _score(value) for name, value in judged.values.items()}
+        scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in judged.failures.items()}
+        drawn = {} if pair.system in CONTROLS else {pair.reference: reference, pair.estimate: estimate}
+        outlines = {
+            file.content: {"music": source.content, **outline(source.features)} for file, source in drawn.items()
+        }
+        return {"scores": scores, "notes": list(judged.notes), "outlines": outlines}
+
+    @functools.cached_property
+    def _loader(self) -> SourceLoader:
+        return SourceLoader(self.settings)
+
+    def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
+        key = file.content, treatment
+        if key not in self._kept:
+            try:
+                self._kept[key] = self._loader.load(_treated(file.path, treatment, self.settings))
+            except MusicEvalsError as error:
+                raise located(error, side) from error
+        self._kept.move_to_end(key)
+        while len(self._kept) > KEPT_SOURCES:
+            self._kept.popitem(last=False)
+        return self._kept[key]
 
 
-_benches: dict[str, _Bench] = {}  # one in a process, unless runs of several settings share it
+def _treated(path: str, treatment: str, settings: Settings) -> str | Audio | Score:
+    """Return what is loaded: the file itself, or for the same-music control the same music in a lesser copy."""
+    if not treatment:
+        return path
+    if entrance(path) == "symbolic":
+        return rewrite(read_score(path))
+    return reencode(load_audio(path, policy=settings.audio_policy))
 
 
-def request(
-    settings: Mapping[str, Any], reference: Mapping[str, str], estimate: Mapping[str, str], *, outlines: bool = False
-) -> str:
-    """Return the message that asks for a comparison.
-
-    Parameters
-    ----------
-    settings
-        Keyword arguments of `pipelines.preservation.Settings.of`, as plain values.
-    reference, estimate
-        ``path``, ``content`` (hash of the bytes) and ``treatment`` (``""`` or `REENCODED`).
-    outlines
-        Also return what can be drawn of both.
-
-    """
-    sides = {"reference": reference, "estimate": estimate}
-    return json.dumps({"settings": settings, "outlines": outlines, **sides}, sort_keys=True)
+def _score(value: Value) -> dict[str, Any]:
+    if np.isnan(value.value):
+        return {"value": None, "reason": value.reason}
+    return {"value": value.value if np.isfinite(value.value) else "inf"}
 
 
-def warm_up_request(settings: Mapping[str, Any]) -> str:
-    """Return the message that asks for everything to be extracted and compared once, so that all code is compiled.
+@dataclasses.dataclass
+class CompileExtractors:
+    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes.
 
     Every score, since later runs may want others; without a store, which would answer in place of the code.
     """
-    whole = {"metrics": None, "companions": True, "store": None}
-    return json.dumps({"settings": {**settings, **whole}}, sort_keys=True)
+
+    variant: str
+    backends: Mapping[str, str]
+
+    @property
+    def extractors(self) -> str:
+        """What decides which code is compiled, as text."""
+        return _extractors(self.variant, self.backends)
+
+    def begin(self, folder: Path) -> None:
+        """Compile into this folder; see `engines.Work`."""
+        self._folder = folder
+        use_cache(folder, self.extractors)
+
+    def __call__(self, _: None) -> None:
+        """Compile, and keep what was compiled."""
+        self.use_all_code()
+        keep_cache(self._folder, self.extractors)
+
+    def use_all_code(self) -> None:
+        """Extract and compare what has every feature."""
+        settings = Settings.of(companions=True, variant=self.variant, backends=self.backends)
+        with SourceLoader(settings) as loader:
+            source = loader.load(_made_up_audio())
+        judge(source, source, settings)
 
 
-def answer(message: str) -> dict[str, Any]:
-    """Answer a `request`, or a `warm_up_request`, whose answer is empty.
-
-    Returns
-    -------
-    dict
-        ``scores``: name -> ``value`` (None where undefined, then with ``reason``) or ``error``; ``notes``: texts;
-        ``outlines``: content -> `outline`, with ``music``, the hash of what the file holds once it is decoded; empty
-        where they were not asked for.
-
-    Raises
-    ------
-    MusicEvalsError
-        One of the two cannot be loaded; the message starts with which.
-
-    """
-    task = json.loads(message)
-    bench = _bench(task["settings"])
-    if "reference" not in task:
-        source = bench.loader.load(_made_up_audio())
-        judge(source, source, bench.settings)
-        return {}
-    sources = {side: _loaded(bench, side, task[side]) for side in ("reference", "estimate")}
-    judged = judge(sources["reference"], sources["estimate"], bench.settings)
-    scores = {name: _score(value) for name, value in judged.values.items()}
-    scores |= {name: {"error": f"{type(error).__name__}: {error}"} for name, error in judged.failures.items()}
-    drawn = {
-        task[side]["content"]: {"music": source.content, **outline(source.features)} for side, source in sources.items()
-    }
-    return {"scores": scores, "notes": list(judged.notes), "outlines": drawn if task["outlines"] else {}}
-
-
-def _loaded(bench: _Bench, side: str, file: Mapping[str, str]) -> Source:
-    try:
-        return bench.load(file)
-    except MusicEvalsError as error:
-        raise located(error, side) from error
+def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:
+    return json.dumps([variant, dict(backends or {})], sort_keys=True)
 
 
 def _made_up_audio() -> Audio:
@@ -150,26 +159,3 @@ def outline(features: Features) -> dict[str, Any]:
 
 def _labelled(intervals_sec: Any, labels: Any) -> list[list[Any]]:
     return [[start, end, label] for (start, end), label in zip(intervals_sec.round(_MS).tolist(), labels, strict=True)]
-
-
-def _bench(settings: Mapping[str, Any]) -> _Bench:
-    key = json.dumps(settings, sort_keys=True)
-    if key not in _benches:
-        made = Settings.of(**settings)
-        _benches[key] = _Bench(made, SourceLoader(made), collections.OrderedDict())
-    return _benches[key]
-
-
-def _score(value: Value) -> dict[str, Any]:
-    if np.isnan(value.value):
-        return {"value": None, "reason": value.reason}
-    return {"value": value.value if np.isfinite(value.value) else "inf"}
-
-
-def _treated(side: Mapping[str, str], settings: Settings) -> str | Audio | Score:
-    path = side["path"]
-    if not side["treatment"]:
-        return path
-    if entrance(path) == "symbolic":
-        return rewrite(read_score(path))
-    return reencode(load_audio(path, policy=settings.audio_policy))

@@ -11,7 +11,6 @@ the two groups in any song has no score of this group, nor over both; a score th
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,21 +21,20 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
-from music_evals.benchmark.outcome import Outcome, remove_results, write_outcome
-from music_evals.benchmark.outputs import RECORDS
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
-from music_evals.benchmark.rows import Progress
-from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
+from music_evals.benchmark.results import Found, ScoreTask
+from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.tag_predictions import TAGS, plain_tags, tag_songs
 from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS, TAG_CONTROLS, against_another, against_own
-from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
+from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
-from music_evals.benchmark.songs.text_runner import TextJudging, TextSettings, run_texts
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
-from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed, load_encoder
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
 from music_evals.pipelines.descriptions import TOTAL, check_description, judge_description
@@ -45,6 +43,9 @@ from music_evals.protocols import TextEncoder
 __all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
 
 ENTRANCE = "tags"
+AT_ONCE = 16
+"""Songs that are written down together: each takes milliseconds."""
+
 EXPECTED = '"professional": {dimension: [tags]}, "amateur": {...}'
 PACKAGES = ("music_evals", "numpy", "sentence-transformers", "transformers", "torch")
 
@@ -103,16 +104,16 @@ DESCRIPTIONS: Final = ScoreTask(
 """What this benchmark hands to the shared results, tables and pages."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings(TextSettings):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(SongSettings):
     """What to score, and how.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, confidence, n_resamples, seed, controls, overwrite,
-    report
-        See `text_runner.TextSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]},
-        "amateur": {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
+    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
+    overwrite, report
+        See `songs.SongSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur":
+        {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     models
         ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
     audio
@@ -147,13 +148,10 @@ class Settings(TextSettings):
 
     def __post_init__(self) -> None:
         if self.dataset is None:
-            raise InvalidInputError("give --dataset: descriptions are scored against those that people gave")
+            raise InvalidInputError("give `dataset`: descriptions are scored against those that people gave")
         if bool(self.models) != (self.audio is not None):
-            raise InvalidInputError("--model and --audio go together: a tagger hears recordings")
-        if self.model_options and not self.models:
-            raise InvalidInputError(
-                "--threshold and --trust-remote-code are for taggers; leave them out without --model"
-            )
+            raise InvalidInputError("`models` and `audio` go together: a tagger hears recordings")
+        self._goes_with("models", "threshold", "trust_remote_code")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
         super().__post_init__()
 
@@ -206,14 +204,7 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
         `out` cannot be written.
 
     """
-    songs = read_songs(
-        str(settings.dataset),
-        settings.config,
-        settings.split,
-        revision=settings.revision,
-        limit=settings.limit,
-        columns=GROUPS,
-    )
+    songs = settings.read_songs(GROUPS)
     out = Path(settings.out)
     predictions = read_predictions(settings.predictions, _tags, EXPECTED)
     encoder = load_encoder(
@@ -227,25 +218,29 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
             settings.audio,
             songs,
             out / TAGS,
+            settings,
             options=settings.model_options,
-            overwrite=settings.overwrite,
             progress=progress,
         )
     predictions = _with_all_groups(predictions)
     judged = pairs_of_predictions(predictions, songs, _own, entrance=ENTRANCE, controls=TAG_CONTROLS)
     controls = _controls(songs) if settings.controls else []
     if not judged.pairs and not judged.failures and not controls:
-        raise NoDataError("nothing to score: give --predictions, or leave out --no-controls")
-    found = collect(_judge(settings, encoder, judged, controls, progress=progress), DESCRIPTIONS)
-    results = build_results(
-        found,
-        DESCRIPTIONS,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )
-    page = functools.partial(_render, results, found)
-    return write_outcome(out, results, found, page if settings.report else None)
+        raise NoDataError("nothing to score: give `predictions`, or leave the controls on")
+    header = {
+        "task": DESCRIPTIONS.name,
+        "dataset": dict(judged.dataset),
+        "variant": settings.aggregation,
+        "metrics": list(DESCRIPTION_SCORES),
+        "companions": [],
+        "encoder": {"name": encoder.name, "revision": encoder.revision},
+        "options": settings.options,
+        "versions": package_versions(PACKAGES),
+    }
+    judge = SongJudge(encoder, settings.options)
+    scores = tuple(DESCRIPTION_SCORES)
+    job = PairJob(header, judged, controls, scores, settings.aggregation, judge, at_once=AT_ONCE, before=judge.learn)
+    return write_scores(DESCRIPTIONS, record(job, out / RECORDS, settings, progress=progress), settings, _render)
 
 
 def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -267,53 +262,48 @@ def _controls(songs: SongSet) -> list[TextPair]:
     ]
 
 
-def _judge(
-    settings: Settings,
-    encoder: TextEncoder,
-    judged: TextPairSet,
-    controls: Sequence[TextPair],
-    *,
-    progress: Progress | None,
-) -> list[dict[str, Any]]:
-    known = _Known(encoder)
-    judge = functools.partial(_judge_song, encoder=known, options=settings.options)
-    return run_texts(
-        judged,
-        controls,
-        Path(settings.out) / RECORDS,
-        TextJudging(tuple(DESCRIPTION_SCORES), settings.aggregation, judge),
-        receipt={
-            "task": DESCRIPTIONS.name,
-            "dataset": dict(judged.dataset),
-            "variant": settings.aggregation,
-            "metrics": list(DESCRIPTION_SCORES),
-            "companions": [],
-            "encoder": {"name": encoder.name, "revision": encoder.revision},
-            "options": settings.options,
-            "versions": package_versions(PACKAGES),
-        },
-        prepare=known.learn,
-        overwrite=settings.overwrite,
-        progress=progress,
-    )
+class SongJudge:
+    """Compares the tags of both sides of a pair, by the vectors of all tags of the run, which it learns first."""
 
-
-class _Known:
-    """An encoder that has met all tags of a run: it hands out their vectors."""
-
-    def __init__(self, encoder: TextEncoder) -> None:
+    def __init__(self, encoder: TextEncoder, options: Mapping[str, Any]) -> None:
         self.name, self.revision = encoder.name, encoder.revision
-        self._encoder = encoder
-        self._vectors: Embeddings | None = None
+        self._options = options
+        self._encoder: TextEncoder | None = encoder
+        self._vectors = embed(encoder, ())
 
-    def learn(self, pairs: Sequence[TextPair]) -> None:
+    def learn(self, pairs: Sequence[TextPair], _: Progress | None) -> None:
         """Encode each distinct tag of the pairs."""
         sides: list[Tags] = [side.value for pair in pairs for side in (pair.reference, pair.estimate)]
-        self._vectors = embed(self._encoder, _scored_tags(sides))
+        if self._encoder is not None:
+            self._vectors = embed(self._encoder, _scored_tags(sides))
+        self._encoder = None  # let go: other processes need the vectors alone
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Return the vectors of tags that were learned, shape (n, dimensions)."""
-        return self._encoder.encode(texts) if self._vectors is None else self._vectors.of(texts)
+        return self._vectors.of(texts)
+
+    def __call__(self, pair: TextPair) -> dict[str, Any]:
+        """Return an answer as in `rows.Judge`."""
+        reference, estimate = pair.reference.value, pair.estimate.value
+        spoken = [group for group in GROUPS if group in estimate]
+        silent = [group for group in GROUPS if group not in estimate]
+        scores: dict[str, dict[str, Any]] = {}
+        notes: list[str] = []
+        for group in silent:
+            own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
+            scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
+        if spoken:
+            judged = judge_description(reference, estimate, encoder=self, annotators=spoken, **self._options)
+            scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
+            notes = [
+                f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the "
+                "reference has no tags there"
+                for group, n in judged.n_dimensions.items()
+                if n < len(SCORED[group])
+            ]
+        if silent:
+            scores[TOTAL] = _score(math.nan, _unspoken(silent[0]))
+        return {"scores": scores, "notes": notes}
 
 
 def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
@@ -323,39 +313,9 @@ def _scored_tags(descriptions: Sequence[Tags]) -> Iterator[str]:
                 yield from description.get(group, {}).get(name, ())
 
 
-def _judge_song(
-    reference: Any,
-    estimate: Any,
-    *,
-    explain: bool,  # noqa: ARG001 (a score of two lists of tags has nothing to explain)
-    encoder: TextEncoder,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return an answer as in `score_records`."""
-    spoken = [group for group in GROUPS if group in estimate]
-    silent = [group for group in GROUPS if group not in estimate]
-    scores: dict[str, dict[str, Any]] = {}
-    notes: list[str] = []
-    for group in silent:
-        own = (name for name in DESCRIPTION_SCORES if name.startswith((f"{group}/", f"{group}_")))
-        scores |= dict.fromkeys(own, _score(math.nan, _unspoken(group)))
-    if spoken:
-        judged = judge_description(reference, estimate, encoder=encoder, annotators=spoken, **options)
-        scores |= {name: _score(value, judged.reasons.get(name, "")) for name, value in judged.values.items()}
-        notes = [
-            f"{group}: {len(SCORED[group]) - n} of {len(SCORED[group])} dimensions are in no average, as the reference "
-            "has no tags there"
-            for group, n in judged.n_dimensions.items()
-            if n < len(SCORED[group])
-        ]
-    if silent:
-        scores[TOTAL] = _score(math.nan, _unspoken(silent[0]))
-    return {"scores": scores, "notes": notes}
-
-
 def _score(value: float, reason: str) -> dict[str, Any]:
     if math.isnan(value):
-        return {"value": None, "reason": reason.replace("empty='zero'", "--empty zero")}
+        return {"value": None, "reason": reason}
     return {"value": float(value)}
 
 

@@ -11,32 +11,34 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import hashlib
 import io
 import json
 import math
 import os
-import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.outputs import RECORDS, REPORT, RESULTS, TABLE, check_options, write_files
-from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, remove_file
+from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.records import reading_rows
+from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.songs.discrepancy_plots import plot_study
 from music_evals.benchmark.songs.discrepancy_tables import markdown_study, render_study, text_study
 from music_evals.benchmark.songs.songs import SongSet, read_songs
-from music_evals.benchmark.versions import kernel_rows, package_versions
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import BackendError, InvalidInputError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, load_encoder
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import (
     ALL,
     DEFAULT_BY,
@@ -49,7 +51,7 @@ from music_evals.pipelines.discrepancy import (
 )
 from music_evals.protocols import TextEncoder
 
-__all__ = ["CELLS", "PLOT", "Outcome", "Settings", "markdown_study", "run_discrepancy", "text_study"]
+__all__ = ["CELLS", "PLOT", "Settings", "markdown_study", "run_discrepancy", "text_study"]
 
 TASK: Final = "discrepancy"
 
@@ -65,38 +67,26 @@ FEW_SONGS = 10
 
 PACKAGES = ("music_evals", "numpy", "scipy", "sentence-transformers", "transformers", "torch")
 
-NUMBERS: Mapping[str, tuple[str, int]] = {
-    "limit": ("--limit", sys.maxsize),
-    "n_resamples": ("--resamples", 1_000_000),
-    "n_permutations": ("--permutations", 1_000_000),
-}
 
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
     """What to study, and how.
 
     Parameters
     ----------
-    out
-        Folder for records and results; made where it is missing.
-    dataset, config, split, revision, limit
-        See `songs.read_songs`.
+    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+        See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
-        Names with commas out of `annotations.groupings.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
+        Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
         dimensions.
     level, aggregation, normalize_by_self
         See `pipelines.discrepancy.study_discrepancy`.
     encoder, encoder_revision, device, cache
         See `lyrics.embeddings.load_encoder`.
-    confidence, n_resamples, n_permutations, seed
-        Of intervals and tests.
+    n_permutations
+        Of the tests.
     plot
         Draw discrepancy.svg, which needs matplotlib, and show it in report.html.
-    overwrite
-        Start afresh in `out`.
-    report
-        Write report.html.
 
     Raises
     ------
@@ -107,12 +97,6 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
-    dataset: str
-    config: str | None = None
-    split: str = "test"
-    revision: str | None = None
-    limit: int | None = None
     by: str = ",".join(DEFAULT_BY)
     dimensions: str | None = None
     level: str = "tags"
@@ -122,21 +106,17 @@ class Settings:
     encoder_revision: str | None = None
     device: str | None = None
     cache: str | os.PathLike[str] | None = None
-    confidence: float = 0.95
-    n_resamples: int = 1000
     n_permutations: int = 10_000
-    seed: int = 0
     plot: bool = True
-    overwrite: bool = False
-    report: bool = True
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_permutations": (1, 1_000_000)}
 
     def __post_init__(self) -> None:
-        check_options(self, NUMBERS)
-        if self.seed < 0:
-            msg = f"--seed must be at least 0, got {self.seed}"
-            raise InvalidInputError(msg)
+        if self.dataset is None:
+            raise InvalidInputError("give `dataset`: the study compares what people said of its songs")
+        super().__post_init__()
         if not self.groupings:
-            msg = f"--by is empty; name some of {', '.join(GROUPINGS)}"
+            msg = f"`by` is empty; name some of {', '.join(GROUPINGS)}"
             raise InvalidInputError(msg)
         for kind, names, known in (
             ("grouping", self.groupings, GROUPINGS),
@@ -172,38 +152,20 @@ def _names(text: str) -> list[str]:
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a study found.
-
-    Attributes
-    ----------
-    results
-        The content of results.json.
-    study
-        The study itself.
-    files
-        What was written, by kind: ``records``, ``results``, ``table``, ``cells``, ``plot``, ``report``.
-
-    """
-
-    results: dict[str, Any]
-    study: DiscrepancyStudy
-    files: dict[str, Path]
-
-
-def run_discrepancy(settings: Settings) -> Outcome:
+def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> Outcome:
     """Compare professionals and amateurs on the songs of a dataset and write the results.
 
     Parameters
     ----------
     settings
         See `Settings`.
+    progress
+        Called when the similarities are there.
 
     Returns
     -------
     Outcome
-        Numbers, and where the files are.
+        ``found`` is the `DiscrepancyStudy`.
 
     Raises
     ------
@@ -223,7 +185,7 @@ def run_discrepancy(settings: Settings) -> Outcome:
     if settings.plot:
         check_backend()
     songs = read_songs(
-        settings.dataset,
+        str(settings.dataset),
         settings.config,
         settings.split,
         revision=settings.revision,
@@ -234,7 +196,11 @@ def run_discrepancy(settings: Settings) -> Outcome:
         settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
     )
     told = {song.id: song.tags for song in songs.songs}
-    values = _recorded(settings, songs, told, encoder)
+    job = _Similarities(settings, songs, told, encoder)
+    rows = record(job, out / RECORDS, settings, progress=progress)
+    # other groupings may be asked for with the same records: what was made of them tells of another run
+    remove_results(out, CELLS, PLOT)
+    values = job.values(rows)
     study = study_discrepancy(
         told,
         encoder=encoder,
@@ -248,44 +214,54 @@ def run_discrepancy(settings: Settings) -> Outcome:
         seed=settings.seed,
     )
     results = _results(study, songs, told)
-    contents = {
-        "results": (RESULTS, dump_json(results, indent=2) + "\n"),
-        "table": (TABLE, markdown_study(study, results["notes"]) + "\n"),
-        "cells": (CELLS, _csv(study)),
-    }
     picture = plot_study(study) if settings.plot else ""
-    if settings.plot:
-        contents["plot"] = (PLOT, picture)
-    if settings.report:
-        contents["report"] = (REPORT, render_study(study, results, picture))
-    return Outcome(results, study, write_files(out, contents))
+    others = {"cells": (CELLS, _csv(study)), **({"plot": (PLOT, picture)} if settings.plot else {})}
+    return write_outcome(
+        out,
+        results,
+        study,
+        table=markdown_study(study, results["notes"]),
+        page=functools.partial(render_study, study, results, picture) if settings.report else None,
+        others=others,
+        notes=results["notes"],
+    )
 
 
-def _recorded(settings: Settings, songs: SongSet, told: Told, encoder: TextEncoder) -> Floats:
-    """Return the similarity of each song and dimension, from the records where it is there; what is new is recorded."""
-    out, names = Path(settings.out), settings.chosen_dimensions
-    header = {
-        "task": TASK,
-        "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
-        "options": settings.comparison,
-        "encoder": {"name": encoder.name, "revision": encoder.revision},
-        "versions": package_versions(PACKAGES),
-    }
-    started = time.monotonic()
-    with RecordFile(out / RECORDS, header, overwrite=settings.overwrite) as records:
-        for name in (RESULTS, TABLE, CELLS, PLOT, REPORT):  # should this run end early: they tell of another one
-            remove_file(out / name)
-        scores = [row for row in records.rows if row["kind"] == "score"]
-        if not scores:
-            values = facing_similarities(told, encoder=encoder, **settings.comparison)
-            made = [row for song, line in zip(told, values, strict=True) for row in _rows(song, names, line)]
-            records.append(kernel_rows(records.rows) + made)
-            records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
-            return values
-    with reading_rows():
-        found = {(row["item"], row["metric"]): row["value"] for row in scores}
-        table = [[found[song, name] for name in names] for song in told]
-        return np.array(table, dtype=np.float64)  # None becomes NaN
+class _Similarities(Job):
+    """The similarity of each song and dimension; all tags are encoded together, so it is one unit of work."""
+
+    size = 1
+
+    def __init__(self, settings: Settings, songs: SongSet, told: Told, encoder: TextEncoder) -> None:
+        self._told, self._encoder, self._settings = told, encoder, settings
+        self.header = {
+            "task": TASK,
+            "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
+            "options": settings.comparison,
+            "encoder": {"name": encoder.name, "revision": encoder.revision},
+            "versions": package_versions(PACKAGES),
+        }
+
+    @property
+    def work(self) -> Work:
+        return functools.partial(facing_similarities, encoder=self._encoder, **self._settings.comparison)
+
+    def left(self, rows: Sequence[Row]) -> list[Unit]:
+        there = any(row["kind"] == "score" for row in rows)
+        return [] if there else [Unit(self._told, "similarities")]
+
+    def rows(self, unit: Unit, answer: Floats | Failed) -> list[Row]:  # noqa: ARG002
+        if isinstance(answer, Failed):
+            raise BackendError(answer.reason)
+        names = self._settings.chosen_dimensions
+        return [row for song, values in zip(self._told, answer, strict=True) for row in _rows(song, names, values)]
+
+    def values(self, rows: Sequence[Row]) -> Floats:
+        """Return the recorded similarities, shape (songs, dimensions); NaN where they are undefined."""
+        with reading_rows():
+            found = {(row["item"], row["metric"]): row["value"] for row in rows if row["kind"] == "score"}
+            table = [[found[song, name] for name in self._settings.chosen_dimensions] for song in self._told]
+            return np.array(table, dtype=np.float64)  # None becomes NaN
 
 
 def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any]]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.annotations.groupings import GROUPINGS
 from music_evals.benchmark.cells import SIGNIFICANCE, align, format_value, markdown_rows
 from music_evals.benchmark.templates import render, static
+from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 
 __all__ = ["markdown_study", "render_study", "text_study"]

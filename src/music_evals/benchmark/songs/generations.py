@@ -106,18 +106,17 @@ def ask(
         The records cannot be written.
 
     """
-    rows = list(records.rows)
     start = time.perf_counter()
     tell = _teller(systems, len(prompts), progress)
     for system in systems:
         content = system.content
-        answered = {key for key, row in latest_rows(rows).items() if "error" not in row}
+        answered = {key for key, row in latest_rows(records.rows).items() if "error" not in row}
         wanted = [Asked(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
         left = [asked for asked in wanted if (content, *asked) not in answered]
         tell(system.name, len(wanted) - len(left))
         if left:
-            _append(records, rows, _new_writer(rows, system, content))
-        keep = _keeper(records, rows, system.name, content, tell)
+            _append(records, _new_writer(records.rows, system, content))
+        keep = _keeper(records, system.name, content, tell)
         try:
             _ask_writer(system.writer, left, keep)
         finally:
@@ -128,8 +127,8 @@ def ask(
         "versions": dict(versions),
         "kernels": kernels(),
     }
-    _append(records, rows, [sitting])
-    return rows
+    records.append([sitting])
+    return records.rows
 
 
 def key_of(row: Row) -> Key:
@@ -156,10 +155,9 @@ def _teller(systems: Sequence[WritingSystem], n_prompts: int, progress: Progress
     return tell
 
 
-def _append(records: RecordFile, rows: list[Row], new: Sequence[Row]) -> None:
+def _append(records: RecordFile, new: Sequence[Row]) -> None:
     if new:
         records.append(new)
-        rows += new
 
 
 def _new_writer(rows: Iterable[Row], system: WritingSystem, content: str) -> list[Row]:
@@ -175,12 +173,12 @@ def _call(writer: LyricWriter, method: str) -> None:
 
 
 def _keeper(
-    records: RecordFile, rows: list[Row], system: str, content: str, tell: Callable[[str, int], None]
+    records: RecordFile, system: str, content: str, tell: Callable[[str, int], None]
 ) -> Callable[[list[_Answer]], None]:
     """Return a function that records answers."""
 
     def keep(answers: list[_Answer]) -> None:
-        _append(records, rows, [_generation(system, content, answer) for answer in answers])
+        _append(records, [_generation(system, content, answer) for answer in answers])
         tell(system, len(answers))
 
     return keep

@@ -13,18 +13,16 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from music_evals.annotations import GROUPS
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.manifests import read_text
-from music_evals.benchmark.outcome import NOTHING_EXTRA, Extra, Outcome, remove_results
-from music_evals.benchmark.outputs import check_options, write_files
-from music_evals.benchmark.preservation.pairs import check_systems
-from music_evals.benchmark.records import RecordFile, dump_json, reading_rows, remove_file
+from music_evals.benchmark.manifests import check_systems, read_text
+from music_evals.benchmark.outputs import NOTHING_BESIDE, Beside, Outcome, remove_results
+from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
-from music_evals.benchmark.songs.songs import SongSet, read_songs
+from music_evals.benchmark.songs.songs import SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.songs.text_predictions import Prediction
 from music_evals.benchmark.songs.writing_log import Prices
@@ -65,16 +63,15 @@ class Endpoint:
     prices: Prices = dataclasses.field(default_factory=Prices)
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(SongSettings):
     """Who writes for which songs, and how it is scored.
 
     Parameters
     ----------
-    out
-        Folder for records and results; made where it is missing.
-    dataset, config, split, revision, limit
-        See `songs.load_songs`.
+    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, controls, overwrite,
+    report
+        See `songs.SongSettings`. `overwrite` also throws away the texts.
     models
         ``ID`` or ``NAME=ID`` of models of transformers; a Hub id may end in ``@`` and a commit, tag or branch.
     endpoints
@@ -96,8 +93,8 @@ class Settings:
         Of models of transformers; None takes the writer's default.
     concurrency, timeout_sec, retries, allow_http, endpoint_options
         Of endpoints; None takes the writer's default.
-    variant, rhyme, normalise, strict, confidence, n_resamples, seed, controls, overwrite, report
-        Of the scores; see `lyrics.Settings`. `overwrite` also throws away the texts.
+    variant, rhyme, normalise, strict
+        Of the scores; see `lyrics.Settings`.
 
     Raises
     ------
@@ -106,12 +103,6 @@ class Settings:
 
     """
 
-    out: str | os.PathLike[str]
-    dataset: str
-    config: str | None = None
-    split: str = "test"
-    revision: str | None = None
-    limit: int | None = None
     models: Sequence[str] = ()
     endpoints: Sequence[Endpoint] = ()
     writers: Sequence[LyricWriter] = ()
@@ -136,45 +127,26 @@ class Settings:
     rhyme: str | None = None
     normalise: bool = True
     strict: bool = False
-    confidence: float = 0.95
-    n_resamples: int = 1000
-    seed: int = 0
-    controls: bool = True
-    overwrite: bool = False
-    report: bool = True
+
+    BOUNDS: ClassVar = {**SongSettings.BOUNDS, "n_seeds": (1, MOST_SEEDS)}
 
     def __post_init__(self) -> None:
-        check_options(self, {"n_seeds": ("--seeds", MOST_SEEDS)})
+        if self.dataset is None or self.predictions:
+            raise InvalidInputError("give `dataset`, whose songs are written for, and no `predictions`")
+        super().__post_init__()
         for endpoint in self.endpoints:
             endpoint.prices.check()
         if self.theme_from not in {None, *GROUPS}:
-            kind = "group of annotators"
-            raise UnknownNameError(kind, str(self.theme_from), GROUPS)
+            raise UnknownNameError("group of annotators", str(self.theme_from), GROUPS)
         prompt_receipt(self.language)  # the language is checked
         _ = self.scoring
 
     @property
     def scoring(self) -> lyrics.Settings:
         """What the texts are scored by, checked."""
-        return lyrics.Settings(
-            out=self.out,
-            dataset=self.dataset,
-            config=self.config,
-            split=self.split,
-            revision=self.revision,
-            limit=self.limit,
-            numbered=False,
-            variant=self.variant,
-            rhyme=self.rhyme,
-            normalise=self.normalise,
-            strict=self.strict,
-            confidence=self.confidence,
-            n_resamples=self.n_resamples,
-            seed=self.seed,
-            controls=self.controls,
-            overwrite=self.overwrite,
-            report=self.report,
-        )
+        shared = {field.name for field in dataclasses.fields(lyrics.Settings)} - {"numbered", "explained"}
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name in shared}
+        return lyrics.Settings(**own, numbered=False)
 
 
 def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outcome:
@@ -214,38 +186,29 @@ def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outc
 
     """
     out = Path(settings.out)
-    lyrics.judge_lyrics(*_TRIAL, explain=False, **settings.scoring.options)
+    lyrics.judge_lyrics(*_TRIAL, **settings.scoring.options)
     example = _read_example(settings.example)
     hired = _hire(settings)
-    songs = read_songs(
-        settings.dataset,
-        settings.config,
-        settings.split,
-        revision=settings.revision,
-        limit=settings.limit,
-        columns=["structure"],
-    )
+    songs = settings.read_songs(["structure"])
     if settings.overwrite:
-        remove_results(out)
-        for name in (TEXTS, LOG):
-            remove_file(out / name)
+        remove_results(out, TEXTS, LOG)
     written = _write(settings, songs, hired, example, progress) if hired else _Written()
-    files = {**write_files(out, written.files), **({"generations": out / GENERATIONS} if hired else {})}
     scoring = dataclasses.replace(settings.scoring, revision=songs.about["revision"])  # the commit that was read
-    outcome = lyrics.run_lyrics(scoring, made=written.made, extra=_extra(written.about), progress=progress)
-    return dataclasses.replace(outcome, files={**outcome.files, **files})
-
-
-def _extra(about: Mapping[str, Any]) -> Extra:
-    """Return what the results tell of the writing; nothing where nobody wrote."""
-    if not about:
-        return NOTHING_EXTRA
-    return Extra(
-        results={"writing": about},
-        markdown=writing_log.markdown_section(about["totals"]),
-        html=(writing_log.html_section(about["totals"]),),
-        notes=tuple(about["notes"]),
+    about = written.about
+    outcome = lyrics.run_lyrics(
+        scoring,
+        made=written.made,
+        beside=_beside(written) if about else NOTHING_BESIDE,
+        sections=[writing_log.html_section(about["totals"])] if about else (),
+        progress=progress,
     )
+    records = {"generations": out / GENERATIONS} if hired else {}
+    return dataclasses.replace(outcome, files={**outcome.files, **records})
+
+
+def _beside(written: _Written) -> Beside:
+    about = written.about
+    return Beside({"writing": about}, writing_log.markdown_section(about["totals"]), about["notes"], written.files)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,7 +292,7 @@ def _texts(current: Sequence[Row]) -> str:
 
 def _notes(totals: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return [
-        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise --max-tokens"
+        f"{system}: {counted(row['n_cut_off'], 'texts')} cut off at the limit of tokens; raise `max_tokens`"
         for system, row in totals.items()
         if row["n_cut_off"]
     ]
@@ -363,7 +326,7 @@ def _hire(settings: Settings) -> list[_Hired]:
         *(_system(_endpoint(one, settings, asked), settings)._replace(prices=one.prices) for one in settings.endpoints),
         *(_system(writer, settings) for writer in settings.writers),
     ]
-    check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "--model")
+    check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "models")
     return hired
 
 
@@ -420,7 +383,7 @@ def _split_model(text: str) -> tuple[str | None, str, str | None]:
     if "@" in source and not Path(source).exists():
         source, _, revision = source.partition("@")
     if "" in {name, source, revision}:
-        msg = f"--model takes ID, NAME=ID or ID@REVISION, got {text!r}"
+        msg = f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}"
         raise InvalidInputError(msg)
     return name, source, revision
 

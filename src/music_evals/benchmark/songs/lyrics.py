@@ -14,18 +14,19 @@ import dataclasses
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from music_evals.benchmark.cells import counted
-from music_evals.benchmark.outcome import NOTHING_EXTRA, Extra, Outcome, remove_results, write_outcome
-from music_evals.benchmark.outputs import RECORDS
+from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_lyrics
-from music_evals.benchmark.results import ScoreTask, build_results, collect
-from music_evals.benchmark.rows import Progress
+from music_evals.benchmark.results import ScoreTask
+from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_told, render_report
-from music_evals.benchmark.songs.songs import Song, SongSet, read_songs
+from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
     ECHO,
@@ -41,9 +42,8 @@ from music_evals.benchmark.songs.text_controls import (
 from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_manifest
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
-from music_evals.benchmark.songs.text_runner import Judge, TextJudging, TextSettings, run_texts
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, InvalidLyricsError, NoDataError
+from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, NO_HEADER, lyric_structure, scores_of
@@ -51,6 +51,9 @@ from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, N
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
 ENTRANCE = "lyrics"
+AT_ONCE = 16
+"""Texts that are written down together: each takes milliseconds."""
+
 PACKAGES = ("music_evals", "numpy", "jieba", "pypinyin", "pypinyin-dict", "opencc")
 
 _TRIAL = "(verse)\nccccc", "```\n(verse)\n春眠不觉晓\n```"
@@ -66,9 +69,6 @@ _NOTHING_TO_SCORE = {
 
 _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? removed")
 """What `lyrics.normalise` tells of a step that removed lines with words in them."""
-
-_OPTIONS = {"with normalise=True": "without --no-normalise", "with strict=False": "without --strict"}
-"""Advice in errors of `pipelines.lyrics` -> the same for this benchmark."""
 
 
 def _how(header: Mapping[str, Any]) -> str:
@@ -87,7 +87,7 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         for note, (what, outcome) in _NOTHING_TO_SCORE.items():
             n = sum(note in told for told in texts)
             if n:
-                yield f"{system}: {counted(n, what)} {outcome}; --strict makes such texts failures"
+                yield f"{system}: {counted(n, what)} {outcome}; with `strict` such texts are failures"
         if n := sum(NO_CHINESE in told for told in texts):
             yield (
                 f"{system}: {counted(n, 'texts')} without a Chinese character; the letters c and R count as "
@@ -134,16 +134,16 @@ LYRICS: Final = ScoreTask(
 """What this benchmark hands to the shared results, tables and pages."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Settings(TextSettings):
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(SongSettings):
     """What to score, and how.
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, confidence, n_resamples, seed, controls, overwrite,
-    report
-        See `text_runner.TextSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a
-        system made several texts for a song. Without predictions the controls alone are scored.
+    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
+    overwrite, report
+        See `songs.SongSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a system
+        made several texts for a song. Without predictions the controls alone are scored.
     reference, generated
         In place of a dataset: see `text_files.texts_in_folders`.
     manifest
@@ -157,8 +157,6 @@ class Settings(TextSettings):
     numbered
         Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
         in the prompts of `lyric_writing`.
-    workers
-        Processes; None is this one alone.
     explained
         Texts in the report of which is told where they lost points: the worst of each system to equal shares, and at
         least one of each; 0 for none.
@@ -181,17 +179,14 @@ class Settings(TextSettings):
     strict: bool = False
     normalise: bool = True
     numbered: bool = True
-    workers: int | None = None
     explained: int = EXPLAINED
 
+    BOUNDS: ClassVar = {**SongSettings.BOUNDS, "explained": (0, sys.maxsize)}
+
     def __post_init__(self) -> None:
-        if sum(given is not None for given in (self.reference, self.manifest, self.dataset)) != 1:
-            raise InvalidInputError("give one of --dataset, --reference (with --generated) and --manifest")
+        self._one_of("dataset", "reference", "manifest")
         if bool(self.generated) != (self.reference is not None):
-            raise InvalidInputError("--reference and --generated go together; a manifest or dataset holds the patterns")
-        if self.explained < 0:
-            msg = f"--explained must be at least 0, got {self.explained}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError("`reference` and `generated` go together; a manifest or dataset holds the patterns")
         super().__post_init__()
 
     @property
@@ -206,7 +201,8 @@ def run_lyrics(
     settings: Settings,
     *,
     made: Sequence[Prediction] | None = None,
-    extra: Extra = NOTHING_EXTRA,
+    beside: Beside = NOTHING_BESIDE,
+    sections: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html.
@@ -219,8 +215,8 @@ def run_lyrics(
         See `Settings`.
     made
         Texts in memory, in place of the files of predictions.
-    extra
-        What the results tell beside the scores.
+    beside, sections
+        What is shown beside the scores: see `outputs.Beside`, and sections of report.html.
     progress
         Called after some texts.
 
@@ -243,43 +239,28 @@ def run_lyrics(
         `out` cannot be written.
 
     """
-    judge: Judge = functools.partial(judge_lyrics, **settings.options)
-    judge(*_TRIAL, explain=False)
+    judge_lyrics(*_TRIAL, **settings.options)
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
-    rows = run_texts(
-        judged,
-        controls,
-        out / RECORDS,
-        TextJudging(tuple(LYRIC_SCORES), settings.variant, judge, explained=judged.systems),
-        receipt={
-            "task": LYRICS.name,
-            "dataset": dict(judged.dataset),
-            "variant": settings.variant,
-            "metrics": list(LYRIC_SCORES),
-            "companions": [],
-            "options": settings.options,
-            "numbered": None if settings.dataset is None else settings.numbered,
-            "versions": package_versions(PACKAGES),
-        },
-        workers=settings.workers or 1,
-        overwrite=settings.overwrite,
-        progress=progress,
-    )
-    found = collect(rows, LYRICS)
-    results = build_results(
-        found,
-        LYRICS,
-        confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
-        seed=settings.seed,
-    )
-    page = functools.partial(render_report, results, found, explained=settings.explained, sections=extra.html)
-    return write_outcome(out, results, found, page if settings.report else None, extra=extra)
+    header = {
+        "task": LYRICS.name,
+        "dataset": dict(judged.dataset),
+        "variant": settings.variant,
+        "metrics": list(LYRIC_SCORES),
+        "companions": [],
+        "options": settings.options,
+        "numbered": None if settings.dataset is None else settings.numbered,
+        "versions": package_versions(PACKAGES),
+    }
+    judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
+    job = PairJob(header, judged, controls, tuple(LYRIC_SCORES), settings.variant, judge, at_once=AT_ONCE)
+    rows = record(job, out / RECORDS, settings, progress=progress)
+    page = functools.partial(render_report, explained=settings.explained, sections=sections)
+    return write_scores(LYRICS, rows, settings, page, beside=beside)
 
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
@@ -287,14 +268,7 @@ def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextP
     if settings.dataset is None:
         judged = _texts_in_files(settings)
         return judged, pattern_controls(judged.pairs) if settings.controls else []
-    songs = read_songs(
-        settings.dataset,
-        settings.config,
-        settings.split,
-        revision=settings.revision,
-        limit=settings.limit,
-        columns=["structure"],
-    )
+    songs = settings.read_songs(["structure"])
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
@@ -335,47 +309,16 @@ def _words_side(song: Song) -> TextSide:
     return TextSide(f"{song.id}, words", song.words_text())
 
 
-def judge_lyrics(reference: Any, estimate: Any, *, explain: bool, **options: Any) -> dict[str, Any]:
-    """Score one text against its pattern.
+def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
+    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=pair.system in explained, **options)
 
-    Parameters
-    ----------
-    reference, estimate
-        Pattern and text.
-    explain
-        Also tell where points were lost.
-    **options
-        Of `pipelines.lyrics.lyric_structure`.
 
-    Returns
-    -------
-    dict
-        An answer as in `score_records`.
-
-    Raises
-    ------
-    InvalidPatternError
-        A reference that is not in the grammar, whether strict or not: it is ours to give.
-    InvalidLyricsError
-        A text that cannot be scored, with ``strict``.
-
-    """
+def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
+    """Score one text against its pattern."""
     check_pattern(reference)
-    try:
-        score = lyric_structure(reference, estimate, **options)
-    except InvalidLyricsError as error:
-        raise InvalidLyricsError(_with_options(str(error), normalised=options.get("normalise", False))) from error
+    score = lyric_structure(reference, estimate, **options)
     answer: dict[str, Any] = {
         "scores": {name: {"value": value} for name, value in scores_of(score).items()},
         "notes": list(score.notes),
     }
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
-
-
-def _with_options(message: str, *, normalised: bool) -> str:
-    """Return what an error advises in terms of the options of the verb."""
-    if normalised:
-        message = message.replace(" read them with normalise=True,", "")
-    for keyword, option in _OPTIONS.items():
-        message = message.replace(keyword, option)
-    return message

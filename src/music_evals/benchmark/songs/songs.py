@@ -18,6 +18,7 @@ from typing import Any
 
 from music_evals.annotations import GROUPS, LyricSection, sections_of_rows, sections_text, theme_of_row
 from music_evals.benchmark.manifests import json_lines, some
+from music_evals.benchmark.run import Settings
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import (
     InvalidInputError,
@@ -29,7 +30,7 @@ from music_evals.errors import (
 )
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
-__all__ = ["COLUMNS", "Song", "SongSet", "check_ids", "load_songs", "read_songs"]
+__all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
 
 COLUMNS = ("structure", "professional", "amateur")
 """Columns beside ``id`` that a song is made of."""
@@ -39,6 +40,35 @@ THEMES = "lyric_themes"
 
 Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Group of annotators -> dimension -> tags."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SongSettings(Settings):
+    """What the benchmarks of what systems made for songs have in common.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+        See `run.Settings` and `read_songs`.
+    predictions
+        ``FILE`` or ``NAME=FILE`` for each system; see `text_predictions.read_predictions`.
+    controls
+        Add the rows of the controls.
+
+    """
+
+    predictions: Sequence[str] = ()
+    controls: bool = True
+
+    def __post_init__(self) -> None:
+        self._goes_with("dataset", "predictions")
+        super().__post_init__()
+
+    def read_songs(self, columns: Collection[str]) -> SongSet:
+        """Return the songs of the dataset."""
+        return read_songs(
+            str(self.dataset), self.config, self.split, revision=self.revision, limit=self.limit, columns=columns
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,7 +210,7 @@ def read_songs(
     """Return what `load_songs` does, with where the songs come from and the ids that the limit left out."""
     if Path(dataset).is_file() or Path(dataset).suffix == ".jsonl":
         if config is not None or revision is not None:
-            msg = f"{dataset} is a file, which has neither configs nor revisions; leave out --config and --revision"
+            msg = f"{dataset} is a file, which has neither configs nor revisions; leave out `config` and `revision`"
             raise InvalidInputError(msg)
         path = Path(dataset)
         rows: Iterable[tuple[str, Mapping[str, Any]]] = (
@@ -203,14 +233,7 @@ def read_songs(
 
 
 def check_ids(found: Iterable[str], songs: SongSet, where: str) -> None:
-    """Raise where ids name songs that are not in the data; those that a limit left out are no error.
-
-    Raises
-    ------
-    PairCountError
-        It names the first few, and what ids the data have.
-
-    """
+    """Raise where ids name songs that are not in the data; those that a limit left out are no error."""
     known = {song.id for song in songs.songs} | songs.other_ids
     unknown = [item for item in dict.fromkeys(found) if item not in known]
     if unknown:

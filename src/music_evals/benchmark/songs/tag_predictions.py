@@ -8,6 +8,7 @@ recording that failed is heard again.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
@@ -15,25 +16,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.benchmark.inpainting.systems import model_type_of
-from music_evals.benchmark.manifests import some
-from music_evals.benchmark.preservation.pairs import HASH_DIGITS, check_systems, hash_file, split_estimate
-from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
-from music_evals.benchmark.rows import Progress
+from music_evals.benchmark.engines import Failed, Unit, Work
+from music_evals.benchmark.manifests import HASH_DIGITS, check_systems, hash_file, named_path, some
+from music_evals.benchmark.records import dump_json, reading_rows
+from music_evals.benchmark.run import Job, Progress, Row, Settings, record
 from music_evals.benchmark.songs.songs import SongSet
 from music_evals.benchmark.songs.text_predictions import Prediction
-from music_evals.benchmark.sources import find_window
+from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import MusicEvalsError, NoDataError
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
+from music_evals.windows import MODELS, find_window
 
 __all__ = ["TAGS", "plain_tags", "tag_songs"]
 
 TAGS = "tags.jsonl"
 """File of the records in the folder of a run."""
-
-MODELS = "models"
 
 
 class _Model(NamedTuple):
@@ -47,12 +46,12 @@ def tag_songs(
     audio: str | os.PathLike[str],
     songs: SongSet,
     path: Path,
+    settings: Settings,
     *,
     options: Mapping[str, Any],
-    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """Let models describe the recordings of songs.
+    """Let models describe the recordings of songs, and record it.
 
     Parameters
     ----------
@@ -66,10 +65,10 @@ def tag_songs(
         Whose recordings are heard.
     path
         The record file.
+    settings
+        Of the run.
     options
         What the models are loaded with.
-    overwrite
-        Hear all recordings again.
     progress
         Called after each recording.
 
@@ -96,21 +95,74 @@ def tag_songs(
         msg = f"{audio}: no such folder of recordings; check the path"
         raise NoDataError(msg)
     loaded = [_load(text, options) for text in models]
-    check_systems([model.system for model in loaded], (), "--model")
-    heard = [(model, item, path) for model in loaded for item, path in _files(model, Path(audio), songs).items()]
-    found: list[Prediction] = []
-    with RecordFile(path, {"task": "tagging"}, overwrite=overwrite) as records:
-        with reading_rows():
-            known = {
-                (row["system"], row["model"], row["content"]): row["tags"]
-                for row in records.rows
-                if row["kind"] == "prediction" and "error" not in row
-            }
-        for number, (model, item, file) in enumerate(heard, start=1):
-            found.append(_predicted(model, item, file, records, known))
-            if progress is not None:
-                progress(number, len(heard), item)
-    return found
+    check_systems([model.system for model in loaded], (), "models")
+    job = _Hearing(
+        [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
+    )
+    # a network is loaded once, into this process
+    rows = record(job, path, dataclasses.replace(settings, engine="serial", workers=None), progress=progress)
+    with reading_rows():
+        latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
+        return [_prediction(one, latest.get(one.key, {})) for one in job.recordings]
+
+
+class _Recording(NamedTuple):
+    """What a model reads for a song, or why there is nothing."""
+
+    model: _Model
+    item: str
+    file: Path | None
+    content: str
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.model.system, self.model.content, self.content
+
+
+class _Hearing(Job):
+    """Each model hears each recording once; what is said of it is kept."""
+
+    def __init__(self, recordings: Sequence[_Recording]) -> None:
+        self.header = {"task": "tagging"}
+        self.recordings = recordings
+        self.size = len(recordings)
+
+    @property
+    def work(self) -> Work:
+        return _describe
+
+    def left(self, rows: Sequence[Row]) -> list[Unit]:
+        known = {
+            (row["system"], row["model"], row["content"])
+            for row in rows
+            if row["kind"] == "prediction" and "error" not in row
+        }
+        return [Unit(one, one.item) for one in self.recordings if one.file is not None and one.key not in known]
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        one: _Recording = unit.payload
+        system, model, content = one.key
+        found = {"error": answer.reason} if isinstance(answer, Failed) else {"tags": answer}
+        return [{"kind": "prediction", "system": system, "model": model, "item": one.item, "content": content, **found}]
+
+
+def _recording(model: _Model, item: str, file: Path | str) -> _Recording:
+    if isinstance(file, str):
+        return _Recording(model, item, None, "", file)
+    try:
+        return _Recording(model, item, file, hash_file(file))
+    except MusicEvalsError as error:  # it went away, or may not be read
+        return _Recording(model, item, None, "", f"{type(error).__name__}: {error}")
+
+
+def _describe(one: _Recording) -> dict[str, dict[str, list[str]]]:
+    return plain_tags(check_description(one.model.tagger.tag(str(one.file)), f"{one.model.system}, {one.item}"))
+
+
+def _prediction(one: _Recording, row: Mapping[str, Any]) -> Prediction:
+    where = str(one.file or one.item)
+    return Prediction(one.item, one.model.system, row.get("tags"), where=where, error=one.error or row.get("error", ""))
 
 
 def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
@@ -126,28 +178,8 @@ def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
     return {item: there.get(item, f"NoDataError: no {shown} called {item}{ends} in {audio}; add it") for item in ids}
 
 
-def _predicted(
-    model: _Model, item: str, file: Path | str, records: RecordFile, known: dict[tuple[str, str, str], Any]
-) -> Prediction:
-    """Return what a model says of a song, from the records where it is there; what is new is recorded."""
-    if isinstance(file, str):
-        return Prediction(item, model.system, None, where=item, error=file)
-    try:
-        key = model.system, model.content, hash_file(file)
-    except MusicEvalsError as error:  # it went away, or may not be read
-        return Prediction(item, model.system, None, where=str(file), error=f"{type(error).__name__}: {error}")
-    if key not in known:
-        row = _described(model, item, file)
-        about = {"system": model.system, "model": model.content, "item": item, "content": key[2]}
-        records.append([{"kind": "prediction", **about, **row}])
-        if "error" in row:
-            return Prediction(item, model.system, None, where=str(file), error=row["error"])
-        known[key] = row["tags"]
-    return Prediction(item, model.system, known[key], where=str(file))
-
-
 def _load(text: str, options: Mapping[str, Any]) -> _Model:
-    name, place = split_estimate(text, "--model")
+    name, place = named_path(text, "models")
     window, local = find_window(str(place), MODELS, "model", TAGGERS)
     if not local:
         raise unavailable(str(place), "a tagger is loaded from a folder, and there is none")
@@ -160,14 +192,6 @@ def _load(text: str, options: Mapping[str, Any]) -> _Model:
     content = hashlib.sha256(dump_json(told).encode()).hexdigest()[:HASH_DIGITS]
     named = "=" in text and not Path(text).exists()
     return _Model(name if named else tagger.name, content, tagger)
-
-
-def _described(model: _Model, item: str, recording: Path) -> dict[str, Any]:
-    try:
-        tags = check_description(model.tagger.tag(recording), f"{model.system}, {item}")
-    except MusicEvalsError as error:
-        return {"error": f"{type(error).__name__}: {error}"}
-    return {"tags": plain_tags(tags)}
 
 
 def plain_tags(tags: Mapping[str, Mapping[str, Sequence[str]]]) -> dict[str, dict[str, list[str]]]:

@@ -102,13 +102,6 @@ def pattern_controls(pairs: Iterable[TextPair]) -> list[TextPair]:
     The echo is the pattern as it stands, and not the whole prompt around it: it is all of the prompt that a lazy model
     has to hand back, and the part that the score is made for. Instructions and example around it would only lower the
     score, and there are no prompts where texts come out of files.
-
-    Parameters
-    ----------
-    pairs
-        Their references are patterns. Of several pairs of one item the first counts. Patterns that ask for no
-        character are left out, and those that are not in the grammar, which fail where their own texts are judged.
-
     """
     items: dict[str, TextPair] = {}
     for pair in pairs:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from music_evals.benchmark.manifests import manifest_rows, read_text
-from music_evals.benchmark.preservation.pairs import Failure, check_systems, files_of, split_estimate
+from music_evals.benchmark.manifests import check_systems, files_of, manifest_rows, named_path, read_text
+from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, check_counts
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
 
@@ -20,7 +20,7 @@ TEXT_SUFFIXES = frozenset({"", ".txt", ".md", ".lrc"})
 
 ENTRANCE = "lyrics"
 PATTERN = "pattern"
-OPTION = "--generated"
+SETTING = "generated"
 COLUMNS = ("generated", "reference")
 
 
@@ -59,8 +59,8 @@ def texts_in_folders(
     """
     root = Path(reference)
     patterns = dict(list(_texts_of(root).items())[:limit])
-    named = [split_estimate(text, OPTION) for text in generated]
-    check_systems([name for name, _ in named], controls, OPTION)
+    named = [named_path(text, SETTING) for text in generated]
+    check_systems([name for name, _ in named], controls, SETTING)
     found: list[TextPair | Failure] = []
     for system, path in named:
         texts = _texts_of(path)

@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.manifests import some
-from music_evals.benchmark.preservation.pairs import HASH_DIGITS, Failure
+from music_evals.benchmark.manifests import HASH_DIGITS, some
+from music_evals.benchmark.rows import Failure
 from music_evals.errors import PairCountError
 
 __all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name"]
@@ -80,14 +80,7 @@ class TextPairSet:
 
 
 def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
-    """Raise where a system has two texts for one item.
-
-    Raises
-    ------
-    PairCountError
-        The first few are named.
-
-    """
+    """Raise where a system has two texts for one item."""
     counts = Counter((pair.item, pair.system) for pair in pairs)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.benchmark.manifests import json_lines, shown_types
-from music_evals.benchmark.preservation.pairs import Failure, check_systems, split_estimate
+from music_evals.benchmark.manifests import check_systems, json_lines, named_path, shown_types
+from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.songs import Song, SongSet, check_ids
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, run_name
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
@@ -18,7 +18,7 @@ __all__ = ["SEED_END", "Prediction", "pairs_of_predictions", "read_predictions"]
 SEED_END = 2**63
 """Seeds are below: records and tables hold them as 64-bit integers."""
 
-OPTION = "--predictions"
+SETTING = "predictions"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +69,8 @@ def read_predictions(
         Two files of one name, or a line with fields that are missing or of another type.
 
     """
-    named = [split_estimate(text, OPTION) for text in files]
-    check_systems([name for name, _ in named], (), OPTION)
+    named = [named_path(text, SETTING) for text in files]
+    check_systems([name for name, _ in named], (), SETTING)
     return [prediction for name, path in named for prediction in _read_file(name, path, read_value, expected)]
 
 
@@ -105,29 +105,7 @@ def pairs_of_predictions(
     entrance: str,
     controls: Sequence[str],
 ) -> TextPairSet:
-    """Pair predictions with their songs.
-
-    Parameters
-    ----------
-    predictions
-        Of all systems.
-    songs
-        Every one needs a prediction of every system with every seed of that system; what is missing is a failure.
-    reference
-        Song -> what it is held against.
-    entrance
-        What is compared, as ``"lyrics"``.
-    controls
-        Names that no system may have.
-
-    Raises
-    ------
-    PairCountError
-        Ids of songs that are not there, or two predictions for one song with one seed.
-    InvalidInputError
-        A system that is called like a control, or like nothing.
-
-    """
+    """Pair predictions with their songs; where a song has none of a system and seed, that is a failure."""
     found: dict[str, dict[int, dict[str, Prediction]]] = {}
     for prediction in predictions:
         by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})
@@ -138,7 +116,7 @@ def pairs_of_predictions(
             )
             raise PairCountError(msg)
         by_item[prediction.item] = prediction
-    check_systems(list(found), controls, OPTION)
+    check_systems(list(found), controls, SETTING)
     for system, by_seed in found.items():
         check_ids((item for by_item in by_seed.values() for item in by_item), songs, f"system {system!r}")
     pairs: list[TextPair] = []
@@ -149,7 +127,7 @@ def pairs_of_predictions(
                 made = by_seed[seed].get(song.id)
                 item = run_name(song.id, run)
                 if made is None or made.error:
-                    missing = f"PairCountError: no prediction for {song.id!r} with seed {seed}; add it, or use --limit"
+                    missing = f"PairCountError: no prediction for {song.id!r} with seed {seed}; add it, or set `limit`"
                     failures.append(Failure(item, system, made.error if made else missing))
                     continue
                 estimate = TextSide(f"{song.id}, seed {seed}", made.value)

@@ -6,11 +6,10 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.cells import align, markdown_name, markdown_rows
-from music_evals.benchmark.page import plain_table
+from music_evals.benchmark.templates import render
 from music_evals.errors import InvalidInputError
 
 __all__ = ["COLUMNS", "Prices", "html_section", "log_csv", "log_rows", "markdown_section", "text_section", "totals"]
@@ -40,16 +39,11 @@ class Prices(NamedTuple):
         return (self.read * prompt_tokens + self.written * completion_tokens) / 1e6
 
     def check(self) -> None:
-        """Raise for a price that is none.
-
-        Raises
-        ------
-        InvalidInputError
-            One price without the other, a negative one, or one that is not finite.
-
-        """
+        """Raise for a price that is none."""
         if (self.read is None) != (self.written is None):
-            raise InvalidInputError("--price-in and --price-out go together; a free direction has a price of 0")
+            raise InvalidInputError(
+                "a price of what is read and one of what is written go together; a free direction has a price of 0"
+            )
         for value in self:
             if value is not None and not 0 <= value < math.inf:
                 msg = f"a price must be at least 0 and finite, got {value}"
@@ -57,16 +51,7 @@ class Prices(NamedTuple):
 
 
 def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[dict[str, Any]]:
-    """Return one row a generation, with the names of `COLUMNS`.
-
-    Parameters
-    ----------
-    generations
-        From the records.
-    prices
-        System -> its prices.
-
-    """
+    """Return one row a generation, with the names of `COLUMNS`."""
     return [
         {
             "system": row["system"],
@@ -93,23 +78,7 @@ def log_csv(rows: Iterable[Row]) -> str:
 
 
 def totals(rows: Sequence[Row], attempts: Iterable[Row]) -> dict[str, dict[str, Any]]:
-    """Return what each system took.
-
-    Parameters
-    ----------
-    rows
-        From `log_rows`: the last generation of each text.
-    attempts
-        All generations, those that failed and were asked for again among them.
-
-    Returns
-    -------
-    dict
-        System -> ``n_texts``, ``n_failed``, ``n_cut_off``; ``seconds``, of all attempts; ``prompt_tokens``,
-        ``completion_tokens`` and ``cost``: sums over the texts where they are known, None where they are known for
-        none; ``n_with_tokens`` and ``n_with_cost``: how many these are.
-
-    """
+    """Return system -> what it took: seconds of all attempts; tokens and cost of texts where they are known."""
     seconds: dict[str, float] = {}
     for row in attempts:
         seconds[row["system"]] = seconds.get(row["system"], 0.0) + row["seconds"]
@@ -181,5 +150,4 @@ def markdown_section(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def html_section(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sums for a page."""
-    table = plain_table(_HEAD, [list(map(escape, row)) for row in _cells(found)])
-    return f"<h2>What it took</h2>\n<p>{_INTRO}</p>\n{table}"
+    return render("music_evals.benchmark.songs", "took.html", intro=_INTRO, head=_HEAD, rows=_cells(found))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from music_evals.datasets.caimd.release import FILES, IdMaps, find_release, read_maps, read_song
-from music_evals.datasets.caimd.songs import features
+from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.texts import ANOMALIES, BROKEN, BrokenSongError
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
 from music_evals.errors import InvalidInputError, NoDataError, OutputError
@@ -43,7 +43,7 @@ class BuildSettings:
     out
         Folder to write, outside of any git checkout. A build that was stopped goes on there.
     layout
-        See `caimd_release.find_release`.
+        See `release.find_release`.
     maps, overlap
         Folder of the id maps and file of the songs in both releases, where they are not beside the songs.
     limit
@@ -92,14 +92,7 @@ class _Shard(NamedTuple):
 
 
 def check_out(out: Path, *, allow_git: bool = False) -> None:
-    """Refuse a folder inside of a git checkout.
-
-    Raises
-    ------
-    OutputError
-        The folder, or one above it, holds ``.git``.
-
-    """
+    """Refuse a folder inside of a git checkout."""
     target = out.resolve()
     checkout = next((path for path in (target, *target.parents) if (path / ".git").exists()), None)
     if checkout and not allow_git:
@@ -124,13 +117,13 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     -------
     dict
         The manifest, which is also written: ``"layout"``, ``"songs"`` (folders found), ``"left_out"`` (song and
-        reason), ``"anomalies"`` (see `caimd_texts.ANOMALIES`), ``"duplicates"`` (groups of songs) and ``"files"``
+        reason), ``"anomalies"`` (see `texts.ANOMALIES`), ``"duplicates"`` (groups of songs) and ``"files"``
         (path -> rows, sha256, rows_sha256).
 
     Raises
     ------
     NoDataError, UnreadableFileError, UnknownNameError
-        See `caimd_release.find_release` and `read_maps`.
+        See `release.find_release` and `read_maps`.
     BrokenSongError
         With ``strict``, the first song that is broken.
     OutputError

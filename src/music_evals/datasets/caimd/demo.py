@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_text
-from music_evals.datasets.caimd.songs import CLEAR, LIVE, LO_FI, SECTION_TYPES, UNCLEAR, effect_tags, section_row
+from music_evals.datasets.caimd.schema import CLEAR, LIVE, LO_FI, SECTION_TYPES, UNCLEAR, effect_tags, section_row
 from music_evals.errors import InvalidInputError
 
 __all__ = ["SOURCE", "demo_rows", "line_pattern", "read_lyrics"]
@@ -29,7 +29,7 @@ Marks = Callable[[Sequence[str]], Sequence[bool]]
 
 
 def demo_rows(marks: Marks | None = None) -> list[dict[str, Any]]:
-    """Return the demo songs as rows of `caimd.features`.
+    """Return the demo songs as rows of `schema.features`.
 
     Parameters
     ----------
@@ -72,14 +72,7 @@ def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:
 
 
 def read_lyrics(text: str) -> tuple[LyricSection, ...]:
-    """Read a text with section headers, in which a header without lines repeats the section of that label.
-
-    Raises
-    ------
-    InvalidInputError
-        Lines before the first header, a label whose kind is not one of `SECTION_TYPES`, or a repetition of nothing.
-
-    """
+    """Read a text with section headers, in which a header without lines repeats the section of that label."""
     known: dict[str, LyricSection] = {}
     return tuple(_section(written, known) for written in sections_of_text(text.strip()))
 
@@ -99,18 +92,6 @@ def _section(written: LyricSection, known: dict[str, LyricSection]) -> LyricSect
 
 def line_pattern(line: str, *, rhymes: bool) -> str:
     """Return the pattern of a line of Chinese characters and spaces.
-
-    Parameters
-    ----------
-    line
-        Such as ``"春眠 不觉晓"``.
-    rhymes
-        Whether its last character gets an ``R``.
-
-    Raises
-    ------
-    InvalidInputError
-        Anything but characters U+4E00 to U+9FFF and single spaces between them, as in the released data.
 
     Examples
     --------

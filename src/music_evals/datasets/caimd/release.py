@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.datasets.caimd import texts
-from music_evals.datasets.caimd.songs import CLEAR, UNCLEAR, effect_tags
+from music_evals.datasets.caimd.schema import CLEAR, UNCLEAR, effect_tags
 from music_evals.datasets.caimd.texts import BrokenSongError
 from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
 
@@ -93,30 +93,14 @@ class Release:
 
 
 class Song(NamedTuple):
-    """A row, and how often each anomaly of `caimd_texts.ANOMALIES` was met in it."""
+    """A row, and how often each anomaly of `texts.ANOMALIES` was met in it."""
 
     row: dict[str, Any]
     anomalies: Counter[str]
 
 
 def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
-    """Read the id maps and make sure that they say what the dimensions are known by.
-
-    Parameters
-    ----------
-    source
-        The release; the maps are looked for in it, below it and beside it.
-    folder
-        Where they are, if that is elsewhere.
-
-    Raises
-    ------
-    NoDataError
-        There are none.
-    UnreadableFileError
-        One is no JSON object of strings, or belongs to a release with other ids.
-
-    """
+    """Read the id maps and make sure that they say what the dimensions are known by."""
     read = [texts.read_object(_find_beside(source, (name,), folder), None) for name in MAPS]
     for name, table in zip(MAPS, read, strict=True):
         if not all(isinstance(value, str) for value in table.values()):
@@ -169,25 +153,6 @@ def find_release(source: Path, layout: str = "auto", overlap: Path | None = None
     V1 is one split, ``test``. In V2 the songs of V1 stay ``test``; the others are ``train``, but for those that the
     release lists as songs of V1 by their fingerprint: they were annotated a second time and are the split
     ``repeated``. The authors recommend the first annotation of them.
-
-    Parameters
-    ----------
-    source
-        Folder of the release, or of a clone of its repository.
-    layout
-        ``"v1"``, ``"v2"``, or ``"auto"``: V2 if any song has a name unlike ``s_0001``. ``"v1"`` leaves such songs out.
-    overlap
-        For V2, the list of songs that both hold, if it lies elsewhere.
-
-    Raises
-    ------
-    NoDataError
-        No such folder, no song in it, or for V2 no list of songs that both hold.
-    UnknownNameError
-        A layout that is not offered.
-    UnreadableFileError
-        A folder that cannot be listed, or a list that cannot be read.
-
     """
     if layout not in LAYOUTS:
         raise UnknownNameError("layout", layout, LAYOUTS)
@@ -253,28 +218,7 @@ def _read_overlap(path: Path) -> frozenset[str]:
 
 
 def read_song(folder: Path, maps: IdMaps, root: Path | None = None) -> Song:
-    """Read the files of one song.
-
-    Parameters
-    ----------
-    folder
-        Its name is the id of the song.
-    maps
-        From `read_maps`.
-    root
-        Folder that no link may lead out of; None is the folder of the song.
-
-    Returns
-    -------
-    Song
-        A row of `caimd.features`. Texts and tags are those of the release, to the letter.
-
-    Raises
-    ------
-    BrokenSongError
-        A file is missing, too large, not UTF-8, not in its format, or contradicts another one; `kind` says which.
-
-    """
+    """Read the files of one song."""
     found: Counter[str] = Counter()
     files = {name: texts.read_text(folder / name, root or folder, found) for name in FILES}
     row: dict[str, Any] = {"id": folder.name}

@@ -8,11 +8,12 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import sections_of_text
-from music_evals.datasets.caimd.songs import SECTION_TYPES, section_row
+from music_evals.datasets.caimd.schema import SECTION_TYPES, section_row
 from music_evals.errors import InvalidLyricsError, UnreadableFileError
 
 __all__ = [
@@ -33,53 +34,17 @@ __all__ = [
 MAX_FILE_BYTES: Final = 4 * 2**20
 """Files of songs have some kilobytes, the lists of the release less than 100; a wrong file must not fill the memory."""
 
-BROKEN: Final = {
-    "missing_file": "a file of the song is missing",
-    "forbidden_file": "a file is a link out of the release, or no plain file",
-    "too_large": "a file is larger than the bound",
-    "not_utf8": "a file is not UTF-8",
-    "unparsable": "a file is not in its format",
-    "structure_differs": "words and patterns differ in sections or in the number of lines",
-}
-"""Why a song is left out."""
 
-ANOMALIES: Final = {
-    "byte_order_mark": "files with a byte order mark; dropped",
-    "carriage_return": "files with carriage returns; dropped",
-    "blank_line": "blank lines in words or patterns; dropped",
-    "mid_differs": "description files whose `mid` is not the folder's name",
-    "groups_swapped": "songs whose description files stand under each other's name; told by the ids, put right",
-    "question_for_text": "free texts that are the wording of the question; null",
-    "label_among_tags": "lists of tags that begin with the name of the dimension; dropped",
-    "unknown_id": "answers to sub-questions that no dimension has; left out",
-    "repeated_answer": "second answers to a sub-question; left out",
-    "no_answer": "dimensions or closed questions without an answer",
-    "no_text": "descriptions without an overall text",
-    "short_text": "overall texts of fewer than 50 characters",
-    "number_of_tags": "lists of tags outside of 3-5 (amateur purpose, culture, audience: 1-5)",
-    "spaces_around_tag": "tags with spaces around them; kept",
-    "empty_tag": "tags without a visible character; kept",
-    "tag_twice": "tags that a list holds twice; kept",
-    "blank_title": "songs without a title; null",
-    "blank_artist": "songs without a performer; empty list",
-    "blank_genre": "songs without a genre; null",
-    "blank_album": "songs without an album; null",
-    "unknown_section": "sections whose kind is none of the seven",
-    "empty_section": "sections without a line; kept",
-    "not_chinese": "lines of words with other characters than U+4E00 to U+9FFF and spaces",
-    "not_in_grammar": "patterns with other characters than c, R, space, or with an R before their end",
-    "lengths_differ": "lines whose pattern is longer or shorter",
-    "pauses_differ": "lines whose pattern has its pauses elsewhere",
-    "raw_is_description": "songs whose `raw_lyric` repeats a description; no timed lyrics",
-    "line_without_time": "lines of `raw_lyric` or entries of `tknz_json` without a time; left out",
-    "line_without_section": "entries of `tknz_json` without a section; null",
-    "same_time_twice": "times that `tknz_json` gives to two lines",
-    "raw_not_monotone": "songs whose `raw_lyric` goes back in time",
-    "tokens_not_monotone": "songs whose `tknz_json` goes back in time",
-    "raw_line_count": "songs with another number of lines in `raw_lyric` than in `str_lyric`",
-    "raw_text": "songs with other lines in `raw_lyric` than in `str_lyric`",
-}
-"""What is counted, and what becomes of it."""
+def _findings() -> tuple[dict[str, str], dict[str, str]]:
+    import yaml
+
+    text = resources.files("music_evals.datasets.caimd").joinpath("findings.yaml").read_text(encoding="utf-8")
+    told = yaml.safe_load(text)
+    return told["broken"], told["anomalies"]
+
+
+BROKEN, ANOMALIES = _findings()
+"""Why a song is left out; what is counted in the others, and what becomes of it."""
 
 _PATTERN: Final = re.compile(r"[c ]*[cR]?")
 _CHINESE: Final = re.compile(r"[\u4e00-\u9fff ]*")
@@ -108,23 +73,7 @@ class BrokenSongError(UnreadableFileError):
 
 
 def read_text(path: Path, root: Path | None, found: Counter[str] | None = None) -> str:
-    """Read a file of the release whole, without byte order mark and carriage returns.
-
-    Parameters
-    ----------
-    path
-        A plain file of at most `MAX_FILE_BYTES`.
-    root
-        Folder that a link must not lead out of; None lets it lead anywhere.
-    found
-        Where dropped marks and carriage returns are counted.
-
-    Raises
-    ------
-    BrokenSongError
-        The file is missing, no plain file, outside of the root, too large or not UTF-8.
-
-    """
+    """Read a file of the release whole, without byte order mark and carriage returns."""
     counts = Counter[str]() if found is None else found
     _check_file(path, root)
     try:
@@ -157,14 +106,7 @@ def read_object(path: Path, root: Path | None) -> dict[str, Any]:
 
 
 def parse_object(text: str, path: Path) -> dict[str, Any]:
-    """Return the JSON object that a text holds.
-
-    Raises
-    ------
-    BrokenSongError
-        The text is no JSON, or no object; the message names the file `path`.
-
-    """
+    """Return the JSON object that a text holds."""
     read = _parse_json(text, path)
     if not isinstance(read, dict):
         raise BrokenSongError("unparsable", path, f"expected a JSON object, got {type(read).__name__}")
@@ -179,18 +121,7 @@ def _parse_json(text: str, path: Path, **options: Any) -> Any:
 
 
 def parse_meta(text: str, found: Counter[str], *, slash: bool) -> dict[str, Any]:
-    """Return title, artist, genre and album of ``key : value`` lines; what is blank or not there is null.
-
-    Parameters
-    ----------
-    text
-        Of ``meta_info``.
-    found
-        Where blank entries are counted.
-    slash
-        Whether performers may be parted by a slash, as in V2, beside the comma.
-
-    """
+    """Return title, artist, genre and album of ``key : value`` lines; what is blank or not there is null."""
     told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.split("\n"))}
     row: dict[str, Any] = {column: told.get(key) or None for key, column in _META.items()}
     for column, value in row.items():
@@ -201,14 +132,7 @@ def parse_meta(text: str, found: Counter[str], *, slash: bool) -> dict[str, Any]
 
 
 def parse_structure(words: str, patterns: str, folder: Path, found: Counter[str]) -> list[dict[str, Any]]:
-    """Return the `structure` of a row from ``str_lyric`` and ``str_rhyme``.
-
-    Raises
-    ------
-    BrokenSongError
-        Lines before the first header, no section at all, or words and patterns that differ in sections or lines.
-
-    """
+    """Return the `structure` of a row from ``str_lyric`` and ``str_rhyme``."""
     sung = _sections(words, folder / "str_lyric", found)
     marked = _sections(patterns, folder / "str_rhyme", found)
     here, there = ([(label, len(lines)) for label, lines in part] for part in (sung, marked))
@@ -264,14 +188,7 @@ def parse_raw(text: str, found: Counter[str]) -> list[dict[str, Any]]:
 
 
 def parse_tokens(text: str, path: Path, found: Counter[str]) -> list[dict[str, Any]]:
-    """Return `timed_sections` from ``tknz_json``, in the order of the file; seconds.
-
-    Raises
-    ------
-    BrokenSongError
-        The text is no JSON object of strings.
-
-    """
+    """Return `timed_sections` from ``tknz_json``, in the order of the file; seconds."""
     pairs = _parse_json(text, path, object_pairs_hook=list)
     if not isinstance(pairs, list) or not all(isinstance(pair, tuple) and isinstance(pair[1], str) for pair in pairs):
         raise BrokenSongError("unparsable", path, "expected a JSON object of strings")

@@ -133,16 +133,7 @@ class Piece:
 
 
 def musib_piece(chorale: Chorale) -> Piece:
-    """Read a chorale as MUSIB does.
-
-    Raises
-    ------
-    UnknownNameError
-        It is not one of the 171.
-    InvalidInputError
-        It has another measure count than MUSIB's table: another version of the corpus.
-
-    """
+    """Read a chorale as MUSIB does."""
     songs = musib_songs()
     if chorale.name not in songs:
         raise UnknownNameError("song of MUSIB", chorale.name, songs)
@@ -165,14 +156,7 @@ def strict_piece(chorale: Chorale) -> Piece:
 
 
 def pieces_of(config: str, chorales: Iterable[Chorale]) -> list[Piece]:
-    """Choose the pieces of a config, in the order of their names.
-
-    Raises
-    ------
-    UnknownNameError
-        No such config; the message offers the nearest.
-
-    """
+    """Choose the pieces of a config, in the order of their names."""
     if config not in CONFIGS:
         raise UnknownNameError("config of jsb_chorales", config, CONFIGS)
     ordered = sorted(chorales, key=lambda chorale: chorale.name)
@@ -184,16 +168,7 @@ def pieces_of(config: str, chorales: Iterable[Chorale]) -> list[Piece]:
 
 
 def song_rows(piece: Piece, train: set[bytes]) -> Iterator[dict[str, Any]]:
-    """Make the rows of one piece: voices from soprano to bass, each with its windows in time order.
-
-    Parameters
-    ----------
-    piece
-        The piece.
-    train
-        What `windows.training_keys` says of the training windows.
-
-    """
+    """Make the rows of one piece: voices from soprano to bass, each with its windows in time order."""
     chorale = piece.chorale
     for index, voice in enumerate(VOICES):
         windows = piece.windows(index)
@@ -216,28 +191,7 @@ def song_rows(piece: Piece, train: set[bytes]) -> Iterator[dict[str, Any]]:
 
 
 def build_config(config: str, chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
-    """Make all rows of a config.
-
-    Parameters
-    ----------
-    config
-        One of `CONFIGS`.
-    chorales
-        The pieces that were read; those that the config does not want are left out.
-
-    Returns
-    -------
-    dict
-        Split -> rows, in the order of song, voice, start. `musib_official` has no train split.
-
-    Raises
-    ------
-    UnknownNameError
-        No such config.
-    InvalidInputError
-        A song of MUSIB has another measure count than its table.
-
-    """
+    """Make all rows of a config."""
     pieces = pieces_of(config, chorales)
     training = [piece.windows(voice) for piece in pieces if piece.split == "train" for voice in range(len(VOICES))]
     train = training_keys(window for windows in training for window in windows)

@@ -16,19 +16,7 @@ __all__ = ["corpus_counts", "credited", "musib_selection", "window_counts"]
 
 
 def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
-    """Apply MUSIB's filters: four parts and at least 16 measures by its counting rule.
-
-    Parameters
-    ----------
-    chorales
-        All pieces of the corpus.
-
-    Returns
-    -------
-    dict
-        Name -> measure count.
-
-    """
+    """Apply MUSIB's filters: four parts and at least 16 measures by its counting rule."""
     counts = {
         chorale.name: count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
         for chorale in chorales
@@ -38,20 +26,7 @@ def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
 
 
 def window_counts(n_measures: Iterable[int]) -> dict[str, int]:
-    """Count measures and windows of all four voices.
-
-    Parameters
-    ----------
-    n_measures
-        Measure count of each song.
-
-    Returns
-    -------
-    dict
-        ``songs``; ``measures``, the sum of 4 n; ``published_contexts``, the sum of 4 (n - 16), which is one window a
-        voice short; ``windows``, the sum of 4 (n - 15).
-
-    """
+    """Count measures and windows of all four voices."""
     counts = list(n_measures)
     voices, width = len(VOICES), MUSIB_LAYOUT.n_measures
     return {
@@ -63,14 +38,7 @@ def window_counts(n_measures: Iterable[int]) -> dict[str, int]:
 
 
 def corpus_counts(chorales: Iterable[Chorale]) -> dict[str, object]:
-    """Compute what the card says of the songs of `musib` and of those that `strict_4_4` leaves out.
-
-    Parameters
-    ----------
-    chorales
-        All pieces of the corpus.
-
-    """
+    """Compute what the card says of the songs of `musib` and of those that `strict_4_4` leaves out."""
     pieces = list(chorales)
     songs = [chorale for chorale in pieces if chorale.name in musib_songs()]
     four_four = [c for c in pieces if len(c.score.voices) == len(VOICES) and c.time_signatures == {"4/4"}]

@@ -15,24 +15,10 @@ __all__ = ["content_key", "cut_windows", "middle_keys", "training_keys", "voice_
 def voice_tokens(
     score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT
 ) -> Tokens:
-    """Encode `n_measures` measures of 4/4 of one voice as NoteSeq tokens; see `symbolic.contexts.tokens_from_score`.
+    """Return `n_measures` measures of 4/4 of one voice as NoteSeq tokens, shape (n_measures * steps_per_measure,).
 
-    Parameters
-    ----------
-    score, voice
-        A score and the index of one of its voices, monophonic in the source.
-    n_measures
-        Length of the result in measures of `layout.steps_per_measure` steps; after the last note come rests.
-    pickup_quarters
-        How many quarter notes are cut off at the start. A note held over the cut appears as leading holds.
-    layout
-        Gives the steps a measure; a measure has four quarters.
-
-    Returns
-    -------
-    Tokens
-        Shape (n_measures * steps_per_measure,), uint8, values 0..129.
-
+    What lies before `pickup_quarters` is cut off: a note held over the cut appears as leading holds. After the last
+    note come rests. See `symbolic.contexts.tokens_from_score`.
     """
     steps_per_quarter = layout.steps_per_measure // 4
     skipped = round(pickup_quarters * steps_per_quarter)
@@ -41,19 +27,7 @@ def voice_tokens(
 
 
 def cut_windows(tokens: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Cut all windows of `layout.n_measures` measures at a stride of one measure.
-
-    Parameters
-    ----------
-    tokens
-        One voice from a bar line on, shape (n_measures * steps_per_measure,).
-
-    Returns
-    -------
-    Tokens
-        Shape (n_windows, layout.n_steps), a read-only view; n_windows = n_measures - layout.n_measures + 1, or 0.
-
-    """
+    """Return all windows, one measure apart, of a voice from a bar line on: (n_windows, layout.n_steps), read-only."""
     if len(tokens) < layout.n_steps:
         return np.empty((0, layout.n_steps), dtype=np.uint8)
     windows = np.lib.stride_tricks.sliding_window_view(tokens, layout.n_steps)
@@ -65,12 +39,6 @@ def content_key(tokens: Tokens) -> bytes:
 
     Every onset is written as its distance from the first onset in semitones, every hold and rest is kept. A passage
     without an onset is its holds and rests.
-
-    Parameters
-    ----------
-    tokens
-        Shape (steps,), values 0..129.
-
     """
     values = tokens.astype(np.int16)
     onsets = tokens < HOLD
@@ -86,14 +54,7 @@ def middle_keys(windows: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> list[b
 
 
 def training_keys(windows: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
-    """Return the content of every bar-aligned passage, as long as a middle, anywhere in the windows.
-
-    Parameters
-    ----------
-    windows
-        Training windows, each of shape (layout.n_steps,).
-
-    """
+    """Return the content of every bar-aligned passage, as long as a middle, anywhere in the windows."""
     return {content_key(passage) for window in windows for passage in _passages(window, layout)}
 
 

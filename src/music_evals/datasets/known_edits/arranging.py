@@ -102,22 +102,7 @@ def arrange(
     mspq: int,
     key: Key,
 ) -> Piece:
-    """Put an accompaniment under a melody.
-
-    Parameters
-    ----------
-    name
-        Id of the piece.
-    melody
-        In onset order, one note at a time.
-    chords, sections
-        Without gaps from 0 to the end of the piece.
-    plan
-        Instruments and accompaniment of each section.
-    bars, meter, mspq, key
-        As in `Piece`.
-
-    """
+    """Put an accompaniment under a melody."""
     end = sections[-1].end
     blank = Piece(name, (), tuple(bars), end, meter, mspq, key, merge_spans(chords), tuple(sections))
     made: dict[str, list[Note]] = {"chords": [], "pad": [], "bass": [], "drums": []}

@@ -26,23 +26,7 @@ _DRIFT_COST = 0.2  # of a correlation of 1, at the rim of the search: else it wo
 
 
 def apply(samples: Samples, sample_rate: int, operations: Sequence[Mapping[str, Any]]) -> Samples:
-    """Run operations one after the other.
-
-    Parameters
-    ----------
-    samples
-        Mono, shape (n,).
-    sample_rate
-        In Hz.
-    operations
-        Each a mapping with the name under ``"op"`` and the options of the function of that name.
-
-    Raises
-    ------
-    UnknownNameError
-        No operation of that name.
-
-    """
+    """Run operations one after the other."""
     for operation in operations:
         options = dict(operation)
         name = options.pop("op")

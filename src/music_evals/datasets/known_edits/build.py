@@ -24,10 +24,11 @@ from music_evals.datasets.known_edits.chorales import CHORALES, set_chorale
 from music_evals.datasets.known_edits.kinds import Edited, apply_edit
 from music_evals.datasets.known_edits.labels import Kind, declared, half_of, holds, kinds, pieces
 from music_evals.datasets.known_edits.pieces import Piece
-from music_evals.datasets.known_edits.songs import SONGS, compose
+from music_evals.datasets.known_edits.songs import compose, songs
 from music_evals.datasets.known_edits.truth import f0_track, features_of, moved, parts_of, velocity_chroma
 from music_evals.datasets.known_edits.tunes import arrange_tune, tunes
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.datasets.manifest import load_split
+from music_evals.errors import UnknownNameError
 from music_evals.files import cache_folder, write_atomically
 from music_evals.protocols import RENDERERS
 from music_evals.symbolic.midi import read_midi, write_midi
@@ -35,7 +36,6 @@ from music_evals.symbolic.midi import read_midi, write_midi
 __all__ = [
     "SMALL_EDITS",
     "SMALL_PIECES",
-    "WINDOW",
     "Edit",
     "annotations",
     "build_configs",
@@ -50,9 +50,6 @@ __all__ = [
     "row_of",
     "score",
 ]
-
-WINDOW = Path("datasets_scripts") / "known_edits"
-"""Where the data set lies in a clone."""
 
 SIDES = ("reference", "estimate")
 
@@ -124,7 +121,7 @@ def compose_piece(name: str) -> Piece:
         A chorale, and music21 is not installed.
 
     """
-    if name in SONGS:
+    if name in songs():
         return compose(name)
     if name in CHORALES:
         return set_chorale(name)
@@ -274,41 +271,24 @@ def build_configs() -> dict[str, dict[str, list[dict[str, Any]]]]:
 
 
 def load_rows(
-    config: str = "default", split: str = "held_out", *, dataset: str | os.PathLike[str] | None = None
+    config: str = "default", split: str = "held_out", *, dataset: str | os.PathLike[str] = "known_edits"
 ) -> Any:
     """Load one split of the data set as a `datasets.Dataset`; its rows are what the other functions here take.
-
-    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
-    out after a rebuild.
 
     Parameters
     ----------
     config, split
         ``"default"`` with ``"tuning"`` and ``"held_out"``, or ``"small"`` with ``"test"``.
     dataset
-        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
 
     Raises
     ------
-    NoDataError
-        None was given, and the working folder is not that of a clone.
     UnknownNameError
-        The folder has no such config and split.
+        There is no such data set, or its folder has no such config and split.
 
     """
-    import datasets
-    import pyarrow.parquet as pq
-
-    folder = WINDOW if dataset is None else Path(dataset)
-    if dataset is not None and not folder.is_dir():
-        return datasets.load_dataset(os.fspath(dataset), config, split=split)
-    if not folder.is_dir():
-        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
-        raise NoDataError(msg)
-    files = {f"{path.parent.name}/{path.name.split('-')[0]}": path for path in folder.glob("data/*/*.parquet")}
-    if f"{config}/{split}" not in files:
-        raise UnknownNameError("config and split of known_edits", f"{config}/{split}", files)
-    return datasets.Dataset(pq.read_table(files[f"{config}/{split}"]))
+    return load_split(dataset, config, split)
 
 
 def annotations(row: Mapping[str, Any], which: str) -> Features:
@@ -346,7 +326,7 @@ def _side(which: str) -> str:
 
 
 def chroma(row: Mapping[str, Any], which: str) -> Chroma:
-    """Return the pitch classes that one side of a row sounds, from its score; see `known_truth.velocity_chroma`."""
+    """Return the pitch classes that one side of a row sounds, from its score; see `truth.velocity_chroma`."""
     operations = json.loads(row["operations"]) if which == "estimate" else []
     return velocity_chroma(score(row, which), row[which]["duration_sec"], operations)
 

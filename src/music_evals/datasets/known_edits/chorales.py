@@ -57,14 +57,7 @@ CHORALES: dict[str, Setting] = {
 
 
 def set_chorale(name: str) -> Piece:
-    """Return one of the chorales, about 0.2 s.
-
-    Raises
-    ------
-    MissingBackendError
-        music21 is not installed.
-
-    """
+    """Return one of the chorales, about 0.2 s."""
     setting = CHORALES[name]
     chorale = read_chorale(setting.source)
     end = setting.phrases[-1] * TPQ
@@ -139,23 +132,7 @@ def chords_of(voices: Sequence[Sequence[Note]], end: int) -> tuple[Span, ...]:
 
 
 def chord_of(shares: dict[int, float], bass: int | None) -> str:
-    """Return the chord that explains most of what sounds.
-
-    Parameters
-    ----------
-    shares
-        Pitch class -> how many voices sound it, each counted with its share of the beat.
-    bass
-        Pitch class of the lowest voice at the beginning of the beat.
-
-    Returns
-    -------
-    str
-        The template with the greatest sum of shares, less half a voice for every tone that is missing (a fifth: a
-        quarter) and one for every tone of the template beyond a triad; the bass as root breaks ties. `NO_TRIAD` where
-        the template explains less than three quarters of what sounds.
-
-    """
+    """Return the chord that explains most of what sounds."""
     best, best_score, best_share = NO_TRIAD, float("-inf"), 0.0
     for root in range(12):
         for quality, template in QUALITIES.items():

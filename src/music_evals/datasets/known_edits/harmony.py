@@ -76,16 +76,7 @@ def transpose_label(label: str, semitones: int) -> str:
 
 
 def relabel(label: str, moved: Mapping[int, int]) -> str:
-    """Return the chord whose pitch classes are those of `label`, each replaced as `moved` says; `NO_TRIAD` if none is.
-
-    Parameters
-    ----------
-    label
-        A chord of ours.
-    moved
-        Pitch class -> pitch class; others stay.
-
-    """
+    """Return the chord whose pitch classes are those of `label`, each replaced as `moved` says, or `NO_TRIAD`."""
     if label == NO_TRIAD:
         return label
     root, *others = (moved.get(pc, pc) for pc in chord_pitch_classes(label))
@@ -122,14 +113,6 @@ def scale_of(key: Key, sounding: Collection[int] = ()) -> tuple[int, ...]:
 
     A chord tone that is not in the scale takes the place of the scale's note a semitone beside it, as the leading tone
     does over the dominant of a minor key.
-
-    Parameters
-    ----------
-    key
-        A key.
-    sounding
-        Pitch classes of the chord.
-
     """
     scale = [(key.tonic + step) % 12 for step in (_MAJOR if key.mode == "major" else _MINOR)]
     for pc in sounding:

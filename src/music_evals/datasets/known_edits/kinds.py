@@ -1,7 +1,7 @@
 """The edits of `known_edits`: a piece, a kind and a strength in, another piece and operations on its recording out.
 
 Every choice is drawn from a seed made of piece, kind and strength. What a kind means is said in `edits.yaml`; what it
-leaves alone is checked there too, by `edit_labels.holds`.
+leaves alone is checked there too, by `labels.holds`.
 """
 
 from __future__ import annotations

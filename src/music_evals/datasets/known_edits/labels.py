@@ -116,14 +116,6 @@ def holds(field: str, label: str, before: Features, after: Features) -> bool:
       number, if the patterns inside of sections are: the joints are new then, and a section that is played twice
       counts twice.
     - The melody rests where it is silent for more than 0.14 s; repeated notes are detached by less.
-
-    Parameters
-    ----------
-    field, label
-        Of `edits.yaml`.
-    before, after
-        Truth with all that `known_truth.features_of` gives.
-
     """
     return label in _TESTS[field](before, after)
 

@@ -229,14 +229,6 @@ def splice(piece: Piece, spans: Sequence[tuple[int, int]]) -> Piece:
 
     A note is cut where its stretch ends. One that sounds into a stretch from before goes on if the stretch before ends
     within the same note, and is left out otherwise.
-
-    Parameters
-    ----------
-    piece
-        Without a tempo map.
-    spans
-        Start and end in ticks.
-
     """
     starts = list(itertools.accumulate((end - start for start, end in spans), initial=0))
     bars = tuple(

@@ -19,21 +19,7 @@ __all__ = ["fill_card", "kind_table", "label_table", "piece_table"]
 
 
 def fill_card(card: str, tables: Mapping[str, str]) -> str:
-    """Return a card with tables put between their markers, ``<!-- table: NAME -->`` and ``<!-- end of table -->``.
-
-    Parameters
-    ----------
-    card
-        Markdown.
-    tables
-        Name -> table.
-
-    Raises
-    ------
-    InvalidInputError
-        The card lacks the markers of a table.
-
-    """
+    """Return a card with tables put between their markers, ``<!-- table: NAME -->`` and ``<!-- end of table -->``."""
     for name, table in tables.items():
         before, begin, rest = card.partition(f"<!-- table: {name} -->\n")
         _, end, after = rest.partition("<!-- end of table -->\n")

@@ -78,16 +78,7 @@ def f0_track(melody: Melody, duration_sec: float) -> F0Track:
 
 
 def moved(features: Features, operations: Sequence[Mapping[str, Any]]) -> Features:
-    """Return the truth of a recording after operations of `audio_edits`.
-
-    Parameters
-    ----------
-    features
-        Truth of the recording before them, with all that `features_of` gives.
-    operations
-        As `audio_edits.apply` takes them. Those that move nothing (gain, noise, low-pass) change nothing here.
-
-    """
+    """Return the truth of a recording after operations of `audio_edits`."""
     for operation in operations:
         name = operation["op"]
         if name == "offset":
@@ -168,16 +159,6 @@ def velocity_chroma(score: Score, duration_sec: float, operations: Sequence[Mapp
 
     It stands for what is heard in the recording, where loud notes count for more. The chroma of a score as such
     (`pipelines.score_features`) counts notes, whatever their velocity.
-
-    Parameters
-    ----------
-    score
-        With a tempo map and programs.
-    duration_sec
-        Length of its recording, after the operations.
-    operations
-        What is done to the recording, as `moved` takes them.
-
     """
     pitched = np.array([score.programs[voice] < DRUMS for voice in score.notes["voice"]], dtype=bool)
     notes, semitones = score.notes[pitched], 0

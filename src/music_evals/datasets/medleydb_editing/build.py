@@ -103,21 +103,7 @@ _COLUMNS = {
 
 
 def build_config(config: str, sentences: Mapping[str, str] | None = None) -> list[Row]:
-    """Return the rows of a config.
-
-    Parameters
-    ----------
-    config
-        One of `CONFIGS`.
-    sentences
-        Start of the SHA-256 -> sentence, from `read_prompts`; None leaves the sentences of the published table null.
-
-    Raises
-    ------
-    InvalidInputError
-        The sentences are not those of the published table: some are missing.
-
-    """
+    """Return the rows of a config."""
     if config == "stand_in":
         return _stand_in_rows()
     sources, targets = _published()
@@ -202,21 +188,7 @@ def _digest(sentence: str) -> str:
 
 
 def read_prompts(paths: Iterable[Path]) -> dict[str, str]:
-    """Read tables of MedleyMDPrompts: the start of the SHA-256 of each sentence -> the sentence.
-
-    Parameters
-    ----------
-    paths
-        ``captions_targets.csv`` and ``captions_sources.csv``, in any order.
-
-    Raises
-    ------
-    NoDataError
-        A file does not exist.
-    UnreadableFileError
-        A file is not such a table.
-
-    """
+    """Read tables of MedleyMDPrompts: the start of the SHA-256 of each sentence -> the sentence."""
     sentences: dict[str, str] = {}
     for path in paths:
         try:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.annotations import GROUPS
-from music_evals.benchmark.inpainting.systems import model_type_of
 from music_evals.benchmark.songs.songs import Song, load_songs
+from music_evals.benchmark.sources import model_type_of
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidTagsError, ModelUnavailableError, NoDataError, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER

@@ -264,7 +264,7 @@ def _load(places: Places, name: str, temperature: float | None) -> System:
 
 @functools.lru_cache(maxsize=1)
 def _train(dataset: str) -> Tokens:
-    from music_evals.benchmark.sources import load_items
+    from music_evals.benchmark.inpainting.items import load_items
 
     return load_items(dataset, DATASET_CONFIG, "train").contexts
 
@@ -355,7 +355,7 @@ def python_code(places: Places, filling: Filling) -> str:
     elif request.system in FITTED:
         imported = "baseline_system"
         system = (
-            "from music_evals.benchmark.sources import load_items\n\n"
+            "from music_evals.benchmark.inpainting.items import load_items\n\n"
             f'train = load_items("{_place(places.dataset, DATASET, filling)}", "{DATASET_CONFIG}", "train").contexts\n'
             f'system = baseline_system("{request.system}", train)'
         )

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import LyricSection, sections_text
 from music_evals.benchmark.manifests import json_lines
@@ -40,9 +40,6 @@ from music_evals.ui.widgets.lyric_view import (
     pattern_counts,
     score_html,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "KINDS",

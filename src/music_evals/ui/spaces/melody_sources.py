@@ -159,10 +159,10 @@ def chorale(dataset: str) -> Melody:
     Raises
     ------
     MusicEvalsError
-        As `benchmark.sources.load_items`.
+        As `benchmark.inpainting.items.load_items`.
 
     """
-    from music_evals.benchmark.sources import load_items
+    from music_evals.benchmark.inpainting.items import load_items
 
     items = load_items(dataset, "musib", "test")
     row = next((row for row, item in enumerate(items.item_ids) if "soprano" in item), 0)

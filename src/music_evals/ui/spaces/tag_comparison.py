@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,6 @@ from music_evals.pipelines.descriptions import judge_description, tag_semantic_s
 from music_evals.protocols import TextEncoder
 from music_evals.ui.gpu import on_gpu
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "LIST",

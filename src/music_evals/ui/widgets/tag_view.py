@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,9 @@ import numpy.typing as npt
 from music_evals.annotations import DIMENSIONS, GROUPS, SCORED
 from music_evals.benchmark.songs.songs import Song
 from music_evals.lyrics.embeddings import CHAR_NGRAMS
+from music_evals.ui.spaces.tag_comparison import Compared, Say, Tags, compare, title_of
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
 from music_evals.ui.widgets.lyric_view import escape
-
-if TYPE_CHECKING:
-    pass
-
-from music_evals.ui.spaces.tag_comparison import Compared, Say, Tags, compare, title_of
 
 __all__ = [
     "VIEW_CSS",

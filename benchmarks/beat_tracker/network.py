@@ -6,7 +6,7 @@ tracking", EUSIPCO 2019): a front end over a few frames, then residual layers wh
 Deviations: levels of semitone bands and their rises instead of a spectrogram with two-dimensional convolutions, so that
 inference needs matrix products only; 43 frames a second instead of 100; downbeats are learned beside beats.
 
-Data and evaluation: ``benchmarks/beat_tracker``. Inference needs no PyTorch: ``audio.beats``.
+Data and evaluation: README.md beside this file. Inference needs no PyTorch: ``audio.beats``.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.errors import CorruptRecordsError
+from music_evals.files import write_atomically
 
 __all__ = ["BeatTracker", "Clips", "augment", "beat_loss", "export_weights", "make_targets", "train"]
 
@@ -280,9 +281,7 @@ def _keep(
     for index, values in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
     copies = {name: value.detach().clone().contiguous() for name, value in tensors.items()}
-    partial = path.with_suffix(".tmp")
-    partial.write_bytes(save(copies, metadata={"history": json.dumps(history)}))
-    partial.replace(path)
+    write_atomically(path, save(copies, metadata={"history": json.dumps(history)}))
 
 
 def _restore(

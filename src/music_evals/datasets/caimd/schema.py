@@ -3,8 +3,8 @@
 A row is one song. Its `professional` and `amateur` descriptions hold a free text and the dimensions of
 `music_evals.annotations.DIMENSIONS`; its `structure` holds sections with their lines and the pattern of each line
 (``c`` a character, ``R`` the last character of a line that rhymes, a space a pause). The songs of the release are not
-here: their lyrics belong to others. `caimd_release` reads a copy of yours, `caimd_build` writes it as Parquet, and
-`caimd_demo` holds songs of our own in the same form.
+here: their lyrics belong to others. `release` reads a copy of yours, `build` writes it as Parquet, and
+`demo` holds songs of our own in the same form.
 
 Source: Wang et al., "MuChin: A Chinese Colloquial Description Benchmark for Evaluating Language Models in the Field of
 Music", IJCAI 2024, pp. 7771-7779.
@@ -14,16 +14,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, LyricSection, sections_of_rows, sections_text
-from music_evals.errors import NoDataError, UnknownNameError
+from music_evals.datasets.manifest import load_split
 
 __all__ = ["SECTION_TYPES", "effect_tags", "features", "load_rows", "section_row", "song_texts"]
-
-WINDOW: Final = Path("datasets_scripts") / "caimd"
-"""Where the demo songs lie, below the root of a clone."""
 
 SECTION_TYPES: Final = ("intro", "verse", "pre-chorus", "chorus", "bridge", "interlude", "ending")
 """Kinds of section in the released data; a label is one of them and a number."""
@@ -69,19 +65,16 @@ def _dimension_features(name: str) -> dict[str, Any]:
     return columns
 
 
-def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] | None = None) -> Any:
+def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.PathLike[str] = "caimd") -> Any:
     """Load songs.
-
-    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
-    out after a rebuild.
 
     Parameters
     ----------
     config, split
-        ``"demo"`` with ``"test"`` in a clone; in a folder that `caimd_build` wrote, ``"v1"`` with ``"test"``, or
+        ``"demo"`` with ``"test"`` in a clone; in a folder that `build` wrote, ``"v1"`` with ``"test"``, or
         ``"v2"`` with ``"test"``, ``"train"`` and ``"repeated"``.
     dataset
-        A folder, or an id on the Hub; None is `WINDOW` below the working folder.
+        A name as `windows.find_window` finds it, a folder, or an id on the Hub.
 
     Returns
     -------
@@ -90,56 +83,21 @@ def load_rows(config: str = "demo", split: str = "test", *, dataset: str | os.Pa
 
     Raises
     ------
-    NoDataError
-        None was given, and the working folder is not that of a clone.
     UnknownNameError
-        The folder has no such config and split.
+        There is no such data set, or its folder has no such config and split.
 
     """
-    import datasets
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    folder = WINDOW if dataset is None else Path(dataset)
-    if dataset is not None and not folder.is_dir():
-        return datasets.load_dataset(os.fspath(dataset), config, split=split)
-    if not folder.is_dir():
-        msg = f"there is no {WINDOW} below {Path.cwd()}; run from a clone of the repository or name the data set"
-        raise NoDataError(msg)
-    files: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("data/*/*.parquet")):
-        files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)
-    if f"{config}/{split}" not in files:
-        raise UnknownNameError("config and split of caimd", f"{config}/{split}", files)
-    return datasets.Dataset(pa.concat_tables([pq.read_table(path) for path in files[f"{config}/{split}"]]))
+    return load_split(dataset, config, split)
 
 
 def effect_tags(quality: str | None, *, live: bool | None, lo_fi: bool | None) -> list[str]:
-    """Return the tags of the closed question on sound, in the words of the release.
-
-    Parameters
-    ----------
-    quality
-        ``"clear"``, ``"unclear"``, or None where it was not answered.
-    live, lo_fi
-        Whether it is a live recording, and a Lo-Fi one; None counts as no.
-
-    """
+    """Return the tags of the closed question on sound, in the words of the release."""
     words = {"clear": CLEAR, "unclear": UNCLEAR}
     return [*([words[quality]] if quality else []), *([LIVE] if live else []), *([LO_FI] if lo_fi else [])]
 
 
 def section_row(label: str, lines: Sequence[str], rhyme: Sequence[str]) -> dict[str, Any]:
-    """Return one entry of `structure`.
-
-    Parameters
-    ----------
-    label
-        As ``"verse1"``; its kind is the label without the number.
-    lines, rhyme
-        Phrases and their patterns, as many of the one as of the other.
-
-    """
+    """Return one entry of `structure`."""
     kind = LyricSection(label, tuple(lines)).kind
     return {"label": label, "type": kind, "lines": list(lines), "rhyme": list(rhyme)}
 

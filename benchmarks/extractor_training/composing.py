@@ -7,8 +7,7 @@ vary a few motifs. Also: chords for a tune that has none.
 from __future__ import annotations
 
 import numpy as np
-
-from music_evals.datasets._tunes import TICKS, Chord, Note, Tune
+from benchmarks.extractor_training.tunes import TICKS, Chord, Note, Tune
 
 __all__ = ["compose", "harmonise"]
 

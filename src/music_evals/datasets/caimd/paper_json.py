@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS, sections_of_text, theme_of_row
-from music_evals.datasets.caimd.songs import section_row, song_texts
+from music_evals.datasets.caimd.schema import section_row, song_texts
 from music_evals.errors import InvalidInputError, InvalidTagsError, MusicEvalsError
 
 __all__ = ["from_json", "joined_description", "to_json"]
@@ -26,16 +26,7 @@ _TIMED: Final = {"timed_lyrics": ("start", "text"), "timed_sections": ("start", 
 
 
 def joined_description(description: Mapping[str, Any], group: str) -> str:
-    """Return a description as one text: the overall text, then a line for each dimension with its tags and its text.
-
-    Parameters
-    ----------
-    description
-        `professional` or `amateur` of a row.
-    group
-        Which of the two.
-
-    """
+    """Return a description as one text: the overall text, then a line for each dimension with its tags and its text."""
     lines = [description["overall_text"]] if description["overall_text"] else []
     for name, dimension in DIMENSIONS[group].items():
         told = description["dimensions"][name]
@@ -88,7 +79,7 @@ def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
     except MusicEvalsError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        msg = f"expected a row of caimd with the columns of caimd.features() and finite times; found {error!r}"
+        msg = f"expected a row of caimd with the columns of schema.features() and finite times; found {error!r}"
         raise InvalidInputError(msg) from error
 
 
@@ -152,7 +143,7 @@ def from_json(text: str) -> dict[str, Any]:
     except MusicEvalsError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        msg = f"expected the JSON of caimd_paper.to_json, got something else ({error!r})"
+        msg = f"expected the JSON of paper_json.to_json, got something else ({error!r})"
         raise InvalidInputError(msg) from error
     for place, (here, there) in derived.items():
         if here != there:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.extractor_training.arranging import Part, arrange
+from benchmarks.extractor_training.composing import compose, harmonise
+from benchmarks.extractor_training.timbres import colour, random_recipe
+from benchmarks.extractor_training.tunes import TICKS, Tune, load_tunes
 
 from music_evals.annotations import DRUMS, Beats, Melody, Score, Tempo, TimeSignature
 from music_evals.audio.rendering import render_additive, render_fluidsynth
-from music_evals.datasets._arranging import Part, arrange
-from music_evals.datasets._composing import compose, harmonise
-from music_evals.datasets._timbres import colour, random_recipe
-from music_evals.datasets._tunes import TICKS, Tune, load_tunes
 from music_evals.errors import InvalidInputError
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes

@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -21,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
-from music_evals.errors import MissingBackendError, UnreadableFileError
+from music_evals.errors import UnreadableFileError, importing
+from music_evals.files import write_atomically
 
 __all__ = ["TICKS", "Chord", "Note", "Tune", "load_tunes"]
 
@@ -113,16 +113,10 @@ def load_tunes(cache: Path | None = None) -> tuple[tuple[Tune, ...], tuple[Tune,
     else:
         kept = [[dataclasses.asdict(tune) for tune in tunes] for tunes in (_chorales(), _folk_tunes())]
         if path:
-            _write(path, json.dumps(kept))
+            # several processes may read the corpus at once; each writes the same
+            write_atomically(path, json.dumps(kept).encode(), parents=True)
     chorales, tunes = (tuple(Tune.from_dict(values) for values in group) for group in kept)
     return chorales, tunes
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, suffix=".tmp", delete=False) as file:
-        file.write(text)
-    Path(file.name).replace(path)  # several processes may read the corpus at once; each writes the same
 
 
 def _benchmark_chorales() -> set[str]:
@@ -197,10 +191,8 @@ def _collection(collection: str, rng: np.random.Generator) -> Iterator[Tune]:
 
 
 def _corpus() -> Path:
-    try:
+    with importing("symbolic", "reading the tunes of its corpus"):
         import music21
-    except ImportError as error:
-        raise MissingBackendError("music21", "symbolic", "reading the tunes of its corpus") from error
     return Path(music21.__file__).parent / "corpus"
 
 

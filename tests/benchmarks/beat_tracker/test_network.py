@@ -8,8 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from music_evals.errors import CorruptRecordsError  # noqa: E402 - after the skip
-from music_evals.models.beat_tracker import (  # noqa: E402
+from benchmarks.beat_tracker.network import (  # noqa: E402
     FRAME_RATE_HZ,
     BeatTracker,
     Clips,
@@ -18,6 +17,8 @@ from music_evals.models.beat_tracker import (  # noqa: E402
     make_targets,
     train,
 )
+
+from music_evals.errors import CorruptRecordsError  # noqa: E402 - after the skip
 
 
 @pytest.fixture

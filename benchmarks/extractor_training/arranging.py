@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 import numpy as np
+from benchmarks.extractor_training.tunes import Chord, Note, Tune
 
 from music_evals.annotations import DRUMS
-from music_evals.datasets._tunes import Chord, Note, Tune
 from music_evals.datasets.programs import TRAIN_PROGRAMS, programs_of
 
 __all__ = ["Part", "arrange"]

@@ -10,7 +10,7 @@ melody is at, whether it rests, and whether a note of it begins. Three parts, in
   each frame, and every pitch is compared with it.
 - **fine**: both together, at the full frame rate again.
 
-Training and evaluation: ``benchmarks/melody_tracker``. Inference needs no PyTorch: ``audio.melody_net``.
+Training and evaluation: README.md beside this file. Inference needs no PyTorch: ``audio.melody_net``.
 """
 
 from __future__ import annotations

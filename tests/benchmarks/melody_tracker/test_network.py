@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from music_evals.models.melody_tracker import (  # noqa: E402 - after the check for torch
+from benchmarks.melody_tracker.network import (  # noqa: E402 - after the check for torch
     N_PITCHES,
     UNVOICED,
     MelodyTracker,

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.extractor_training.arranging import arrange
+from benchmarks.extractor_training.composing import compose, harmonise
+from benchmarks.extractor_training.mixtures import make_mixture
+from benchmarks.extractor_training.tunes import TICKS, Tune
 
+from benchmarks.extractor_training import mixtures, tunes
 from music_evals.annotations import DRUMS
-from music_evals.datasets import _tunes, mixtures
-from music_evals.datasets._arranging import arrange
-from music_evals.datasets._composing import compose, harmonise
-from music_evals.datasets._tunes import TICKS, Tune
-from music_evals.datasets.mixtures import make_mixture
 from music_evals.datasets.programs import BENCHMARK_PROGRAMS, FAMILIES, TRAIN_PROGRAMS, programs_of
 from music_evals.errors import InvalidInputError
 
@@ -26,10 +26,7 @@ def cache(tmp_path: Path) -> Path:
     chorale = Tune(
         "ours", 4, 4, tuple(tuple((i * TICKS, TICKS, p + i % 3) for i in range(16)) for p in (72, 67, 60, 48))
     )
-    _tunes._write(
-        tmp_path / "training_tunes.json",
-        json.dumps([[{**vars(chorale)}], [{**vars(SCALE)}]]),
-    )
+    (tmp_path / "training_tunes.json").write_text(json.dumps([[vars(chorale)], [vars(SCALE)]]))
     return tmp_path
 
 
@@ -117,16 +114,16 @@ def test_about_half_have_drums_and_some_are_a_melody_alone() -> None:
 
 
 def test_pieces_of_the_benchmark_are_left_out() -> None:
-    assert {"bwv269", "bwv153.1", "bwv347", "bwv40.8"} <= _tunes._benchmark_chorales()
+    assert {"bwv269", "bwv153.1", "bwv347", "bwv40.8"} <= tunes._benchmark_chorales()
     for title in ("GREENSLEEVES", "Green Sleeves", "Auld Lang Syne", "Oh! Susanna", "Londonderry Air", "Amazing Grace"):
-        assert _tunes.EXCLUDED_TITLES.search(f"X:1\nT:{title}\n")
-    assert not _tunes.EXCLUDED_TITLES.search("X:1\nT:Acacia -- Reel\n")
+        assert tunes.EXCLUDED_TITLES.search(f"X:1\nT:{title}\n")
+    assert not tunes.EXCLUDED_TITLES.search("X:1\nT:Acacia -- Reel\n")
 
 
 def test_an_abc_tune_with_a_pickup_begins_before_its_second_bar() -> None:
     pytest.importorskip("music21")
     text = "X:1\nT:Ours\nM:2/4\nL:1/8\nK:C\nG|" + "c2 e2|g2 e2|d{e}d d2|c3 G|" * 4
-    tune = _tunes._folk_tune(text, "ours")
+    tune = tunes._folk_tune(text, "ours")
     assert tune is not None
     assert (tune.numerator, tune.denominator) == (2, 4)
     first, second = tune.voices[0][:2]

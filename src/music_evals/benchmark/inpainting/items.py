@@ -1,0 +1,158 @@
+"""What is judged: contexts of one split of a dataset, checked once, with an id, a song and a fingerprint."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.inpainting.columns import read_contexts, read_flags, read_names
+from music_evals.benchmark.sources import load_split, resolve_revision
+from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.symbolic import noteseq
+
+__all__ = ["TRAIN_CONFIGS", "ItemSet", "load_items"]
+
+TRAIN_CONFIGS = {"musib_official": "musib"}
+"""Config that baselines are fitted on, where a config has no train split of its own."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ItemSet:
+    """Whole contexts to be judged on.
+
+    Parameters
+    ----------
+    dataset, config, split, revision
+        Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
+    item_ids
+        One id an item, without repetitions.
+    songs
+        Cluster of each item: windows of one song are no independent observations.
+    contexts
+        Shape (n, 384), uint8 NoteSeq tokens 0..129.
+    seen_in_train
+        Shape (n,), True where the middle occurs in a training window; None where that is not known.
+    failures
+        Item id -> reason, for items that could not be read. They have no row in `contexts`.
+
+    """
+
+    dataset: str
+    config: str | None
+    split: str
+    item_ids: tuple[str, ...]
+    songs: tuple[str, ...]
+    contexts: Tokens
+    seen_in_train: npt.NDArray[np.bool_] | None = None
+    revision: str | None = None
+    failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        noteseq.check_contexts(self.contexts)
+        n = len(self.item_ids)
+        if n == 0 and not self.failures:
+            msg = f"{self.dataset}, split {self.split}: no items; nothing can be judged"
+            raise NoDataError(msg)
+        if not len(self.songs) == len(self.contexts) == n:
+            msg = f"{n} item ids, {len(self.songs)} songs and {len(self.contexts)} contexts; expected equal numbers"
+            raise InvalidInputError(msg)
+        if len(set(self.item_ids)) < n:
+            twice = next(item for item in self.item_ids if self.item_ids.count(item) > 1)
+            msg = f"item id {twice!r} occurs twice in {self.dataset}, split {self.split}; ids must be unique"
+            raise InvalidInputError(msg)
+
+    def __len__(self) -> int:
+        return len(self.item_ids)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Hash of the content: ids, songs, tokens and what is known as seen."""
+        digest = hashlib.sha256()
+        digest.update("\0".join((*self.item_ids, *self.songs, *sorted(self.failures))).encode())
+        digest.update(np.ascontiguousarray(self.contexts).tobytes())
+        if self.seen_in_train is not None:
+            digest.update(self.seen_in_train.tobytes())
+        return digest.hexdigest()[:16]
+
+    @property
+    def middles(self) -> Tokens:
+        """The true middles, shape (n, 96)."""
+        return self.contexts[:, MUSIB_LAYOUT.middle]
+
+    def head(self, n: int | None) -> ItemSet:
+        """Return the first `n` items, or all of them for None."""
+        if n is None or n >= len(self):
+            return self
+        seen = None if self.seen_in_train is None else self.seen_in_train[:n]
+        return dataclasses.replace(
+            self,
+            item_ids=self.item_ids[:n],
+            songs=self.songs[:n],
+            contexts=self.contexts[:n],
+            seen_in_train=seen,
+        )
+
+
+def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
+    """Load one split of a dataset of contexts.
+
+    Parameters
+    ----------
+    dataset
+        A name under ``datasets_scripts``, a folder or a Hub id.
+    config
+        Config of the dataset; None is its default.
+    split
+        Name of the split.
+    revision
+        Commit, tag or branch of a Hub id; None is the newest commit.
+
+    Returns
+    -------
+    ItemSet
+        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``. Its revision is
+        the commit that was read, or None for a folder; its config is the default by its name, where none was given.
+
+    Raises
+    ------
+    UnknownNameError
+        No such dataset, config or split; the message offers the nearest.
+    NoDataError
+        The folder or the split is empty.
+    InvalidInputError
+        A column is missing, of another type than it should be, or without a value in some row.
+    ContextLengthError
+        A row's tokens are not 384.
+    InvalidTokensError
+        A token outside the vocabulary.
+    UnreadableFileError
+        The dataset cannot be read.
+
+    """
+    revision = resolve_revision(dataset, revision)
+    rows = load_split(dataset, config, split, revision=revision)
+    table, config = rows.with_format("arrow")[:], rows.info.config_name
+    missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
+    if missing:
+        msg = (
+            f"{dataset}, split {split}: no column {', '.join(missing)}; expected item_id, song and tokens (384 NoteSeq "
+            f"tokens), got {', '.join(table.column_names)}"
+        )
+        raise InvalidInputError(msg)
+    item_ids = read_names(table, "item_id", dataset)
+    return ItemSet(
+        dataset=dataset,
+        config=config,
+        split=split,
+        revision=revision,
+        item_ids=item_ids,
+        songs=read_names(table, "song", dataset),
+        contexts=read_contexts(table, item_ids, dataset),
+        seen_in_train=read_flags(table, "seen_in_train", dataset),
+    )

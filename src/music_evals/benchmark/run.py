@@ -1,0 +1,270 @@
+"""One run of a benchmark: what all settings have in common, and the way from units to records.
+
+A task says what is to be done as a `Job`: a header, units of work that are left, what works on them, and the rows that
+an answer becomes. `record` does the rest for every task: it opens or resumes the record file, lets an engine work, and
+writes the rows down as they come. What is made of the records is told in `outputs`.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import dataclasses
+import importlib
+import os
+import pkgutil
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from music_evals import benchmark
+from music_evals.benchmark.engines import ENGINES, Unit, Work
+from music_evals.benchmark.records import RecordFile, reading_rows
+from music_evals.benchmark.versions import kernel_rows
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.protocols import load_plugin
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.outputs import Outcome
+
+__all__ = ["Job", "Progress", "Row", "Settings", "find", "record", "run"]
+
+Row = dict[str, Any]
+
+Progress = Callable[[int, int, str], None]
+"""Called with what is done, what there is in all, and what is worked on."""
+
+
+def find(what: str, name: str, kind: str) -> Any:
+    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``.
+
+    Raises
+    ------
+    UnknownNameError
+        No folder has the name.
+
+    """
+    places: dict[str, str] = {}
+    for folder in pkgutil.iter_modules(benchmark.__path__):
+        if folder.ispkg:
+            package = f"{benchmark.__name__}.{folder.name}"
+            named: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
+            places |= {task: f"{package}.{place}" for task, place in named.items()}
+    return load_plugin(places, name, kind)
+
+
+def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
+    """Run a benchmark into a folder: records, results.json, table.md and report.html.
+
+    A run that was killed is resumed where it stood when it is started again with the same settings.
+
+    Parameters
+    ----------
+    task
+        ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
+        ``"lyric_writing"``.
+    out
+        Folder for records and results; made where it is missing.
+    progress
+        Called after each piece of work, with what is done, what there is in all, and a label.
+    **settings
+        Of the task's ``Settings``, such as those of `benchmark.preservation.task`: the options of its verb.
+
+    Returns
+    -------
+    Outcome
+        ``results``, what results.json holds, and ``files``, what was written. What failed is in
+        ``results["failures"]``.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such task, or the task has no such setting.
+    MusicEvalsError
+        What the task raises for its input; see its function.
+
+    """
+    function = find("RUNS", task, "task")
+    kind: type[Settings] = sys.modules[function.__module__].Settings
+    known = [field.name for field in dataclasses.fields(kind)]
+    for name in settings:
+        if name not in known:
+            what = f"setting of {task}"
+            raise UnknownNameError(what, name, known)
+    outcome: Outcome = function(kind(out, **settings), progress=progress)
+    return outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What the settings of all tasks have in common.
+
+    Parameters
+    ----------
+    out
+        Folder for records and results; made where it is missing.
+    dataset, config, split, revision
+        What is judged on: a name under ``./datasets_scripts``, a folder or a Hub id; its config, split and commit.
+    limit
+        Take the first items only.
+    engine
+        ``"serial"`` works in this process, ``"local"`` in processes of its own; None is what suits the task. Changes
+        no number.
+    workers
+        Processes; None is what suits the task. Changes no number.
+    confidence, n_resamples, seed
+        Of intervals and tests; the seed also draws what a task draws at random.
+    overwrite
+        Start afresh in `out`, whatever it holds.
+    report
+        Write report.html.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        An engine that does not exist.
+
+    """
+
+    out: str | os.PathLike[str]
+    dataset: str | None = None
+    _: dataclasses.KW_ONLY
+    config: str | None = None
+    split: str = "test"
+    revision: str | None = None
+    limit: int | None = None
+    engine: str | None = None
+    workers: int | None = None
+    confidence: float = 0.95
+    n_resamples: int = 1000
+    seed: int = 0
+    overwrite: bool = False
+    report: bool = True
+
+    BOUNDS: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "limit": (1, sys.maxsize),
+        "workers": (1, 1000),
+        "n_resamples": (1, 1_000_000),
+        "seed": (0, sys.maxsize),
+    }
+    """Setting -> the least and the most that it may be: beyond lie typing errors that would fill the memory."""
+
+    def __post_init__(self) -> None:
+        if not os.fspath(self.out):
+            raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
+        for name, (least, most) in self.BOUNDS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                bound = f"at least {least}" if value < least else f"at most {most}"
+                msg = f"`{name}` must be {bound}, got {value}"
+                raise InvalidInputError(msg)
+        if not 0 < self.confidence < 1:
+            msg = f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95"
+            raise InvalidInputError(msg)
+        if self.engine not in {None, *ENGINES}:
+            what = "engine"
+            raise UnknownNameError(what, str(self.engine), ENGINES)
+        self._goes_with("dataset", "config", "revision")
+
+    def _one_of(self, *names: str) -> None:
+        """Raise unless exactly one of these settings is given."""
+        if sum(_is_given(getattr(self, name)) for name in names) != 1:
+            listed = ", ".join(f"`{name}`" for name in names[:-1])
+            msg = f"give one of {listed} and `{names[-1]}`"
+            raise InvalidInputError(msg)
+
+    def _goes_with(self, owner: str, *names: str) -> None:
+        """Refuse settings that would be ignored in silence, for want of the one that they belong to."""
+        given = [f"`{name}`" for name in names if _is_given(getattr(self, name))]
+        if given and not _is_given(getattr(self, owner)):
+            msg = f"{' and '.join(given)} goes with `{owner}`; give that too, or leave it out"
+            raise InvalidInputError(msg)
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and not (isinstance(value, Sized) and not value)
+
+
+class Job(abc.ABC):
+    """What is to be done for one record file.
+
+    Attributes
+    ----------
+    header
+        The ``run`` row: what the numbers depend on. A file with another one belongs to another run.
+    items
+        Rows that are written together with it.
+    size
+        All that there is to do, finished or not, for the progress.
+    engine, workers
+        What suits it, unless the settings name others.
+
+    """
+
+    header: Mapping[str, Any]
+    items: Sequence[Row] = ()
+    size: int
+    engine: str = "serial"
+    workers: int = 1
+
+    @property
+    @abc.abstractmethod
+    def work(self) -> Work:
+        """What works on a unit."""
+
+    @abc.abstractmethod
+    def left(self, rows: Sequence[Row]) -> list[Unit]:
+        """Return what is left to do, beside the rows that are there."""
+
+    @abc.abstractmethod
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        """Return the rows of a unit and its answer, or what `engines.Failed` says in place of one."""
+
+    def selection(self, rows: Sequence[Row]) -> list[Row]:  # noqa: ARG002
+        """Return the rows that say what is judged from here on, where that is not yet said."""
+        return []
+
+    def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:  # noqa: B027
+        """Do what has to be done once before the units that are left."""
+
+
+def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> list[Row]:
+    """Do what is left of a job, and return all rows of its record file.
+
+    Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
+
+    Raises
+    ------
+    CorruptRecordsError
+        The record file is damaged, or belongs to another run.
+    OutputError
+        The records cannot be written.
+    BackendError
+        A process cannot start.
+
+    """
+    started = time.monotonic()
+    with RecordFile(path, job.header, job.items, overwrite=settings.overwrite) as records:
+        with reading_rows():
+            units = job.left(records.rows)
+            begin = job.selection(records.rows) + (kernel_rows(records.rows) if units else [])
+        if begin:
+            records.append(begin)
+        if not units:
+            return records.rows
+        job.prepare(units, progress)
+        workers = settings.workers or job.workers
+        engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
+        done = job.size - sum(unit.size for unit in units)
+        with contextlib.closing(engine(units, job.work, workers=workers)) as answers:
+            for unit, answer in answers:
+                records.append(job.rows(unit, answer))
+                done += unit.size
+                if progress is not None:
+                    progress(done, job.size, unit.label)
+        records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
+        return records.rows
