@@ -20,8 +20,9 @@ from typing import Any
 
 import datasets
 
-from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS, mark, ordered_systems
+from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.tables import MARKDOWN, mark, order
 from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,21 +67,22 @@ def compact_table(results: Mapping[str, Any], subset: str) -> str:
     """Return one table as Markdown: values and marks; the interval of what ranks, the floor of a divergence."""
     table = results["tables"][subset]
     names = [name for name in HEADINGS if any(name in cells for cells in table["scores"].values())]
-    head = ["system", *(f"{HEADINGS[name]} {ARROWS[results['metrics'][name]['direction']]}" for name in names)]
+    head = ["system", *(f"{HEADINGS[name]} {ARROWS[results['scales'][name]['direction']]}" for name in names)]
     lines = [head, ["---", *("---:" for _ in names)]]
-    for system in ordered_systems(results, table):
+    for system in order(results, table):
         label = f"`{system}`" if system in table["ranking"] else f"*`{system}`*"
-        cells = [table["scores"][system].get(name) for name in names]
-        lines.append([label, *(_cell(results, system, name, cell) for name, cell in zip(names, cells, strict=True))])
+        lines.append([label, *(_cell(results, subset, system, name) for name in names)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(results: Mapping[str, Any], system: str, metric: str, cell: Mapping[str, Any] | None) -> str:
+def _cell(results: Mapping[str, Any], subset: str, system: str, metric: str) -> str:
+    table = results["tables"][subset]
+    cell = table["scores"][system].get(metric)
     if cell is None:
         return ""
     if cell["value"] is None:
         return f"n/a ({cell['n_defined']}/{cell['n']})"
-    text = f"{cell['value']:.3f}{mark(results, system, metric, cell)}"
+    text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, metric)]}"
     if metric == results["ranked_by"] and cell["low"] is not None:
         return f"{text} ({cell['low']:.3f} to {cell['high']:.3f})"
     return f"{text} (floor {cell['null']:.3f})" if cell.get("null") is not None else text
@@ -108,7 +110,7 @@ def official_text(results: Mapping[str, Any]) -> str:
     lines = [["system", *(HEADINGS[name] for name in names)], ["---", *("---:" for _ in names)]]
     for system, row in published["table"].items():
         lines.append([f"{system}, published", *(_number(row.get(name)) for name in names)])
-    for system in ordered_systems(results, ours):
+    for system in order(results, ours):
         cells = ours["scores"][system]
         lines.append([f"`{system}`", *(_number(cells.get(name, {}).get("value")) for name in names)])
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -12,13 +12,13 @@ import pytest
 from music_evals.benchmark import versions
 from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.inpainting.results import text_report
-from music_evals.benchmark.preservation import results as preservation_results
 from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
+from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings, record
-from music_evals.benchmark.tables import cautions
+from music_evals.benchmark.tables import cautions, text_report
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
 
@@ -84,7 +84,7 @@ class TestPairs:
         elsewhere("B")
         rows = self.judged(pairs, path, stub_judge)  # "half" failed on a metric: it is tried again
         assert [each["kernels"] for each in rows if each["kind"] == "kernels"] == ["A", "B"]
-        results = preservation_results.build_results(preservation_results.collect(rows), n_resamples=20)
+        results = build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=20)
         assert results["kernels"] == ["A", "B"]
         assert on_kernels(["A", "B"])[0] in cautions(results)
 
@@ -118,6 +118,6 @@ def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Pa
     assert resumed.results["kernels"] == ["A", "B"]
     assert resumed.results["tables"] == whole.results["tables"]
     told = on_kernels(["A", "B"])[0]
-    assert f"Note: {told}." in text_report(resumed.results)
-    assert f"Note: {told}." in (settings["out"] / "table.md").read_text()
+    assert f"- {told}" in text_report(resumed.results)
+    assert f"- {told}" in (settings["out"] / "table.md").read_text()
     assert told in render_report(resumed.results, resumed.found)

@@ -13,9 +13,12 @@ import pytest
 from music_evals import cli
 from music_evals.annotations import Score
 from music_evals.benchmark.load import load_results
+from music_evals.benchmark.records import RecordFile
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, NoDataError, UnreadableFileError
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
+
+from .inpainting.test_numbers import BEFORE, records
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +113,27 @@ def test_files_that_hold_no_results(run: Path, text: str) -> None:
     (run / "results.json").write_text(text)
     with pytest.raises(UnreadableFileError):
         load_results(run)
+
+
+def test_results_of_inpainting_that_an_older_version_wrote_still_read(tmp_path: Path) -> None:
+    baselines = ("copy_past", "markov", "silence", "reference")
+    files = {"records.jsonl": records(1, 9, split="test")}
+    files["validation_records.jsonl"] = records(2, 6, split="validation", names=baselines)
+    for name, (header, *rows) in files.items():
+        with RecordFile(tmp_path / name, {key: header[key] for key in header if key != "kind"}, rows):
+            pass
+    old = json.loads(BEFORE.read_text(encoding="utf-8"))
+    header = files["records.jsonl"][0]
+    told = {"metrics": {"note_f1": {"direction": "higher"}}, "published": None}
+    old = {**{key: header[key] for key in header if key != "kind"}, **told, **old}
+    (tmp_path / "results.json").write_text(json.dumps(old))
+    loaded = load_results(tmp_path)
+    assert loaded.results["best_baseline"] == old["best_baseline"]
+    assert loaded.results["scales"]["note_f1"]["direction"] == "higher"
+    old["tables"]["unseen"]["scores"]["net"]["note_f1"]["test"]["p_holm"] = 0.001
+    (tmp_path / "results.json").write_text(json.dumps(old))
+    with pytest.raises(ChangedResultsError, match=r"tables\.unseen\.scores\.net\.note_f1\.test\.p_holm is 0\.001"):
+        load_results(tmp_path)
+    (tmp_path / "validation_records.jsonl").unlink()
+    with pytest.raises(NoDataError, match=r"validation_records.jsonl is not there"):
+        load_results(tmp_path)

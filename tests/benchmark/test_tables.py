@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
 from music_evals.benchmark.tables import (
     MOST_CHARACTERS,
@@ -35,8 +35,8 @@ def on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield "the oracle is our own"
 
 
-def published(metrics: Any) -> dict[str, Any]:
-    table = {"Old": dict.fromkeys(metrics, 1.0)}
+def published(header: Mapping[str, Any]) -> dict[str, Any]:
+    table = {"Old": dict.fromkeys(header["metrics"], 1.0)}
     return {"source": "A paper", "table": table, "spread": {"Old": {"loss": 0.25}}, "differences": {"age": "old"}}
 
 
@@ -129,8 +129,8 @@ def test_the_page_is_made_of_the_same(rows: list[dict[str, Any]], read_page: Any
     found = collect(rows, TASK)
     results = build_results(found, TASK)
     page = score_page(
-        results, pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"],
-        receipt=receipt_section(results, found, {"glue": "<strong>"}), style=".toy {}",
+        results, found, {"glue": "<strong>"},
+        pictures=["<h2>Own picture</h2>"], items=["<h2>Own items</h2>"], style=".toy {}",
     )  # fmt: skip
     parsed = read_page(page)
     text = " ".join(parsed.text)
@@ -193,3 +193,18 @@ def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
 def test_nothing_to_caution_against() -> None:
     results = build_results(collect(records({("a", f"{n}"): 1.0 for n in range(12)}), TASK), TASK)
     assert cautions(results) == []
+
+
+def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
+    rows: list[dict[str, Any]], read_page: Any
+) -> None:
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+    told = (text_report(results), markdown_report(results), " ".join(read_page(score_page(results, found, {})).text))
+    assert not any("†" in text for text in told)
+    results["scores"]["a"]["loss"] |= {"value": 0.5, "low": 0.1, "high": 0.4, "null": 0.2}
+    told = (text_report(results), markdown_report(results), " ".join(read_page(score_page(results, found, {})).text))
+    for text in told:
+        assert "0.100..0.400†" in text
+        assert "† The score lies outside of its interval" in " ".join(text.split())
+        assert "basic bootstrap" in " ".join(text.split())

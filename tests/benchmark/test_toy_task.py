@@ -33,7 +33,7 @@ from pathlib import Path
 
 from music_evals.benchmark.manifests import json_lines
 from music_evals.benchmark.outputs import RECORDS, write_scores
-from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Settings as RunSettings
@@ -130,7 +130,7 @@ def run_toy(settings, *, progress=None):
     job = PairJob(header, judged, (), tuple(CATALOGUE), "corrected", Judge(settings.scale), at_once=2)
     rows = record(job, Path(settings.out) / RECORDS, settings, progress=progress)
     return write_scores(TOY, rows, settings, lambda results, found: score_page(
-        results, receipt=receipt_section(results, found, {"scale": settings.scale})
+        results, found, {"scale": settings.scale}
     ))
 '''
 

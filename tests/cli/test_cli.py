@@ -40,7 +40,7 @@ def test_a_run_ends_with_the_table_and_where_things_are(
     assert cli.main(small) == 0
     out, err = capsys.readouterr()
     assert "copy_past" in out
-    assert "note F1 ^" in out
+    assert "note F1 ↑" in out
     assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
     assert "chunk" in err  # the progress bar
     assert "chunk" not in out

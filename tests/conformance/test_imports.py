@@ -172,8 +172,6 @@ def test_folders_of_tasks_never_import_each_other() -> None:
     for name, targets in _benchmark_imports().items():
         task = name.rpartition(".")[0]
         others = {target for target in targets if "." in target and target.rpartition(".")[0] != task}
-        if name == "load":  # results of inpainting are read back in their own way
-            others -= {"inpainting.aggregate", "inpainting.results"}
         assert not others, f"benchmark.{name} imports {sorted(others)}"
 
 

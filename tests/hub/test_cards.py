@@ -8,10 +8,10 @@ import pytest
 from huggingface_hub import ModelCard
 from tests.judging import judge_items
 
-from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.items import load_items
-from music_evals.benchmark.inpainting.results import build_results
+from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
+from music_evals.benchmark.results import build_results, collect
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.cards import RESULTS_END, RESULTS_START, fill_card
 
@@ -39,9 +39,9 @@ def results(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     items, validation = (load_items(str(tiny_dataset), "musib", split) for split in ("test", "validation"))
     systems = [baseline_system(name, None) for name in ("copy_past", "silence", "reference")]
     mine = stored_system("mine", {0: items.contexts[:, 240:336]})
-    scores = collect(judge_items(items, [mine, *systems], folder / "test.jsonl"))
-    chosen = collect(judge_items(validation, systems, folder / "validation.jsonl"))
-    return build_results(scores, chosen, n_resamples=50)
+    scores = collect(judge_items(items, [mine, *systems], folder / "test.jsonl"), INPAINTING)
+    chosen = collect(judge_items(validation, systems, folder / "validation.jsonl"), INPAINTING)
+    return build_results(scores, INPAINTING, chosen, n_resamples=50)
 
 
 def test_a_filled_card_loads_and_holds_the_results(results: dict[str, Any]) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 
 __all__ = [
     "ARROWS",
+    "BESIDE",
     "SIGNIFICANCE",
+    "WHY_BESIDE",
     "align",
     "counted",
     "format_interval",
     "format_value",
+    "is_beside",
     "markdown_name",
     "markdown_rows",
     "plain",
@@ -20,6 +23,16 @@ __all__ = [
 
 SIGNIFICANCE = 0.05
 """Corrected p-values below it are marked."""
+
+BESIDE = "†"
+"""Mark of a score that lies outside of its own interval."""
+
+WHY_BESIDE = (
+    "The score lies outside of its interval, which says where the true value is: with few items noise makes a "
+    "divergence larger than it truly is, and the interval (basic bootstrap) corrects for that."
+)
+
+LAST_BITS = 1e-12
 
 ARROWS = {"higher": "↑", "lower": "↓", "zero": "→0"}
 """Direction -> its arrow where the page is Unicode."""
@@ -44,10 +57,18 @@ def format_value(value: float | str | None) -> str:
 
 
 def format_interval(cell: Mapping[str, Any]) -> str:
-    """Return ``low..high``, empty where there is no interval."""
+    """Return ``low..high``, empty where there is none; with `BESIDE` where the score is not in it."""
     if cell["low"] is None or cell["high"] is None:
         return ""
-    return f"{format_value(cell['low'])}..{format_value(cell['high'])}"
+    return f"{format_value(cell['low'])}..{format_value(cell['high'])}{BESIDE if is_beside(cell) else ''}"
+
+
+def is_beside(cell: Mapping[str, Any]) -> bool:
+    """Tell whether a score lies outside of its own interval."""
+    value, low, high = (cell[key] for key in ("value", "low", "high"))
+    if not all(isinstance(number, int | float) for number in (value, low, high)):
+        return False
+    return bool(value < low - LAST_BITS or value > high + LAST_BITS)
 
 
 def counted(n: int, plural: str) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.outputs import RECORDS, RESULTS
+from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
 from music_evals.benchmark.records import read_records, reading_rows
-from music_evals.benchmark.results import ScoreTask, build_results, collect
+from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
 from music_evals.benchmark.run import find
 from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
 
@@ -54,7 +54,7 @@ class LoadedResults:
     folder: Path
     task: str
     results: dict[str, Any]
-    found: Any
+    found: Found
     rows: list[dict[str, Any]]
 
 
@@ -82,7 +82,7 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     Raises
     ------
     NoDataError
-        One of the two files is not there.
+        One of the files is not there.
     UnreadableFileError
         results.json holds no results.
     CorruptRecordsError
@@ -96,37 +96,31 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     path = Path(folder)
     if path.name == RESULTS and not path.is_dir():
         path = path.parent
-    for name in (RESULTS, RECORDS):
-        if not (path / name).is_file():
-            msg = (
-                f"{path / name} is not there; give the folder of a run, with {RESULTS} and {RECORDS}: results are "
-                f"checked against their records. Where only {RESULTS} is missing, the run makes it again"
-            )
-            raise NoDataError(msg)
+    _check_there(path, RESULTS, RECORDS)
     stored = _read_json(path / RESULTS)
+    if stored.get("best_baseline_chosen_on"):
+        _check_there(path, VALIDATION)
     rows = read_records(path / RECORDS)
-    task = str(rows[0].get("task", UNTOLD))
+    task = find_task(str(rows[0].get("task", UNTOLD)))
+    found = collect(rows, task)
+    validation = collect(read_records(path / VALIDATION), task) if (path / VALIDATION).is_file() else None
     with reading_rows():
-        found, built = _build(path, rows, task, _intervals(stored, path / RESULTS)._asdict())
-    if task != "inpainting":
-        built |= {key: stored[key] for key in find_task(task).beside if key in stored}
+        built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
+    built |= {key: stored[key] for key in task.beside if key in stored}
     for difference in _differences(stored, built):
         msg = f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
         raise ChangedResultsError(msg)
-    return LoadedResults(path, task, built, found, rows)
+    return LoadedResults(path, task.name, built, found, rows)
 
 
-def _build(path: Path, rows: Sequence[Row], name: str, intervals: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    if name == "inpainting":
-        from music_evals.benchmark.inpainting import aggregate, results
-
-        scores = aggregate.collect(rows)
-        validation = path / "validation_records.jsonl"
-        judged = aggregate.collect(read_records(validation)) if validation.is_file() else None
-        return scores, results.build_results(scores, judged, **intervals)
-    task = find_task(name)
-    found = collect(rows, task)
-    return found, build_results(found, task, **intervals)
+def _check_there(folder: Path, *names: str) -> None:
+    for name in names:
+        if not (folder / name).is_file():
+            msg = (
+                f"{folder / name} is not there; give the folder of a run with all its files: results are checked "
+                f"against their records. Where only {RESULTS} is missing, the run makes it again"
+            )
+            raise NoDataError(msg)
 
 
 def find_task(name: str) -> ScoreTask:

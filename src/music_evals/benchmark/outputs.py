@@ -23,6 +23,7 @@ __all__ = [
     "REPORT",
     "RESULTS",
     "TABLE",
+    "VALIDATION",
     "Beside",
     "Outcome",
     "remove_results",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 RECORDS, RESULTS, TABLE, REPORT = "records.jsonl", "results.json", "table.md", "report.html"
+VALIDATION = "validation_records.jsonl"
+"""Records of the baselines on what the best of them are chosen on."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -80,8 +80,8 @@ JSB_TABLE = _MUSIB.means
 OFFICIAL_DIFFERENCES: dict[str, str] = {
     "leaks": (
         "The published Anticipation-RNN is teacher-forced: each step is given the true token before it. InpaintNet is "
-        "fed true latents for half of its items, VLI is told the true first onset. Ours leaks only when asked, with "
-        "--decoding teacher_forced, and is then labelled."
+        "fed true latents for half of its items, VLI is told the true first onset. Ours leaks only when the decoding "
+        "teacher_forced is asked for, and is then labelled."
     ),
     "transposition": (
         "The published code transposes every test item at random, -6 to 6 semitones, without a seed: no second run of "
@@ -174,7 +174,7 @@ LYRIC_DIFFERENCES: dict[str, str] = {
     ),
     "prompt": (
         "The authors' prompt is one of their own in Chinese; other words of a prompt give other lyrics. What a model "
-        "writes around its lyrics is removed here before it is scored, unless --no-normalise is given."
+        "writes around its lyrics is removed here before it is scored, unless the run says otherwise."
     ),
     "ceiling": (
         "110 is not within reach even for the true lyrics, and the lyrics of another song are far from 0: read a score "

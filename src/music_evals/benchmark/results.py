@@ -1,14 +1,11 @@
-"""What systems scored, summed up: means, intervals, comparisons of systems. Made from records alone, for any benchmark.
+"""What systems scored, read from the records of any benchmark and put together as the content of results.json.
 
 A score of a system is the mean over the items that define it; `n` counts all its items, `n_failed` those without a
-score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group.
+score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
+differs between benchmarks is handed in as a `ScoreTask`; the statistics stand in `aggregate`.
 
-Systems are compared two by two on the items that they share and that have the same reference: a permutation test that
-swaps the two within whole groups, with Holm's correction over all tests of the table. Best at a metric is who defines
-it for as many of the items that all share as any other, and is beaten by nobody: what leaves the hard items out wins
-nothing. The controls are never compared: they show where a metric begins and ends.
-
-What differs between benchmarks is handed in as a `ScoreTask`.
+Records come in two forms. Rows ``selection`` and ``pair`` name what each system was judged on; where there are none,
+the header names the systems with their seeds, and every row ``item`` is judged for each of them.
 """
 
 from __future__ import annotations
@@ -22,26 +19,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.records import reading_rows
 from music_evals.benchmark.versions import kernels_of
-from music_evals.errors import UnknownNameError
+from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics.catalogue import Metric
-from music_evals.stats import bootstrap_means, holm, paired_mean_test
 
 __all__ = ["Found", "ScoreTask", "build_results", "collect"]
 
-TESTS_PER_RESAMPLE = 10
-"""Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
+OUTSIDE = frozenset({"control", "leaking"})
+"""Roles that have seen the reference: they are compared with nobody and get no rank."""
 
-TIE = 1e-9
-"""Means that differ by less are equal."""
+WHOLE = "all"
+"""The view that holds every item."""
 
 Row = Mapping[str, Any]
 Floats = npt.NDArray[np.float64]
 
 
-def _nothing_published(_: Sequence[str]) -> dict[str, Any]:
+def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
     return {"source": "", "table": {}, "differences": {}}
 
 
@@ -49,12 +46,16 @@ def _nothing_to_say(_: Any) -> Iterable[str]:
     return ()
 
 
+def _all_scores(found: Found) -> Sequence[str]:
+    return found.names
+
+
 def _as_they_are(_: Found) -> None:
     pass
 
 
-def _all_scores(found: Found) -> Sequence[str]:
-    return found.names
+def _one_view(_: Found) -> Mapping[str, Collection[str]]:
+    return {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +69,7 @@ class ScoreTask:
     title
         Of its report, before the name of the dataset.
     scales
-        Metric or companion -> its scale.
+        Metric or companion -> its scale, in the order of the tables.
     controls
         Systems of our own that stand outside of all comparisons.
     controls_explained
@@ -78,10 +79,10 @@ class ScoreTask:
     companions
         Scores that get tables of their own.
     published
-        Metrics of the run -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and,
-        where it is printed, ``spread`` (system -> metric -> standard deviation).
-    items
-        What is counted, as ``"pairs"``.
+        Header -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and, where it is
+        printed, ``spread`` (system -> metric -> standard deviation).
+    items, groups
+        What is counted, as ``"pairs"`` of ``"groups"``.
     remarks
         What remarks are about, as ``"lengths that differ"``.
     on_controls
@@ -91,9 +92,23 @@ class ScoreTask:
     shown
         Records -> the scores out of their header that results are made of, by default all.
     finish
-        Changes records that were read, e.g. the groups of pairs.
+        Changes records that were read, e.g. the groups of pairs, or refuses them.
     beside
         Keys of results.json that are made of other files than the records.
+    divergences
+        Score of a whole set of items -> the recorded feature of items whose distribution it compares with the
+        control's.
+    without_prediction
+        Scores that a system has although it failed to predict; they are compared with nobody.
+    ranked_by
+        The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
+        validation records, and not two by two.
+    views
+        Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
+    view_titles
+        View -> what it holds, in words.
+    explained
+        Sentences on the scores, for below the tables.
 
     """
 
@@ -104,14 +119,21 @@ class ScoreTask:
     controls_explained: str
     how: Callable[[Mapping[str, Any]], str]
     companions: Collection[str] = ()
-    published: Callable[[Sequence[str]], dict[str, Any]] = _nothing_published
+    published: Callable[[Mapping[str, Any]], dict[str, Any]] = _nothing_published
     items: str = "pairs"
+    groups: str = "groups"
     remarks: str = "lengths that differ"
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     shown: Callable[[Found], Sequence[str]] = _all_scores
     finish: Callable[[Found], None] = _as_they_are
     beside: tuple[str, ...] = ()
+    divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    without_prediction: Collection[str] = ()
+    ranked_by: str = ""
+    views: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
+    view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    explained: str = ""
 
     def scale(self, name: str) -> Metric:
         """Return the scale of a metric or companion.
@@ -135,21 +157,26 @@ class Found:
     Attributes
     ----------
     header
-        The run row.
-    systems
-        Systems in their order, then the controls.
-    controls
-        Those of the systems that are controls.
+        The run row, with ``metrics`` and ``companions``.
+    roles
+        System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
     pairs
-        System -> its pair rows.
+        System -> its pairs: ``item``, ``group``, ``reference`` ...; ``error`` where it could not be judged.
     scores
-        (item, system) -> metric -> score row.
+        (item, system) -> metric -> score row. Where a system has several seeds, ``value`` is their mean and ``values``
+        holds them.
+    failures
+        One dict a failed result: item, system, metric (None for all), error; where there are seeds, the seed.
     notes
         (item, system) -> remarks.
     outlines
         Content of a file -> what can be drawn of it.
     explanations
         (item, system) -> where points were lost.
+    items
+        Item -> its row, where items are recorded.
+    predictions
+        (item, system) -> what it wrote with each of its seeds, where that is recorded.
     wall_time_sec
         Of all sittings together.
     kernels
@@ -158,15 +185,32 @@ class Found:
     """
 
     header: dict[str, Any]
-    systems: tuple[str, ...]
-    controls: tuple[str, ...]
+    roles: dict[str, str]
     pairs: dict[str, list[dict[str, Any]]]
     scores: dict[tuple[str, str], dict[str, dict[str, Any]]]
-    notes: dict[tuple[str, str], list[str]]
-    outlines: dict[str, dict[str, Any]]
-    explanations: dict[tuple[str, str], dict[str, Any]]
-    wall_time_sec: float
+    failures: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    notes: dict[tuple[str, str], list[str]] = dataclasses.field(default_factory=dict)
+    outlines: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    explanations: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
+    items: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    predictions: dict[tuple[str, str], list[Any]] = dataclasses.field(default_factory=dict)
+    wall_time_sec: float = 0.0
     kernels: tuple[str, ...] = ()
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """All systems, in the order of the tables."""
+        return tuple(self.roles)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Those of the systems that are controls."""
+        return tuple(name for name, role in self.roles.items() if role == "control")
+
+    @property
+    def judged(self) -> list[str]:
+        """Those of the systems that are compared and ranked."""
+        return [name for name, role in self.roles.items() if role not in OUTSIDE]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -178,12 +222,61 @@ class Found:
         value = self.scores.get((item, system), {}).get(metric, {}).get("value")
         return math.nan if value is None else float(value)
 
+    def values(self, items: Sequence[str], system: str, metric: str) -> Floats:
+        """Return the score of each item, the mean over its seeds, shape (n,)."""
+        return np.array([self.value(item, system, metric) for item in items], dtype=np.float64)
+
+    def by_seed(self, items: Sequence[str], system: str, metric: str) -> Floats:
+        """Return the scores of each seed, shape (seeds, n); no row where none of the items has it."""
+        held = [self.scores.get((item, system), {}).get(metric, {}).get("values", ()) for item in items]
+        n_seeds = max(map(len, held), default=0)
+        return (
+            np.array([seeds or (math.nan,) * n_seeds for seeds in held], dtype=np.float64)
+            .reshape(len(items), n_seeds)
+            .T
+        )
+
+    def readable(self, system: str, *, failed: bool = False) -> list[Row]:
+        """Return the pairs that were judged, by item; with `failed` those too that were not."""
+        pairs = sorted(self.pairs.get(system, []), key=lambda pair: pair["item"])
+        return [pair for pair in pairs if failed or "error" not in pair]
+
+    def only(self, items: Collection[str]) -> Found:
+        """Return the records of some items."""
+        kept = {system: [pair for pair in pairs if pair["item"] in items] for system, pairs in self.pairs.items()}
+        return dataclasses.replace(self, pairs=kept)
+
 
 @reading_rows()
 def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
-    """Read the rows of a record file; of two rows for one score the later one counts."""
-    header = dict(rows[0])
-    selection, pairs = _selected(rows)
+    """Read the rows of a record file; of two rows for one score the later one counts.
+
+    Raises
+    ------
+    CorruptRecordsError
+        The first row is no header, or rows have an unknown form.
+
+    """
+    if not rows or rows[0].get("kind") != "run":
+        raise CorruptRecordsError("the records do not start with their header; restore the file, or start afresh")
+    found = _of_items(rows, task) if "systems" in rows[0] else _of_pairs(rows, task)
+    task.finish(found)
+    names = task.shown(found)
+    header = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
+    if "systems" not in rows[0]:  # features of items are scores that nobody shows
+        shown = {who: {name: row for name, row in held.items() if name in names} for who, held in found.scores.items()}
+        found = dataclasses.replace(found, scores=shown, header=found.header | header)
+        found.failures.extend(_failures(found))
+    return found
+
+
+def _of_pairs(rows: Sequence[Row], task: ScoreTask) -> Found:
+    """Read records whose selections name the pairs."""
+    start = max(number for number, row in enumerate(rows) if row["kind"] == "selection")
+    pairs: dict[str, list[dict[str, Any]]] = {}
+    for row in rows[start:]:
+        if row["kind"] == "pair":
+            pairs.setdefault(row["system"], []).append(dict(row))
     keys = {
         (pair["item"], pair["system"], pair["reference"]["content"], pair["estimate"]["content"])
         for pair in itertools.chain(*pairs.values())
@@ -199,42 +292,100 @@ def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
             scores.setdefault(who, {})[row["metric"]] = dict(row)
         else:
             told[row["kind"]][who] = dict(row)
+    systems = list(rows[start]["systems"])
     # records of before a control had its name may hold a system that was called so
-    controls = tuple(name for name in task.controls if name in pairs and name not in selection["systems"])
-    found = Found(
-        header=header,
-        systems=(*selection["systems"], *controls),
-        controls=controls,
+    controls = [name for name in task.controls if name in pairs and name not in systems]
+    return Found(
+        header=dict(rows[0]),
+        roles=dict.fromkeys(systems, "system") | dict.fromkeys(controls, "control"),
         pairs=pairs,
         scores=scores,
         notes={who: list(row["notes"]) for who, row in told["remarks"].items()},
         outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
         explanations=told["explanation"],
-        wall_time_sec=sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"),
+        wall_time_sec=_wall_time(rows),
         kernels=tuple(kernels_of(rows)),
     )
-    task.finish(found)
-    return _restricted(found, task.shown(found))
 
 
-def _restricted(found: Found, names: Sequence[str]) -> Found:
-    """Leave out the scores that the benchmark does not show."""
-    header = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
-    scores = {who: {name: row for name, row in told.items() if name in names} for who, told in found.scores.items()}
-    return dataclasses.replace(found, header=found.header | header, scores=scores)
+def _of_items(rows: Sequence[Row], task: ScoreTask) -> Found:
+    """Read records whose header names the systems with their seeds: each is judged on every item."""
+    header = dict(rows[0])
+    seeds: dict[str, dict[int, int]] = {
+        name: {seed: place for place, seed in enumerate(held["seeds"])} for name, held in header["systems"].items()
+    }
+    recorded = [row for row in rows if row["kind"] == "item"]
+    items = {row["item"]: dict(row) for row in recorded if "error" not in row}
+    latest = {(row["system"], row["item"], row["metric"], row["seed"]): row for row in rows if row["kind"] == "score"}
+    predictions: dict[tuple[str, str], list[Any]] = {
+        (item, name): [None] * len(places) for name, places in seeds.items() for item in items
+    }
+    for row in rows:
+        if row["kind"] == "prediction":
+            predictions[row["item"], row["system"]][seeds[row["system"]][row["seed"]]] = row["middle"]
+    values: dict[tuple[str, str], dict[str, list[float]]] = {who: {} for who in predictions}
+    errors: dict[tuple[str, str, int, str | None], str] = {}
+    for (system, item, metric, seed), row in latest.items():
+        place = seeds[system][seed]
+        held = values[item, system].setdefault(metric, [math.nan] * len(seeds[system]))
+        held[place] = math.nan if row.get("value") is None else float(row["value"])
+        if "error" in row:
+            # without a prediction every metric of it fails, for one reason; what needs none has its own
+            alone = metric in task.without_prediction
+            errors[item, system, seed, metric if alone else None] = row["error"]
+            if not alone:  # a chunk that is tried again may fail on an item that it had a prediction for
+                predictions[item, system][place] = None
+    pairs = {name: [_pair_of_item(row, name, predictions[item, name]) for item, row in items.items()] for name in seeds}
+    complete = {(pair["item"], name) for name, made in pairs.items() for pair in made if "error" not in pair}
+    broken = [(row["item"], None, None, None, row["error"]) for row in recorded if "error" in row]
+    failed = [*broken, *((*who, error) for who, error in errors.items())]
+    metrics = [name for name in task.scales if name not in task.without_prediction]
+    metrics += [name for name in task.without_prediction if any(name in held for held in values.values())]
+    return Found(
+        header=header | {"metrics": [name for name in task.scales if name in metrics], "companions": []},
+        roles={name: held["role"] for name, held in header["systems"].items()},
+        pairs=pairs,
+        scores={
+            who: {
+                metric: {"values": tuple(column), "value": _mean(column)}
+                for metric, column in held.items()
+                if who in complete or metric in task.without_prediction
+            }
+            for who, held in values.items()
+        },
+        failures=[dict(zip(("item", "system", "seed", "metric", "error"), row, strict=True)) for row in failed],
+        items=items,
+        predictions=predictions,
+        wall_time_sec=_wall_time(rows),
+        kernels=tuple(kernels_of(rows)),
+    )
 
 
-def _selected(rows: Sequence[Row]) -> tuple[Row, dict[str, list[dict[str, Any]]]]:
-    start = max(number for number, row in enumerate(rows) if row["kind"] == "selection")
-    pairs: dict[str, list[dict[str, Any]]] = {}
-    for row in rows[start:]:
-        if row["kind"] == "pair":
-            pairs.setdefault(row["system"], []).append(dict(row))
-    return rows[start], pairs
+def _pair_of_item(item: Row, system: str, predictions: Sequence[Any]) -> dict[str, Any]:
+    """Return the pair that an item and a system make; it has an error unless there is a prediction of every seed."""
+    side = {"name": item["item"], "content": item["item"]}
+    pair = {"item": item["item"], "system": system, "group": item["song"], "entrance": "item", "reference": side}
+    return pair if all(made is not None for made in predictions) else pair | {"error": "no prediction of every seed"}
+
+
+def _mean(column: Sequence[float]) -> float | None:
+    """Return the mean over the seeds that define a score."""
+    defined = [value for value in column if not math.isnan(value)]
+    return sum(defined) / len(defined) if defined else None
+
+
+def _wall_time(rows: Sequence[Row]) -> float:
+    return float(sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"))
 
 
 def build_results(
-    found: Found, task: ScoreTask, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0
+    found: Found,
+    task: ScoreTask,
+    validation: Found | None = None,
+    *,
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Return the content of results.json.
 
@@ -244,6 +395,8 @@ def build_results(
         From `collect`.
     task
         What this benchmark hands in.
+    validation
+        Records of the baselines on what the best of them are chosen on; None makes no tests against them.
     confidence, n_resamples, seed
         Of the intervals; the tests take ten times as many resamples.
 
@@ -251,47 +404,59 @@ def build_results(
     -------
     dict
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
-        ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``
-        (``"system"`` or ``"control"``), ``entrances``,
-        ``n_pairs``, ``n_groups``; ``scores``: system -> metric -> ``value``, ``low``, ``high``, ``n``, ``n_defined``,
-        ``n_failed``, ``n_groups`` (of those defined); ``n_shared``: items that all systems were given; ``best``: metric
-        -> best systems, several where they are equal, none where systems share no items; ``comparisons``: one dict a
-        test; ``failures``, ``undefined`` and ``notes`` with their reasons; ``published``. Undefined numbers are None.
-        Equal records give equal results, whatever their order.
+        ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
+        ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
+        task with views ``tables``: view -> the same;
+        ``failures``, ``undefined`` and ``notes`` with their reasons; ``published``. A task that ranks has also
+        ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
+        None. Equal records give equal results, whatever their order.
 
     """
-    judged = [name for name in found.systems if name not in found.controls]
-    scores = {name: _cells(found, name, confidence, n_resamples, seed) for name in found.systems}
-    systems = {name: _about(found, name) for name in found.systems}
+    draws = aggregate.Draws(confidence, n_resamples, seed)
+    systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
     scales = {name: task.scale(name) for name in found.names}
     notes = [
         {"item": item, "system": system, "notes": told}
         for (item, system), told in sorted(found.notes.items())
         if system not in found.controls
     ]
+    best = {} if validation is None else aggregate.best_baselines(validation, task)
+    views = task.views(found)
+    tables = {name: aggregate.table(found.only(items), task, best, draws) for name, items in views.items()}
+    ranked = {
+        "ranked_by": task.ranked_by,
+        "best_baseline": best,
+        "best_baseline_chosen_on": None if validation is None else validation.header["dataset"],
+    }
     results = {
         **{key: value for key, value in found.header.items() if key != "kind"},
-        "kernels": list(found.kernels),
+        "kernels": list(dict.fromkeys([*found.kernels, *(validation.kernels if validation else ())])),
         "wording": {
             "title": task.title,
             "how": task.how(found.header),
             "items": task.items,
+            "groups": task.groups,
             "remarks": task.remarks,
             "controls": task.controls_explained,
+            "explained": task.explained,
+            "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
             "on_remarks": list(task.on_remarks(notes)),
         },
-        "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed, "clusters": "group"},
+        "intervals": {
+            "confidence": confidence,
+            "n_resamples": n_resamples,
+            "seed": seed,
+            "clusters": task.groups.removesuffix("s"),
+        },
         "scales": {name: _scale(scale, companion=name in task.companions) for name, scale in scales.items()},
         "systems": systems,
-        "scores": scores,
-        "n_shared": len(_shared_by_all(found, judged)),
-        "best": _best(found, scales, judged) if len(judged) > 1 else {},
-        "comparisons": _comparisons(found, judged, TESTS_PER_RESAMPLE * n_resamples, seed),
-        "failures": list(_failures(found)),
+        **(ranked if task.ranked_by else {}),
+        **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
+        "failures": found.failures,
         "undefined": list(_undefined(found)),
         "notes": notes,
-        "published": task.published(found.header["metrics"]),
+        "published": task.published(found.header),
     }
     content: dict[str, Any] = plain(results)
     return content
@@ -306,108 +471,11 @@ def _about(found: Found, system: str) -> dict[str, Any]:
     pairs = found.pairs.get(system, [])
     readable = [pair for pair in pairs if "error" not in pair]
     return {
-        "role": "control" if system in found.controls else "system",
+        "role": found.roles[system],
         "entrances": sorted({pair["entrance"] for pair in readable}),
         "n_pairs": len(pairs),
         "n_groups": len({pair["group"] for pair in readable}),
     }
-
-
-def _cells(found: Found, system: str, confidence: float, n_resamples: int, seed: int) -> dict[str, dict[str, Any]]:
-    pairs = sorted(found.pairs.get(system, []), key=lambda pair: pair["item"])
-    readable = [pair for pair in pairs if "error" not in pair]
-    values = np.array(
-        [[found.value(pair["item"], system, name) for name in found.names] for pair in readable], dtype=np.float64
-    ).reshape(len(readable), len(found.names))
-    groups = np.array([pair["group"] for pair in readable], dtype=str)
-    intervals = bootstrap_means(values, groups, confidence=confidence, n_resamples=n_resamples, seed=seed)
-    failed = {name: sum(_failed(found, pair, name) for pair in pairs) for name in found.names}
-    return {
-        name: {
-            "value": interval.estimate,
-            "low": interval.low,
-            "high": interval.high,
-            "n": len(pairs),
-            "n_defined": interval.n_defined,
-            "n_failed": failed[name],
-            "n_groups": len(set(groups[~np.isnan(column)])),
-        }
-        for name, interval, column in zip(found.names, intervals, values.T, strict=True)
-    }
-
-
-def _failed(found: Found, pair: Row, metric: str) -> bool:
-    score = found.scores.get((pair["item"], pair["system"]), {}).get(metric, {})
-    return "error" in pair or "value" not in score
-
-
-def _best(found: Found, scales: Mapping[str, Metric], judged: Sequence[str]) -> dict[str, list[str]]:
-    """Return metric -> the best of those who define it for the most items: nobody wins by failing on what is hard."""
-    items = _shared_by_all(found, judged)
-    best: dict[str, list[str]] = {}
-    for name in found.names:
-        values = {system: np.array([found.value(item, system, name) for item in items]) for system in judged}
-        counts = {system: np.count_nonzero(~np.isnan(column)) for system, column in values.items()}
-        winners = [
-            system
-            for system in judged
-            if 0 < counts[system] == max(counts.values())
-            and not any(_beats(scales[name].direction, values[other], values[system]) for other in judged)
-        ]
-        if winners:
-            best[name] = winners
-    return best
-
-
-def _shared_by_all(found: Found, judged: Sequence[str]) -> list[str]:
-    """Return the items that every system was given, with the same original where it could be read."""
-    given = [{pair["item"] for pair in found.pairs.get(system, [])} for system in judged]
-    originals: dict[str, set[str]] = {}
-    for system in judged:
-        for pair in found.pairs.get(system, []):
-            if "error" not in pair:
-                originals.setdefault(pair["item"], set()).add(pair["reference"]["content"])
-    shared = set.intersection(*given) if given else set()
-    return sorted(item for item in shared if len(originals.get(item, ())) == 1)
-
-
-def _beats(direction: str, first: Floats, second: Floats) -> bool:
-    """Tell whether the first mean is better, over the items that both define."""
-    both = ~(np.isnan(first) | np.isnan(second))
-    if not both.any():
-        return False
-    return _merit(direction, float(first[both].mean())) > _merit(direction, float(second[both].mean())) + TIE
-
-
-def _merit(direction: str, value: float) -> float:
-    """Return a number that is larger for a better score."""
-    return value if direction == "higher" else -value if direction == "lower" else -abs(value)
-
-
-def _comparisons(found: Found, judged: Sequence[str], n_resamples: int, seed: int) -> list[dict[str, Any]]:
-    tests: list[dict[str, Any]] = []
-    for a, b in itertools.combinations(judged, 2):
-        items, groups = _shared(found, a, b)
-        if not items:
-            continue
-        for name in found.names:
-            first, second = ([found.value(item, system, name) for item in items] for system in (a, b))
-            made = paired_mean_test(np.array(first), np.array(second), groups, n_resamples=n_resamples, seed=seed)
-            tests.append({"a": a, "b": b, "metric": name, **made._asdict()})
-    for test, p_holm in zip(tests, holm([test["p_value"] for test in tests]), strict=True):
-        test["p_holm"] = float(p_holm)
-    return tests
-
-
-def _shared(found: Found, a: str, b: str) -> tuple[list[str], npt.NDArray[np.str_]]:
-    """Return the items that two systems made of the same original, and their groups."""
-    sides = [{pair["item"]: pair for pair in found.pairs.get(system, []) if "error" not in pair} for system in (a, b)]
-    items = [
-        item
-        for item in sorted(sides[0].keys() & sides[1].keys())
-        if sides[0][item]["reference"]["content"] == sides[1][item]["reference"]["content"]
-    ]
-    return items, np.array([sides[0][item]["group"] for item in items], dtype=str)
 
 
 def _failures(found: Found) -> Iterable[dict[str, Any]]:
@@ -430,5 +498,5 @@ def _undefined(found: Found) -> Iterable[dict[str, Any]]:
     for system in found.systems:
         for pair in found.pairs.get(system, []):
             for name, row in found.scores.get((pair["item"], system), {}).items():
-                if "error" not in row and row["value"] is None:
+                if "error" not in row and row["value"] is None and "reason" in row:
                     yield {"item": pair["item"], "system": system, "metric": name, "reason": row["reason"]}

@@ -1,4 +1,4 @@
-"""Scores of systems as text: the same content for a terminal and in Markdown, for any benchmark of `score_results`.
+"""Scores of systems as tables: the same content for a terminal, in Markdown and on a page, for any benchmark.
 
 What is told is put together once, as blocks; a style says how names, marks and controls look.
 """
@@ -7,34 +7,50 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.cells import (
     ARROWS,
+    BESIDE,
     SIGNIFICANCE,
+    WHY_BESIDE,
     align,
     counted,
     format_interval,
     format_value,
+    is_beside,
     markdown_name,
     markdown_rows,
 )
 from music_evals.benchmark.manifests import some
+from music_evals.benchmark.results import OUTSIDE, WHOLE
 from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
     "FEW_GROUPS",
+    "MARKDOWN",
+    "MOST_COLUMNS",
+    "PAGE",
+    "blocks",
     "cautions",
     "cell_note",
+    "comparisons",
+    "failures",
     "heading",
     "legend",
+    "mark",
     "markdown_report",
+    "markdown_table",
+    "order",
+    "published_blocks",
     "significant",
     "summary",
+    "table_of",
     "tables",
     "text_report",
     "undefined_systems",
+    "verdict",
 ]
 
 FEW_GROUPS = 10
@@ -52,36 +68,50 @@ MOST_COLUMNS = 7
 MOST_CHARACTERS = 100
 """A table for a terminal has its intervals beside the values, unless it gets wider than this: then below them."""
 
+_VERDICTS = {"better": "significantly better than", "worse": "significantly worse than"}
 
-class _Cell(NamedTuple):
+
+class Cell(NamedTuple):
+    """A score as it is shown."""
+
     value: str
-    best: bool = False
+    mark: str = ""
+    """``"best"``; or how it stands to the best baseline: ``"better"``, ``"worse"``, ``"baseline"`` for that itself."""
     spread: str = ""
     """Interval or standard deviation."""
     note: str = ""
+    hint: str = ""
+    """What a page tells on demand."""
 
 
-class _Row(NamedTuple):
+class Row(NamedTuple):
+    """A system and its scores."""
+
     name: str
     role: str
-    """``"system"``, ``"control"`` or ``"published"``."""
-    cells: tuple[_Cell, ...]
+    """That of the system, or ``"published"``."""
+    cells: tuple[Cell, ...]
+    note: str = ""
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """A table, or points, below a title."""
 
     title: str
     head: tuple[str, ...] = ()
-    rows: tuple[_Row, ...] = ()
+    rows: tuple[Row, ...] = ()
     points: tuple[str, ...] = ()
+    caption: str = ""
 
 
-class _Style(NamedTuple):
+class Style(NamedTuple):
+    """How a kind of text writes names, sentences and marks."""
+
     name: Callable[[str], str]
     text: Callable[[str], str]
-    best: str
+    marks: Mapping[str, str]
     control: str
+    """How rows that are compared with nobody look."""
 
 
 def _one_line(text: str) -> str:
@@ -93,8 +123,35 @@ def _escaped(text: str) -> str:
     return re.sub(r"([\\`<\[|])", r"\\\1", _one_line(text))
 
 
-_TEXT = _Style(_one_line, _one_line, "*", "in brackets")
-_MARKDOWN = _Style(markdown_name, _escaped, "★", 'marked "(control)"')
+_SIGNS = {"": "", "better": "+", "worse": "-", "baseline": "="}
+TEXT = Style(_one_line, _one_line, {"best": "*", **_SIGNS}, "in brackets")
+MARKDOWN = Style(markdown_name, _escaped, {"best": "★", **_SIGNS}, 'marked "(control)"')
+PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", "baseline": "★"}, "in grey")
+
+
+def views(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return title and numbers of all items, and of each part that has tables of its own."""
+    if "tables" not in results:
+        return [("", results)]
+    return [(results["wording"]["views"][name], table) for name, table in results["tables"].items()]
+
+
+def table_of(results: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the numbers of all items."""
+    found: Mapping[str, Any] = results["tables"][WHOLE] if "tables" in results else results
+    return found
+
+
+def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
+    """Return the systems as a table shows them: the ranked ones, best first; then who has seen the reference."""
+    ranking = table.get("ranking", [])
+    outside = [name for name in results["systems"] if name not in ranking]
+    return [*ranking, *sorted(outside, key=lambda name: results["systems"][name]["role"] == "control")]
+
+
+def judged(results: Mapping[str, Any]) -> list[str]:
+    """Return the systems that are compared."""
+    return [name for name, about in results["systems"].items() if about["role"] not in OUTSIDE]
 
 
 def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -105,7 +162,7 @@ def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
         found.setdefault(title, []).append(name)
     order = list(dict.fromkeys(title.partition(",")[0] for title in found))
     by_facet = sorted(found.items(), key=lambda row: order.index(row[0].partition(",")[0]))
-    return {part: columns for title, names in by_facet for part, columns in _parts(title, names)}
+    return {part: shown for title, names in by_facet for part, shown in _parts(title, names)}
 
 
 def _parts(title: str, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
@@ -122,46 +179,90 @@ def heading(results: Mapping[str, Any], name: str) -> str:
     return f"{scale['title']} {ARROWS[scale['direction']]}"
 
 
+def columns(table: Mapping[str, Any]) -> list[str]:
+    """Return the scores that any system of a table has."""
+    return list(dict.fromkeys(name for cells in table["scores"].values() for name in cells))
+
+
 def cell_note(cell: Mapping[str, Any]) -> str:
-    """Return how many pairs count, where not all do."""
+    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
+    floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
     failed = f", {cell['n_failed']} failed" if cell["n_failed"] else ""
-    return f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
+    counts = f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
+    return ", ".join(filter(None, [floor, counts]))
+
+
+def mark(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metric: str) -> str:
+    """Return how a score stands out; see `Cell`."""
+    if "best" in table:
+        return "best" if system in table["best"].get(metric, ()) else ""
+    if results["best_baseline"].get(metric) == system:
+        return "baseline"
+    test = table["scores"][system][metric].get("test")
+    if not test or test["p_holm"] is None or test["p_holm"] >= SIGNIFICANCE:
+        return ""
+    higher = results["scales"][metric]["direction"] == "higher"
+    return "better" if (test["difference"] > 0) == higher else "worse"
+
+
+def verdict(results: Mapping[str, Any], system: str, metric: str) -> str:
+    """Return the words for `mark` over all items, to stand before "the best baseline"."""
+    return _VERDICTS.get(mark(results, table_of(results), system, metric), "not significantly different from")
 
 
 def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str:
     """Return what was compared, one line for the dataset and one for each system, its `name` written so."""
-    dataset = results["dataset"]
+    dataset, wording = results["dataset"], results["wording"]
     place = " ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key])
     systems = [
-        f"{name(system)}: {counted(about['n_pairs'], results['wording']['items'])}, "
-        f"{counted(about['n_groups'], 'groups')}"
+        f"{name(system)}: {counted(about['n_pairs'], wording['items'])}, "
+        f"{counted(about['n_groups'], wording['groups'])}"
         for system, about in results["systems"].items()
         if about["role"] == "system"
     ]
-    return "\n".join([f"{place}, {results['wording']['how']}", *systems])
+    return "\n".join([f"{place}, {wording['how']}", *systems])
 
 
-def legend(results: Mapping[str, Any], *, best: str = "*", control: str = "in brackets") -> str:
-    """Return how the tables are read, where `best` marks the best system and controls are shown as `control` says."""
-    confidence = f"{100 * results['intervals']['confidence']:g} %"
-    text = (
-        f"With each score: its {confidence} interval, clustered by group. ↑ higher, ↓ lower, →0 nearer to 0 is better."
-    )
-    if results["best"]:
-        text += (
-            f" {best} best: defined for as many of the items that all systems share as any other, and none is better "
-            "on the items that both define."
+def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
+    """Return how the tables are read."""
+    wording, intervals, marks = results["wording"], results["intervals"], style.marks
+    divergences = any("null" in cell for cells in table_of(results)["scores"].values() for cell in cells.values())
+    told = [
+        f"With each score: its {100 * intervals['confidence']:g} % interval, clustered by {intervals['clusters']}"
+        + ("; the noise floor of a divergence." if divergences else "."),
+        "↑ higher, ↓ lower, →0 nearer to 0 is better.",
+    ]
+    if results.get("best"):
+        told.append(
+            f"{marks['best']} best: defined for as many of the items that all systems share as any other, and none is "
+            "better on the items that both define."
         )
-    if any(about["role"] == "control" for about in results["systems"].values()):
-        text += f" Rows {control} are controls. {results['wording']['controls']}"
-    return text
+    if results.get("ranked_by"):
+        told.append(f"Ranked by {results['scales'][results['ranked_by']]['title']}; who failed on items comes last.")
+    if results.get("best_baseline"):
+        told.append(
+            f"{marks['better']} better, {marks['worse']} worse than the best baseline of that score "
+            f"({marks['baseline']}), which was chosen on the validation split; paired test by "
+            f"{intervals['clusters']}, Holm-corrected p < {SIGNIFICANCE}."
+        )
+    told.append(wording["explained"])
+    if any(
+        is_beside(cell) for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()
+    ):
+        told.append(f"{BESIDE} {WHY_BESIDE}")
+    roles = {about["role"] for about in results["systems"].values()}
+    if "leaking" in roles:
+        told.append("Leaking systems have seen the reference and are compared with nothing.")
+    if "control" in roles:
+        told.append(f"Rows {style.control} are controls. {wording['controls']}")
+    return " ".join(filter(None, told))
 
 
 def cautions(results: Mapping[str, Any]) -> list[str]:
     """Return what a reader of these results should know before using them, a sentence each."""
     return [
-        *results["wording"].get("on_remarks", ()),
-        *on_kernels(results.get("kernels", ())),
+        *results["wording"]["on_remarks"],
+        *on_kernels(results["kernels"]),
         *_on_undefined(results),
         *_on_systems(results),
         *_on_groups(results),
@@ -172,11 +273,8 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
 
 def undefined_systems(results: Mapping[str, Any]) -> list[str]:
     """Return the systems without a single score that is defined."""
-    return [
-        system
-        for system, about in results["systems"].items()
-        if about["role"] == "system" and not any(cell["n_defined"] for cell in results["scores"][system].values())
-    ]
+    scores = table_of(results)["scores"]
+    return [system for system in judged(results) if not any(cell["n_defined"] for cell in scores[system].values())]
 
 
 def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
@@ -187,7 +285,7 @@ def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
         found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += 1
     told: dict[tuple[str, str], list[str]] = {}
     for (system, metric), reasons in found.items():
-        if results["systems"][system]["role"] == "system" and not results["scores"][system][metric]["n_defined"]:
+        if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
             why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
             told.setdefault((system, why), []).append(results["scales"][metric]["title"])
     for (system, why), titles in told.items():
@@ -196,8 +294,8 @@ def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
-    judged = [name for name, about in results["systems"].items() if about["role"] == "system"]
-    if len(judged) < 2:
+    names = judged(results)
+    if len(names) < 2 or "comparisons" not in results:
         return
     if not results["n_shared"]:
         tested = "" if results["comparisons"] else " or tested"
@@ -206,7 +304,7 @@ def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
     differing = [
         results["scales"][name]["title"]
         for name in results["scales"]
-        if len({results["scores"][system][name]["n_defined"] for system in judged}) > 1
+        if len({results["scores"][system][name]["n_defined"] for system in names}) > 1
     ]
     if differing:
         yield (
@@ -218,14 +316,14 @@ def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
 def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
     least = {
         system: [cell["n_groups"] for cell in cells.values() if cell["n_defined"]]
-        for system, cells in results["scores"].items()
+        for system, cells in table_of(results)["scores"].items()
     }
     few = {name: min(n for n in counts if n > 1) for name, counts in least.items() if any(n > 1 for n in counts)}
     shown = [f"{name} ({n})" for name, n in few.items() if n < FEW_GROUPS]
     if shown:
         yield (
-            f"intervals from fewer than {FEW_GROUPS} groups are too narrow (simulated, a nominal 95 % covers 82 % with "
-            f"5 groups, 90 % with 10): {some(shown)}"
+            f"intervals from fewer than {FEW_GROUPS} {results['wording']['groups']} are too narrow (simulated, a "
+            f"nominal 95 % covers 82 % with 5 groups, 90 % with 10): {some(shown)}"
         )
     alone = [name for name, counts in least.items() if 1 in counts]
     if alone:
@@ -238,86 +336,145 @@ def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
         yield f"{what}: {len(results['notes'])}; results.json has them all"
 
 
+def comparisons(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return all tests over all items: of systems two by two, or of each with the best baseline."""
+    table = table_of(results)
+    if "comparisons" in table:
+        found: list[Mapping[str, Any]] = table["comparisons"]
+        return found
+    tested = [
+        (a, name, cell["test"])
+        for a, cells in table["scores"].items()
+        for name, cell in cells.items()
+        if "test" in cell
+    ]
+    return [{"a": a, "b": test["against"], "metric": name, **test} for a, name, test in tested]
+
+
 def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the tests whose corrected p-value is small."""
-    return [test for test in results["comparisons"] if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
+    return [test for test in comparisons(results) if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
 
 
-def _blocks(results: Mapping[str, Any], style: _Style, *, published: bool) -> Iterator[_Block]:
-    """Yield all that is told, but what failed."""
-    for title, names in tables(results).items():
-        rows = tuple(
-            _Row(
-                system,
-                about["role"],
-                tuple(
-                    _scored(results["scores"][system][name], system in results["best"].get(name, ())) for name in names
-                ),
-            )
-            for system, about in results["systems"].items()
+def blocks(results: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield the tables of scores."""
+    for view, table in views(results):
+        caption = _caption(results, table)
+        for title, names in tables(results).items():
+            yield _scores(results, table, names, ", ".join(filter(None, [title, view])), caption)
+            caption = ""  # it stands above the first of them
+
+
+def _scores(
+    results: Mapping[str, Any], table: Mapping[str, Any], names: Sequence[str], title: str = "", caption: str = ""
+) -> Block:
+    held = {system: table["scores"][system] for system in order(results, table)}
+    rows = tuple(
+        Row(
+            system,
+            results["systems"][system]["role"],
+            tuple(_cell(results, table, system, name) for name in names),
+            _scored(cells[names[0]]),
         )
-        yield _Block(title, tuple(heading(results, name) for name in names), rows)
-    yield _Block("How to read this", points=(legend(results, best=style.best, control=style.control),))
-    yield _Block("Notes", points=tuple(map(style.text, cautions(results))))
-    yield _differences(results, style)
-    if published:
-        yield from _published(results)
-    yield _remarks(results, style)
+        for system, cells in held.items()
+        if not cells.keys().isdisjoint(names)
+    )
+    return Block(title, tuple(heading(results, name) for name in names), rows, caption=caption)
 
 
-def _scored(cell: Mapping[str, Any], best: bool) -> _Cell:  # noqa: FBT001
-    return _Cell(format_value(cell["value"]), best, format_interval(cell), cell_note(cell))
+def _caption(results: Mapping[str, Any], table: Mapping[str, Any]) -> str:
+    if "ranking" not in table:
+        return ""
+    ranked_by, wording = results["scales"][results["ranked_by"]]["title"], results["wording"]
+    counts = f"{counted(table['n_items'], wording['items'])}, {counted(table['n_songs'], wording['groups'])}"
+    return f"{counts}, ranked by {ranked_by}"
 
 
-def _differences(results: Mapping[str, Any], style: _Style) -> _Block:
-    if not results["comparisons"]:
-        return _Block("")
-    found = [
-        f"{results['scales'][test['metric']]['title']}: {style.name(test['a'])} - {style.name(test['b'])} = "
-        f"{test['difference']:+.3f}, p = {test['p_holm']:.4f}, n = {test['n']}"
-        for test in significant(results)
-    ]
-    title = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
-    return _Block(f"{title}{len(results['comparisons'])} tests", points=tuple(found or ["none"]))
+def _scored(cell: Mapping[str, Any]) -> str:
+    """Return what belongs beside the name of a system that failed on some items, e.g. ``[5/6 scored]``."""
+    scored = cell.get("n_scored", cell["n"])
+    return f"[{scored}/{cell['n']} scored]" if scored < cell["n"] else ""
 
 
-def _published(results: Mapping[str, Any]) -> Iterator[_Block]:
+def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, name: str) -> Cell:
+    cell = table["scores"][system].get(name)
+    if cell is None:
+        return Cell("")
+    kind = mark(results, table, system, name)
+    hints = [f"between seeds ±{cell['seed_std']:.3f}"] if cell.get("seed_std") is not None else []
+    if test := cell.get("test"):
+        numbers = (format_value(test[key]) for key in ("difference", "p_value", "p_holm"))
+        told = "{}: difference {}, p {}, corrected {}, n {}"
+        hints.append(told.format(test["against"], *numbers, test["n"]))
+    return Cell(format_value(cell["value"]), kind, format_interval(cell), cell_note(cell), "; ".join(hints))
+
+
+def _told(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
+    """Yield what belongs below the tables of scores, in a text."""
+    yield Block("How to read this", points=(legend(results, style),))
+    yield Block("Notes", points=tuple(map(style.text, cautions(results))))
+    if results.get("comparisons"):
+        points = [
+            f"{results['scales'][test['metric']]['title']}: {style.name(test['a'])} - {style.name(test['b'])} = "
+            f"{test['difference']:+.3f}, p = {test['p_holm']:.4f}, n = {test['n']}"
+            for test in significant(results)
+        ]
+        n_tests = len(results["comparisons"])
+        title = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
+        yield Block(f"{title}{n_tests} tests", points=tuple(points or ["none"]))
+
+
+def published_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the published table as the other tables are: the metrics of a facet in columns, systems in rows."""
-    table, spread = results["published"]["table"], results["published"].get("spread", {})
+    published = results["published"]
+    table, spread = published["table"], published.get("spread", {})
     shown = False
     for title, names in tables(results).items():
         printed = [name for name in names if any(name in row for row in table.values())]
         if printed:
             shown = True
             rows = tuple(
-                _Row(system, "published", tuple(_printed(row, spread.get(system, {}), name) for name in printed))
+                Row(system, "published", tuple(_printed(row, spread.get(system, {}), name) for name in printed))
                 for system, row in table.items()
             )
-            yield _Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
+            yield Block(f"{title}, published", tuple(heading(results, name) for name in printed), rows)
     if shown:
-        yield _Block(results["published"]["source"], points=tuple(results["published"]["differences"].values()))
+        yield Block(published["source"], points=tuple(published["differences"].values()))
 
 
-def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -> _Cell:
-    return _Cell(format_value(row.get(name)), spread=f"sd {format_value(spread[name])}" if name in spread else "")
+def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -> Cell:
+    return Cell(format_value(row.get(name)), spread=f"sd {format_value(spread[name])}" if name in spread else "")
 
 
-def _remarks(results: Mapping[str, Any], style: _Style) -> _Block:
+def _remarks(results: Mapping[str, Any], style: Style) -> Block:
     counts = Counter(note for row in results["notes"] for note in row["notes"])
     points = [
         f"{style.name(note)} ({results['wording']['items']}: {count})"
         for note, count in sorted(counts.items(), key=lambda found: -found[1])
     ]
-    return _Block("Remarks", points=_first(points))
+    return Block("Remarks", points=_first(points))
 
 
-def _failures(results: Mapping[str, Any], style: _Style) -> _Block:
-    points = [
-        f"{style.name(row['item'])}, {style.name(row['system'])}, {row['metric'] or 'all scores'}: "
-        + style.name(row["error"])
+def failures(results: Mapping[str, Any]) -> list[list[str]]:
+    """Return item, system, seed, score and reason of what failed; a seed is empty where there are none."""
+    return [
+        [
+            str(row["item"]),
+            str(row["system"] or "all systems"),
+            "" if row.get("seed") is None else f"seed {row['seed']}",
+            str(row["metric"] or "all scores"),
+            str(row["error"]),
+        ]
         for row in results["failures"]
     ]
-    return _Block("Failures", points=_first(points))
+
+
+def _failures(results: Mapping[str, Any], style: Style) -> Block:
+    points = [
+        f"{', '.join(filter(None, [style.name(item), style.name(system), seed, metric]))}: {style.name(error)}"
+        for item, system, seed, metric, error in failures(results)
+    ]
+    return Block("Failures", points=_first(points))
 
 
 def _first(points: Sequence[str]) -> tuple[str, ...]:
@@ -336,21 +493,23 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
         Add the published results of others, which `markdown_report` always has.
 
     """
-    parts = [summary(results, _TEXT.name)]
-    for block in _blocks(results, _TEXT, published=published):
+    theirs = list(published_blocks(results))
+    shown = [*blocks(results), *_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
+    parts = [summary(results, TEXT.name)]
+    for block in shown:
         if block.rows:
-            parts.append(f"{block.title}\n{_text_table(block)}")
+            parts.append("\n".join(filter(None, [block.title, block.caption, _text_table(block)])))
         elif block.points:
             parts.append("\n".join([f"{block.title}:", *(f"- {point}" for point in block.points)]))
-    if not published and any(block.rows for block in _published(results)):
+    if theirs and not published:
         parts.append("Published results of others are in table.md.")
     return "\n\n".join(parts)
 
 
-def _text_table(block: _Block) -> str:
+def _text_table(block: Block) -> str:
     """Return a table with its intervals beside the values, or below them where that gets too wide."""
-    columns = zip(*(row.cells for row in block.rows), strict=True)
-    widths = [max(len(cell.spread) for cell in column) for column in columns]
+    spreads = zip(*(row.cells for row in block.rows), strict=True)
+    widths = [max(len(cell.spread) for cell in column) for column in spreads]
     beside, below = (
         align([["", *block.head], *(line for row in block.rows for line in _text_lines(row, places))])
         for places in (widths, None)
@@ -358,36 +517,68 @@ def _text_table(block: _Block) -> str:
     return beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
 
 
-def _text_lines(row: _Row, widths: Sequence[int] | None) -> Iterator[list[str]]:
+def _text_lines(row: Row, widths: Sequence[int] | None) -> Iterator[list[str]]:
     """Yield the values of a row, with the spreads beside them in columns of these widths or on a line of their own."""
-    name = _TEXT.name(row.name)
-    values = [f"{cell.value}{_TEXT.best if cell.best else ' '}" for cell in row.cells]
+    name = TEXT.name(row.name)
+    values = [f"{cell.value}{TEXT.marks[cell.mark] or ' '}" for cell in row.cells]
     spreads, notes = [cell.spread for cell in row.cells], [cell.note for cell in row.cells]
     if widths is not None:
         values = [f"{value} {spread:>{width}}" for value, spread, width in zip(values, spreads, widths, strict=True)]
-    yield [f"({name})" if row.role == "control" else name, *values]
+    label = f"({name})" if row.role == "control" else f"{name} (leaking)" if row.role == "leaking" else name
+    yield [" ".join(filter(None, [label, row.note])), *values]
     below = [notes] if widths is not None else [spreads, notes]
     yield from (["", *line] for line in below if any(line))
 
 
 def markdown_report(results: Mapping[str, Any]) -> str:
     """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
-    parts = [summary(results, _MARKDOWN.name).replace("\n", "; ")]
-    for block in (*_blocks(results, _MARKDOWN, published=True), _failures(results, _MARKDOWN)):
+    parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
+    for block in (
+        *blocks(results),
+        *_told(results, MARKDOWN),
+        *published_blocks(results),
+        _remarks(results, MARKDOWN),
+        _failures(results, MARKDOWN),
+    ):
         if block.rows:
-            rule = ["---", *("---:" for _ in block.head)]
-            rows = [[_markdown_label(row), *map(_markdown_cell, row.cells)] for row in block.rows]
-            parts += [f"### {block.title}", markdown_rows([["system", *block.head], rule, *rows])]
+            parts += filter(None, [f"### {block.title}", block.caption, _markdown_block(block)])
         elif block.points:
             parts += [f"### {block.title}", "\n".join(f"- {point}" for point in block.points)]
     return "\n\n".join(parts)
 
 
-def _markdown_label(row: _Row) -> str:
-    return _MARKDOWN.name(row.name) + ("" if row.role == "system" else f" ({row.role})")
+def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Collection[str] | None = None) -> str:
+    """Return all scores in one table as Markdown: value, mark and interval in each cell.
+
+    Parameters
+    ----------
+    results
+        The content of results.json.
+    view
+        Part of the items, where there are several.
+    systems
+        Which to show; None for all.
+
+    """
+    table = results["tables"][view] if "tables" in results else results
+    block = _scores(results, table, columns(table))
+    return _markdown_block(
+        block._replace(rows=tuple(row for row in block.rows if systems is None or row.name in systems))
+    )
 
 
-def _markdown_cell(cell: _Cell) -> str:
-    value = f"{cell.value} {_MARKDOWN.best}" if cell.best else cell.value
+def _markdown_block(block: Block) -> str:
+    rule = ["---", *("---:" for _ in block.head)]
+    rows = [[_markdown_label(row), *map(_markdown_cell, row.cells)] for row in block.rows]
+    return markdown_rows([["system", *block.head], rule, *rows])
+
+
+def _markdown_label(row: Row) -> str:
+    role = f"({row.role})" if row.role in {*OUTSIDE, "published"} else ""
+    return " ".join(filter(None, [MARKDOWN.name(row.name), role, row.note]))
+
+
+def _markdown_cell(cell: Cell) -> str:
+    value = f"{cell.value} {MARKDOWN.marks[cell.mark]}".rstrip()
     notes = "; ".join(filter(None, (cell.spread, cell.note)))
     return f"{value} ({notes})" if notes else value

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import functools
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["render"]
+__all__ = ["render", "static"]
+
+_HOUSE = "music_evals.benchmark"
 
 
 @functools.cache
 def _environment(package: str) -> Environment:
-    """Templates of one package: those in its folder ``templates``."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    """Templates of one package, those in its folder ``templates``, and the ones that all benchmarks share."""
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader(package),
+        loader=ChoiceLoader([PackageLoader(name) for name in dict.fromkeys((package, _HOUSE))]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -32,3 +35,9 @@ def render(package: str, template: str, **values: Any) -> str:
     What is HTML already is handed over as `markupsafe.Markup`; all else is escaped.
     """
     return _environment(package).get_template(template).render(**values)
+
+
+@functools.cache
+def static(name: str) -> str:
+    """Return a file of style or script that reports hold, e.g. ``player.js``."""
+    return resources.files(_HOUSE).joinpath("static", name).read_text(encoding="utf-8")

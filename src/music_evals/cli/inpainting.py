@@ -94,8 +94,8 @@ def _run(options: argparse.Namespace) -> int:
     # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    from music_evals.benchmark.inpainting.results import text_report
     from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+    from music_evals.benchmark.tables import text_report
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace) -> int:
         say(f"note: {note}")
     if undrawn:
         say(undrawn)
-    print_results(text_report(outcome.results), files, as_json=options.json)
+    print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
     code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
     if failures and options.update_card:
         msg = f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.inpainting.results import FLOOR, HEADINGS, LEGEND, SUBSETS, markdown_table, verdict
+from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
+from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table, verdict
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.model_index import Key, find_key, merge_index, read_index, write_index
 from music_evals.hub.scores import SystemScores, index_entry, read_scores
@@ -113,15 +114,14 @@ def _section(results: Mapping[str, Any], system: str) -> str:
         f"Dataset {place} (content `{dataset['fingerprint']}`), metric variant `{results['variant']}`, seeds "
         f"{', '.join(map(str, results['seeds']))}. Content hash of the model: "
         f"`{results['systems'][system]['content_hash']}`. In brackets {100 * results['intervals']['confidence']:g} % "
-        f"intervals, clustered by song, and the noise floor of a divergence. {FLOOR}"
+        f"intervals, clustered by song, and the noise floor of a divergence."
     )
     parts = [receipt, _verdict(results, system)]
     for subset, table in results["tables"].items():
         title = SUBSETS[subset]
         heading = f"**{title[0].upper()}{title[1:]}** ({table['n_items']} items, {table['n_songs']} songs)"
         parts += [heading, markdown_table(results, subset, [system, *shown])]
-    if results["best_baseline"]:
-        parts.append(f"{LEGEND}.")
+    parts.append(legend(results, MARKDOWN))
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     parts.append(f"Made with {versions}.")
     return "\n\n".join(part for part in parts if part)
@@ -135,7 +135,7 @@ def _verdict(results: Mapping[str, Any], system: str) -> str:
     if not test or test["difference"] is None:
         return ""
     return (
-        f"By {HEADINGS[metric]}, which ranks, the model is {verdict(results, system, metric, cell)} the best baseline "
+        f"By {HEADINGS[metric]}, which ranks, the model is {verdict(results, system, metric)} the best baseline "
         f"`{test['against']}`: difference {format_value(test['difference'])}, corrected p = "
         f"{format_value(test['p_holm'])}, over {test['n']} windows."
     )

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.benchmark.cells import ARROWS, align
-from music_evals.benchmark.page import page
 from music_evals.benchmark.records import dump_json
-from music_evals.benchmark.templates import render
+from music_evals.benchmark.templates import render, static
 from music_evals.errors import OutputError
 from music_evals.files import write_atomically
 from music_evals.leaderboard.ranks import Progress
@@ -323,4 +322,5 @@ def html_page(leaderboard: Mapping[str, Any]) -> str:
     body = render(
         "music_evals.leaderboard", "tables.html", tables=tables, arrows=ARROWS, legend=LEGEND, ranks=rank_words
     )
-    return page("Leaderboard", [body])
+    values = {"title": "Leaderboard", "sections": [body], "style": static("report.css"), "script": ""}
+    return render("music_evals.benchmark", "page.html", **values)

@@ -31,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.benchmark.inpainting.aggregate import over_seeds, side_by_side
+from music_evals.benchmark.aggregate import over_seeds, side_by_side
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm, paired_mean_test, swap_test_divergence

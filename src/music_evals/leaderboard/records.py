@@ -23,7 +23,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.benchmark.inpainting import aggregate
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.manifests import hash_file
@@ -274,12 +273,11 @@ def _number(value: object) -> float | None:
 
 
 def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
-    scores: aggregate.Scores = run.found
-    control = next(name for name, held in scores.header["systems"].items() if held["role"] == "control")
+    found, items = run.found, list(run.found.items)
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
-            column = FEATURES.get(metric, metric)
-            reference = scores.values[control].get(column) if metric in FEATURES else None
+            feature = FEATURES.get(metric, "")
+            reference = found.by_seed(items, found.controls[0], feature)
             yield _record(
                 run,
                 system,
@@ -287,29 +285,25 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 cell,
                 title=metric_of(metric).heading,
                 direction=metric_of(metric).direction,
-                kind=DIVERGENCE if metric in FEATURES else MEAN,
+                kind=DIVERGENCE if feature else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
-                items=scores.item_ids,
-                groups=scores.songs,
-                values=_by_item(scores, system, metric, column),
-                reference_values=() if reference is None else tuple(map(_number, reference[0].tolist())),
+                items=tuple(items),
+                groups=tuple(row["song"] for row in found.items.values()),
+                values=_by_item(found, items, system, feature or metric),
+                reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
 
 
-def _by_item(scores: aggregate.Scores, system: str, metric: str, column: str) -> tuple[Seeds, ...]:
+def _by_item(found: Found, items: Sequence[str], system: str, column: str) -> tuple[Seeds, ...]:
     """Return the values of each item by seed; none where an item is not scored, as in the tables."""
-    values = scores.values[system].get(column)
-    if values is None:
-        return ((),) * len(scores.item_ids)
-    if metric == NLL:  # the likelihood of the true middle needs no prediction; not every seed has one
-        kept = values[~np.isnan(values).all(axis=1)]
-    else:
-        kept = np.where(scores.scored[system][None], values, np.nan)
-    return tuple(tuple(map(_number, row)) for row in kept.T.tolist())
+    values = found.by_seed(items, system, column)
+    if column == NLL:  # not every seed has one
+        values = values[~np.isnan(values).all(axis=1)]
+    return tuple(tuple(map(_number, row)) for row in values.T.tolist())
 
 
 def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
-    found: Found = run.found
+    found = run.found
     scales = run.results["scales"]
     for system in found.systems:
         readable = (pair for pair in found.pairs.get(system, []) if "error" not in pair)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import jensenshannon
 
-from music_evals.benchmark.inpainting.aggregate import best_baselines, collect, summarize
-from music_evals.benchmark.inpainting.results import build_results, format_note, markdown_table, text_report
+from music_evals.benchmark import aggregate, results
+from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
+from music_evals.benchmark.tables import cell_note, markdown_table, text_report
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.pipelines.inpainting import FEATURES
@@ -45,6 +46,21 @@ def make_rows(
                     value = metrics[metric][seed][row] if metric in metrics else 0.0
                     rows.append({"kind": "score", **who, "metric": metric, "value": value, "n": 1})
     return rows
+
+
+def collect(rows: list[dict[str, Any]]) -> results.Found:
+    return results.collect(rows, INPAINTING)
+
+
+def best_baselines(found: results.Found) -> dict[str, str]:
+    return aggregate.best_baselines(found, INPAINTING)
+
+
+def summarize(found: results.Found, best: dict[str, str] | None = None, *, n_resamples: int) -> dict[str, Any]:
+    """Tables of all items and of those that were not seen."""
+    draws = aggregate.Draws(n_resamples=n_resamples)
+    views = INPAINTING.views(found)
+    return {name: aggregate.table(found.only(items), INPAINTING, best or {}, draws) for name, items in views.items()}
 
 
 REFERENCE = {"reference": {"note_f1": [[1.0, 1.0, 1.0, 1.0]]}}
@@ -208,7 +224,7 @@ def test_nobody_wins_by_failing() -> None:
     for metric in ("note_f1", "silence_divergence"):
         cell = table["scores"]["picky"][metric]
         assert (cell["n"], cell["n_scored"], cell["n_defined"]) == (4, 1, 1)
-        assert "n 1/4" in format_note(cell)
+        assert "n 1/4" in cell_note(cell)
     # nor does such a baseline become the best one
     baselines = {name: {"role": "baseline" if name == "picky" else held["role"], "seeds": [0]}
                  for name, held in rows[0]["systems"].items()}  # fmt: skip
@@ -221,14 +237,14 @@ def test_nobody_wins_by_failing() -> None:
 
 def _results(rows: list[dict[str, Any]]) -> dict[str, Any]:
     dataset = {"id": "d", "config": None, "split": "test"}
-    return build_results(collect([{**rows[0], "dataset": dataset}, *rows[1:]]), n_resamples=20)
+    return results.build_results(collect([{**rows[0], "dataset": dataset}, *rows[1:]]), INPAINTING, n_resamples=20)
 
 
 def test_an_item_that_fails_for_one_seed_is_not_scored() -> None:
     rows = make_rows({"markov": {"note_f1": [[0.0, 0.4], [1.0, 0.4]]}, "reference": {"note_f1": [[1.0, 1.0]]}},
                      CONTROL, songs=("a", "b"))  # fmt: skip
     fail(rows, "markov", "i0", seed=0)  # its bad seed
-    assert math.isnan(collect(rows).item_means("markov", "note_f1")[0])
+    assert math.isnan(collect(rows).value("i0", "markov", "note_f1"))
     cell = summarize(collect(rows), n_resamples=20)["all"]["scores"]["markov"]["note_f1"]
     assert cell["value"] == pytest.approx(0.4)
     assert (cell["n"], cell["n_scored"]) == (2, 1)
@@ -238,12 +254,12 @@ def test_a_later_failure_takes_the_prediction_back() -> None:
     rows = make_rows({"markov": {"note_f1": [[0.1, 0.2, 0.3, 0.4]]}, **REFERENCE}, CONTROL)
     fail(rows, "markov", "i1")
     scores = collect(rows)
-    assert (scores.middles["markov"][0, 1] == 255).all()
-    assert scores.scored["markov"].tolist() == [True, False, True, True]
+    assert scores.predictions["i1", "markov"] == [None]
+    assert [pair["item"] for pair in scores.readable("markov")] == ["i0", "i2", "i3"]
     # a failing likelihood says nothing of the prediction
     rows.append({"kind": "score", "item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x", "n": 0})
     scores = collect(rows)
-    assert scores.scored["markov"].tolist() == [True, False, True, True]
+    assert [pair["item"] for pair in scores.readable("markov")] == ["i0", "i2", "i3"]
     assert scores.failures[-1] == {"item": "i2", "system": "markov", "seed": 0, "metric": NLL, "error": "x"}
 
 
@@ -297,9 +313,10 @@ def test_of_two_rows_the_later_counts() -> None:
     rows = make_rows({"markov": {"note_f1": [[0.1, 0.2, 0.3, 0.4]]}, **REFERENCE}, CONTROL)
     later = next(row for row in rows if row["kind"] == "score" and row["metric"] == "note_f1")
     rows.append({**later, "value": 0.5})
-    assert collect(rows).values["markov"]["note_f1"].tolist() == [[0.5, 0.2, 0.3, 0.4]]
+    items = ["i0", "i1", "i2", "i3"]
+    assert collect(rows).by_seed(items, "markov", "note_f1").tolist() == [[0.5, 0.2, 0.3, 0.4]]
     rows.append({**later, "value": "inf"})
-    assert collect(rows).values["markov"]["note_f1"][0, 0] == math.inf
+    assert collect(rows).value("i0", "markov", "note_f1") == math.inf
 
 
 def test_records_without_a_header() -> None:

@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from music_evals.benchmark.inpainting import items as tasks
-from music_evals.benchmark.inpainting.aggregate import collect
+from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.records import RecordFile, read_records
+from music_evals.benchmark.results import collect
 from music_evals.errors import CorruptRecordsError, InvalidInputError, InvalidTokensError
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.stats import bootstrap_divergence, bootstrap_mean, null_divergence, paired_mean_test
@@ -103,7 +104,7 @@ def test_rows_without_a_field(finished: Settings, tmp_path: Path, missing: str) 
     rows = read_records(Path(finished.out) / "records.jsonl")
     del next(row for row in rows if row["kind"] == "score")[missing]
     with pytest.raises(CorruptRecordsError, match=f"KeyError: '{missing}'"):
-        collect(rows)
+        collect(rows, INPAINTING)
     path = tmp_path / "records.jsonl"
     with RecordFile(path, {key: value for key, value in rows[0].items() if key != "kind"}, rows[1:]):
         pass

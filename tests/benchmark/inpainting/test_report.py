@@ -13,12 +13,12 @@ import pytest
 from tests.judging import judge_items
 
 from music_evals.benchmark.inpainting import plots
-from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.inpainting.results import build_results
+from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import baseline_system, stored_system
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
+from music_evals.benchmark.results import build_results, collect
 from music_evals.errors import MissingBackendError
 from music_evals.symbolic.midi import read_midi
 
@@ -70,7 +70,7 @@ def test_the_page_tells_the_whole_story(page: str, read_page: Any) -> None:
         assert word in text, word
     assert "windows whose middle does not occur in the training split" in text
     assert "version of numpy" in text
-    assert text.count("70 items, 18 songs") == 1
+    assert text.count("70 windows, 18 songs, ranked by note F1") == 1
     # four pictures of songs, three of divergences
     assert page.count('class="plot"') == 7
     # five contexts: the reference, the model, the best baseline
@@ -107,8 +107,8 @@ def test_names_are_escaped(tiny_dataset: Path, tmp_path: Path, read_page: Any) -
         failures={NASTY: NASTY},
     )
     systems = [stored_system(NASTY, {0: items.middles}), baseline_system("reference", None)]
-    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"))
-    page = render_report(build_results(scores, n_resamples=10), scores)
+    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"), INPAINTING)
+    page = render_report(build_results(scores, INPAINTING, n_resamples=10), scores)
     parsed = read_page(page)
     assert "alert" not in "".join(re.findall(r"<script>.*?</script>", page, re.DOTALL))
     assert len(parsed.all("script")) == 1
@@ -120,8 +120,10 @@ def test_names_are_escaped(tiny_dataset: Path, tmp_path: Path, read_page: Any) -
 def test_a_run_of_nothing_but_failures_has_a_page(tiny_dataset: Path, tmp_path: Path, read_page: Any) -> None:
     items = load_items(str(tiny_dataset), "musib", "validation").head(2)
     broken = stored_system("broken", {0: items.middles}, dict.fromkeys(items.item_ids, "PolyphonyError: chords"))
-    scores = collect(judge_items(items, [broken, baseline_system("reference", None)], tmp_path / "records.jsonl"))
-    results = build_results(scores, n_resamples=10)
+    scores = collect(
+        judge_items(items, [broken, baseline_system("reference", None)], tmp_path / "records.jsonl"), INPAINTING
+    )
+    results = build_results(scores, INPAINTING, n_resamples=10)
     assert results["tables"]["all"]["scores"]["broken"]["note_f1"]["value"] is None
     text = " ".join(read_page(render_report(results, scores)).text)
     assert "2 results failed" in text
@@ -136,8 +138,8 @@ def test_a_run_without_anything_to_rank_has_a_page(
     systems = [baseline_system("reference", None)]
     if role == "leaking":
         systems.append(dataclasses.replace(stored_system("leaky", {0: items.middles}), role="leaking"))
-    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"))
-    results = build_results(scores, n_resamples=10)
+    scores = collect(judge_items(items, systems, tmp_path / "records.jsonl"), INPAINTING)
+    results = build_results(scores, INPAINTING, n_resamples=10)
     assert results["tables"]["all"]["ranking"] == []
     assert "Nothing is ranked" in " ".join(read_page(render_report(results, scores)).text)
 
@@ -146,13 +148,15 @@ def test_a_piano_roll_is_captioned_with_its_own_score(tiny_dataset: Path, tmp_pa
     items = load_items(str(tiny_dataset), "musib", "validation").head(1)
     wrong = np.full((1, 96), 129, dtype=np.uint8)
     system = stored_system("two seeds", {0: items.middles, 1: wrong})
-    scores = collect(judge_items(items, [system, baseline_system("reference", None)], tmp_path / "records.jsonl"))
-    text = " ".join(read_page(render_report(build_results(scores, n_resamples=10), scores)).text)
+    scores = collect(
+        judge_items(items, [system, baseline_system("reference", None)], tmp_path / "records.jsonl"), INPAINTING
+    )
+    text = " ".join(read_page(render_report(build_results(scores, INPAINTING, n_resamples=10), scores)).text)
     assert "note F1 1.000" in text  # of seed 0, which is drawn; the mean over seeds is 0.5
 
 
 def test_the_tempo_is_one(page: str, read_page: Any) -> None:
-    assert "const step = 0.104166" in page  # a step of a sixth of a quarter at 96 a minute
+    assert 'data-step-sec="0.104166' in page  # a step of a sixth of a quarter at 96 a minute
     link = next(attrs for attrs in read_page(page).all("a") if "download" in attrs)
     score = read_midi(base64.b64decode((link["href"] or "").partition("base64,")[2]))
     assert score.tempos[0].bpm == pytest.approx(96)

@@ -14,9 +14,10 @@ from tests.judging import judge_items
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.inpainting import runner
-from music_evals.benchmark.inpainting.aggregate import collect
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
+from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.systems import System, baseline_system, load_model, stored_system
+from music_evals.benchmark.results import collect
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.pipelines.inpainting import evaluate_inpainting
@@ -149,14 +150,14 @@ def test_a_failing_likelihood_costs_itself_alone(tmp_path: Path, items: ItemSet)
     assert len(failing) < 5
     Doubtful.calls.clear()
     system = System("moody", "model", "0", lambda: Doubtful(bad, ValueError("no density")))
-    scores = collect(judge_items(few, [system], path, seeds=[0]))
+    scores = collect(judge_items(few, [system], path, seeds=[0]), INPAINTING)
     assert [(row["item"], row["metric"]) for row in scores.failures] == [(item, runner.NLL) for item in failing]
-    assert scores.scored["moody"].all()
-    assert int(np.isnan(scores.values["moody"][runner.NLL]).sum()) == len(failing)
+    assert len(scores.readable("moody")) == len(few)
+    assert int(np.isnan(scores.values(few.item_ids, "moody", runner.NLL)).sum()) == len(failing)
     # taken up again, only the likelihood is asked for
     Doubtful.calls.clear()
     calm = System("moody", "model", "0", lambda: Doubtful(-1, ValueError()))
-    scores = collect(judge_items(few, [calm], path, seeds=[0]))
+    scores = collect(judge_items(few, [calm], path, seeds=[0]), INPAINTING)
     assert set(Doubtful.calls) == {"nll"}
     assert scores.failures == []
     Doubtful.calls.clear()
@@ -175,8 +176,8 @@ def test_an_item_that_fails_when_its_chunk_comes_again_is_a_failure(tmp_path: Pa
     )
     for bad in (starts[0], starts[second]):
         system = System("moody", "model", "0", lambda bad=bad: Moody(bad, ValueError("mood")))  # type: ignore[misc]
-        scores = collect(judge_items(few, [system], path))
-    assert scores.scored["moody"].tolist() == [True, False]
+        scores = collect(judge_items(few, [system], path), INPAINTING)
+    assert [pair["item"] for pair in scores.readable("moody")] == [few.item_ids[0]]
     assert [row["item"] for row in scores.failures] == [few.item_ids[1]]
 
 

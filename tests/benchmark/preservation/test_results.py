@@ -13,8 +13,9 @@ from music_evals.benchmark.cells import plain
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.plots import RIM, differing_notes, differing_spans, outward, timeline, unmatched
 from music_evals.benchmark.preservation.report import _left_out, render_report, worst_pairs
-from music_evals.benchmark.preservation.results import build_results, collect
+from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import PRESERVATION_TABLE
+from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.tables import cautions, markdown_report, significant, text_report
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
@@ -58,7 +59,7 @@ def records(scores: Scores, groups: dict[str, str] | None = None) -> list[dict[s
 
 
 def results_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    return build_results(collect(rows), n_resamples=200)
+    return build_results(collect(rows, PRESERVATION), PRESERVATION, n_resamples=200)
 
 
 def test_means_intervals_and_counts_are_those_of_the_pairs() -> None:
@@ -165,7 +166,7 @@ def test_intervals_of_few_groups_are_told() -> None:
     (caution,) = cautions(alone)
     assert caution.startswith("one group says nothing of a second")
     assert caution in markdown_report(alone)
-    assert caution in render_report(alone, collect(records(scores)))
+    assert caution in render_report(alone, collect(records(scores), PRESERVATION))
 
 
 def test_pairs_of_one_original_are_one_group_whatever_its_file() -> None:
@@ -209,8 +210,8 @@ def test_every_system_has_its_share_of_timelines() -> None:
     rows = records(scores)
     contents = [f"{side} {n}" for side in ("reference", "estimate") for n in range(6)]
     outlines = [{"kind": "outline", "content": content, "duration_sec": 9.0} for content in contents]
-    found = collect([*rows, *outlines])
-    results = build_results(found, n_resamples=20)
+    found = collect([*rows, *outlines], PRESERVATION)
+    results = build_results(found, PRESERVATION, n_resamples=20)
     assert [pair["item"] for pair, _ in worst_pairs(results, found)] == [str(n) for n in range(6)] * 2
 
     def drawn(n: int) -> list[str]:
@@ -221,7 +222,10 @@ def test_every_system_has_its_share_of_timelines() -> None:
     assert drawn(0) == []
     page = render_report(results, found)
     assert "no score of this run compares them: chords, sections, melody." in page
-    official = build_results(found, n_resamples=20) | {"variant": "official", "metrics": [*METRICS, "motif_recall"]}
+    official = build_results(found, PRESERVATION, n_resamples=20) | {
+        "variant": "official",
+        "metrics": [*METRICS, "motif_recall"],
+    }
     assert "the official motifs are made of pitch frame by frame" in _left_out(official)
 
 
@@ -257,9 +261,9 @@ def test_scores_of_other_bytes_do_not_count() -> None:
 
 def test_records_of_something_else_are_damage() -> None:
     with pytest.raises(CorruptRecordsError):
-        collect([{"kind": "run"}])
+        collect([{"kind": "run"}], PRESERVATION)
     with pytest.raises(CorruptRecordsError):
-        collect([{"kind": "run"}, {"kind": "selection"}])
+        collect([{"kind": "run"}, {"kind": "selection"}], PRESERVATION)
 
 
 def test_tables_tell_direction_interval_and_what_is_missing() -> None:

@@ -115,7 +115,7 @@ def test_systems_beside_the_published_table(
     for shown in (text_report(results, published=True), markdown_report(results)):
         assert "Lyrics, published" in shown
         assert "sd 6.230" in shown
-    worst = worst_texts(results, outcome.found)
+    worst = worst_texts(outcome.found)
     assert [pair["system"] for pair, _ in worst] == [NASTY] * 4 + ["poor"] * 4
     assert [total for _, total in worst[:4]] == sorted(total for _, total in worst[:4])
 

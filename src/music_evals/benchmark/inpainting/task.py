@@ -15,18 +15,18 @@ from typing import ClassVar
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.canvas import check_backend
-from music_evals.benchmark.inpainting.aggregate import Scores, collect
 from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
-from music_evals.benchmark.inpainting.results import OFFICIAL, build_results, markdown_table
+from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
 from music_evals.benchmark.inpainting.runner import InpaintingJob
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
-from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_outcome
+from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
+from music_evals.benchmark.results import Found, build_results, collect
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.sources import split_names
-from music_evals.benchmark.versions import on_kernels
+from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
@@ -37,7 +37,6 @@ PROTOCOLS = (OFFICIAL,)
 """Published conditions that can be asked for by name."""
 
 OFFICIAL_CONFIG = "musib_official"
-VALIDATION_RECORDS = "validation_records.jsonl"
 CARDS = "model_card*.md"
 
 
@@ -158,32 +157,32 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     systems = [*systems, *baselines, baseline_system(CONTROL, None)]
     out = Path(settings.out)
     if settings.overwrite:
-        remove_results(out, VALIDATION_RECORDS, *(path.name for path in out.glob(CARDS)))
+        remove_results(out, VALIDATION, *(path.name for path in out.glob(CARDS)))
 
-    def scored(items: ItemSet, systems: Sequence[System], name: str) -> Scores:
+    def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
         seeds = range(settings.n_seeds)
         job = InpaintingJob(items, systems, settings.judged_variant, seeds, settings.protocol, options)
-        return collect(record(job, out / name, settings, progress=progress))
+        return collect(record(job, out / name, settings, progress=progress), INPAINTING)
 
-    scores = scored(items, systems, RECORDS)
+    found = scored(items, systems, RECORDS)
     validation = None
     if validation_items is not None:
-        validation = scored(validation_items, [*baselines, systems[-1]], VALIDATION_RECORDS)
+        validation = scored(validation_items, [*baselines, systems[-1]], VALIDATION)
     results = build_results(
-        scores,
+        found,
+        INPAINTING,
         validation,
         confidence=settings.confidence,
         n_resamples=settings.n_resamples,
         seed=settings.seed,
     )
-    tables = [f"{results['dataset']['id']}, {name}:\n\n{markdown_table(results, name)}" for name in results["tables"]]
     return write_outcome(
         out,
         results,
-        scores,
-        table="\n\n".join([*tables, *(f"Note: {note}." for note in on_kernels(results["kernels"]))]),
-        page=functools.partial(render_report, results, scores) if settings.report else None,
+        found,
+        table=markdown_report(results),
+        page=functools.partial(render_report, results, found) if settings.report else None,
         notes=notes,
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
+from music_evals.benchmark.templates import static
 
 __all__ = [
     "PICTURE_STYLE",
@@ -30,26 +31,7 @@ BEAT_TOLERANCE_SEC = 0.07  # as in the beat F-measure
 BOUNDARY_TOLERANCE_SEC = 0.5  # as in the boundary F-measure
 NOTE_TOLERANCE_SEC = 0.1  # two frames of the longest hop of our pitch trackers
 
-PICTURE_STYLE = """
-.radars { display: grid; grid-template-columns: repeat(auto-fill, minmax(24rem, 1fr)); gap: 0 2rem; }
-.timeline { overflow-x: auto; }
-.timeline .sheet { display: grid; grid-template-columns: 12fr 88fr; min-width: 44rem; }
-.timeline svg { width: 100%; max-width: none; background: var(--raised); }
-.timeline .names { position: sticky; left: 0; z-index: 1; border-right: 1px solid var(--line); }
-.timeline text { font: 11px system-ui, sans-serif; fill: var(--muted); }
-.timeline text.inside { fill: var(--ink); }
-.timeline .span { fill: var(--muted); fill-opacity: .16; stroke: var(--surface); }
-.timeline .edit .span { fill: var(--accent); }
-.timeline .ground { fill: var(--muted); fill-opacity: .07; }
-.timeline .note { fill: var(--muted); }
-.timeline .edit .note { fill: var(--accent); }
-.timeline .differs { fill: var(--second); fill-opacity: .55; stroke: none; }
-.timeline .edit .note.differs, .timeline .note.differs { fill: var(--second); fill-opacity: 1; }
-.timeline line { stroke: var(--muted); stroke-width: 1.2; }
-.timeline .edit line { stroke: var(--accent); }
-.timeline .edit line.differs, .timeline line.differs { stroke: var(--second); stroke-width: 2.4; }
-.timeline line.axis { stroke: var(--line); stroke-width: 1; }
-"""
+PICTURE_STYLE = static("timelines.css")
 
 Floats = npt.NDArray[np.float64]
 Spans = Sequence[tuple[float, float, Any]]

@@ -7,19 +7,16 @@ group, as the records tell. The controls are the same music played back otherwis
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark import results as score_results
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
 from music_evals.benchmark.results import Found, ScoreTask
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 
-__all__ = ["PRESERVATION", "build_results", "collect"]
-
-Row = Mapping[str, Any]
+__all__ = ["PRESERVATION"]
 
 
 def _how(header: Mapping[str, Any]) -> str:
@@ -52,18 +49,8 @@ PRESERVATION: Final = ScoreTask(
         "gives."
     ),
     how=_how,
-    published=published_preservation,
+    published=lambda header: published_preservation(header["metrics"]),
     on_controls=_on_controls,
     finish=_group_by_music,
 )
 """What this benchmark hands to the shared results, tables and pages."""
-
-
-def collect(rows: Sequence[Row]) -> Found:
-    """Read the rows of a record file; of two rows for one score the later one counts."""
-    return score_results.collect(rows, PRESERVATION)
-
-
-def build_results(found: Found, *, confidence: float = 0.95, n_resamples: int = 1000, seed: int = 0) -> dict[str, Any]:
-    """Return the content of results.json; see `score_results.build_results`."""
-    return score_results.build_results(found, PRESERVATION, confidence=confidence, n_resamples=n_resamples, seed=seed)

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from music_evals.annotations import GROUPS, SCORED
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_descriptions
-from music_evals.benchmark.report import receipt_section, score_page
+from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import Found, ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
@@ -95,7 +95,7 @@ DESCRIPTIONS: Final = ScoreTask(
         "nothing of the song."
     ),
     how=_how,
-    published=published_descriptions,
+    published=lambda header: published_descriptions(header["metrics"]),
     items="songs",
     remarks="dimensions that the reference leaves empty",
     shown=_shown,
@@ -343,4 +343,4 @@ def _render(results: Mapping[str, Any], found: Found) -> str:
         "revision of the encoder": encoder["revision"] or "none",
         **{name: value for name, value in results["options"].items() if name != "aggregation"},
     }
-    return score_page(results, receipt=receipt_section(results, found, facts))
+    return score_page(results, found, facts)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from music_evals.benchmark.cells import SIGNIFICANCE, align, format_value, markdown_rows
-from music_evals.benchmark.page import STYLE, facts_table, page, plain_table
+from music_evals.benchmark.templates import render, static
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
 
@@ -56,20 +55,27 @@ def render_study(study: DiscrepancyStudy, results: Mapping[str, Any], picture: s
         HTML without any outside reference.
 
     """
-    title = f"Professionals against amateurs: {results['dataset']['id']}"
-    notes = "".join(f"<li>{escape(note)}</li>" for note in results["notes"])
     head, rows = _found_differences(study)
-    differences = plain_table(head, [list(map(escape, row)) for row in rows]) if rows else "<p>None.</p>"
-    sections = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="muted">{escape(_how(study))}. {study.n_songs} songs. {escape(_legend(study))}</p>',
-        _figure(picture),
-        *(_html_table(study, grouping) for grouping in study.groups),
-        f"<h2>Groups that differ from the other songs</h2>\n{differences}",
-        f"<h2>Notes</h2>\n<ul>{notes}</ul>",
-        _receipt(results),
-    ]
-    return page(title, sections, style=STYLE + "figure.paper { background: white; padding: .6rem; }")
+    tables = [{"title": GROUPINGS[name].english.lower(), "rows": _rows(study, name)} for name in study.groups]
+    return render(
+        "music_evals.benchmark.songs",
+        "study.html",
+        title=f"Professionals against amateurs: {results['dataset']['id']}",
+        style=static("report.css"),
+        script="",
+        how=_how(study),
+        n_songs=study.n_songs,
+        legend=_legend(study),
+        picture=_figure(picture),
+        head=_head(study),
+        tables=tables,
+        is_marked=_is_marked,
+        value=format_value,
+        differences_head=head,
+        differences=rows,
+        notes=results["notes"],
+        facts=_facts(results),
+    )
 
 
 def _figure(picture: str) -> str:
@@ -79,32 +85,13 @@ def _figure(picture: str) -> str:
     element = re.sub(r"<metadata>.*?</metadata>", "", picture[picture.index("<svg") :], flags=re.DOTALL)
     element = re.sub(r' xmlns(:xlink)?="[^"]*"', "", element)
     label = "Similarity of professionals and amateurs by group of songs; the tables hold the same numbers"
-    element = element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
-    return f'<figure class="paper">{element}</figure>'
+    return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
 
 
-def _html_table(study: DiscrepancyStudy, grouping: str) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in _head(study))
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{cells[0].n}</td>{"".join(map(_html_cell, cells))}</tr>'
-        for name, cells in _rows(study, grouping)
-    )
-    return (
-        f'<h2>By {escape(GROUPINGS[grouping].english.lower())}</h2>\n<div class="scroll"><table><thead><tr>{head}</tr>'
-        f"</thead><tbody>\n{rows}\n</tbody></table></div>"
-    )
-
-
-def _html_cell(cell: Cell) -> str:
-    value = format_value(cell.similarity)
-    marked = f"<b>{value}</b>" if cell.p_adjusted < SIGNIFICANCE else value
-    return f"<td>{marked}<small>{format_value(cell.low)}..{format_value(cell.high)}</small></td>"
-
-
-def _receipt(results: Mapping[str, Any]) -> str:
+def _facts(results: Mapping[str, Any]) -> dict[str, Any]:
     dataset, settings = results["dataset"], results["settings"]
     encoder = settings["encoder"]
-    facts = {
+    return {
         "dataset": " / ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key]),
         **{name: value for name, value in dataset.items() if name not in {"id", "config", "split"} and value},
         **settings,
@@ -113,7 +100,6 @@ def _receipt(results: Mapping[str, Any]) -> str:
         "clusters of songs": results["n_clusters"],
         **{f"version of {name}": version for name, version in results["versions"].items()},
     }
-    return f"<h2>Receipt</h2>\n{facts_table(facts)}"
 
 
 def _how(study: DiscrepancyStudy) -> str:
@@ -149,13 +135,18 @@ def _title(grouping: str, group: str) -> str:
     return next(found.english for found in GROUPINGS[grouping].groups if found.name == group)
 
 
+def _is_marked(cell: Cell) -> bool:
+    """Tell whether a group differs from the other songs."""
+    return cell.p_adjusted < SIGNIFICANCE
+
+
 def _value(cell: Cell) -> str:
-    return format_value(cell.similarity) + ("*" if cell.p_adjusted < SIGNIFICANCE else " ")
+    return format_value(cell.similarity) + ("*" if _is_marked(cell) else " ")
 
 
 def _with_interval(cell: Cell) -> str:
     value = format_value(cell.similarity)
-    marked = f"**{value}**" if cell.p_adjusted < SIGNIFICANCE else value
+    marked = f"**{value}**" if _is_marked(cell) else value
     return f"{marked} ({format_value(cell.low)}..{format_value(cell.high)})"
 
 
@@ -166,7 +157,7 @@ def _differences(study: DiscrepancyStudy) -> str:
 
 def _found_differences(study: DiscrepancyStudy) -> tuple[list[str], list[list[str]]]:
     """Return names of columns, and a row for each group that differs from the other songs."""
-    found = sorted((cell for cell in study.cells if cell.p_adjusted < SIGNIFICANCE), key=lambda cell: cell.p_adjusted)
+    found = sorted(filter(_is_marked, study.cells), key=lambda cell: cell.p_adjusted)
     head = ["grouping", "group", "dimension", "songs", "similarity", "difference", "p", "p, Holm"]
     lines = [
         [

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.report import receipt_section, score_page, shares
+from music_evals.benchmark.report import score_page, shares
 from music_evals.benchmark.results import Found
+from music_evals.benchmark.templates import render
 
 __all__ = ["EXPLAINED", "headers_told", "render_report", "worst_texts"]
 
@@ -21,11 +21,6 @@ MOST_LINES = 60
 
 TOTAL = "lyric_structure"
 
-STYLE = """
-pre { font: .82rem/1.5 ui-monospace, "SF Mono", Menlo, monospace; white-space: pre-wrap; background: var(--raised);
-  border-radius: 4px; padding: .8rem 1rem; margin: .4rem 0 1rem; max-width: 76rem; }
-"""
-
 
 def render_report(
     results: Mapping[str, Any], found: Found, *, explained: int = EXPLAINED, sections: Sequence[str] = ()
@@ -35,7 +30,7 @@ def render_report(
     Parameters
     ----------
     results
-        From `score_results.build_results`.
+        From `benchmark.results.build_results`.
     found
         The records that the results were made of.
     explained
@@ -50,10 +45,7 @@ def render_report(
 
     """
     facts = {"variant": results["variant"], **results["options"], "section headers": headers_told(results)}
-    receipt = receipt_section(results, found, facts)
-    return score_page(
-        results, items=[*sections, _explanations(results, found, explained)], receipt=receipt, style=STYLE
-    )
+    return score_page(results, found, facts, items=[*sections, _explanations(found, explained)])
 
 
 def headers_told(header: Mapping[str, Any]) -> str:
@@ -61,32 +53,23 @@ def headers_told(header: Mapping[str, Any]) -> str:
     return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
 
-def worst_texts(results: Mapping[str, Any], found: Found) -> list[tuple[Mapping[str, Any], float]]:
+def worst_texts(found: Found) -> list[tuple[Mapping[str, Any], float]]:
     """Return the pairs that are explained, with their totals: by system, the worst first."""
     chosen: list[tuple[Mapping[str, Any], float]] = []
-    for system, about in results["systems"].items():
-        if about["role"] != "system":
-            continue
-        pairs = [pair for pair in found.pairs.get(system, []) if (pair["item"], system) in found.explanations]
+    for system in found.judged:
+        pairs = [pair for pair in found.readable(system) if (pair["item"], system) in found.explanations]
         judged = [(pair, found.value(pair["item"], system, TOTAL)) for pair in pairs]
         defined = [(pair, total) for pair, total in judged if not math.isnan(total)]
         chosen += sorted(defined, key=lambda row: (row[1], row[0]["item"]))
     return chosen
 
 
-def _explanations(results: Mapping[str, Any], found: Found, n: int) -> str:
-    texts = worst_texts(results, found)
-    chosen = shares(texts, n)
-    if not chosen:
-        return ""
-    told = [_explanation(found, pair, total) for pair, total in chosen]
-    intro = f"{len(told)} of {len(texts)} texts: the worst of each system by their total."
-    return f"<h2>Where points were lost</h2>\n<p>{intro}</p>\n" + "\n".join(told)
-
-
-def _explanation(found: Found, pair: Mapping[str, Any], total: float) -> str:
-    lines = found.explanations[pair["item"], pair["system"]]["lines"]
-    more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
-    shown = escape("\n".join([*lines[:MOST_LINES], *more]))
-    label = escape(f"{pair['item']}, {pair['system']}")
-    return f"<details><summary>{label}: {format_value(total)}</summary><pre>{shown}</pre></details>"
+def _explanations(found: Found, n: int) -> str:
+    texts = worst_texts(found)
+    told = []
+    for pair, total in shares(texts, n):
+        lines = found.explanations[pair["item"], pair["system"]]["lines"]
+        more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
+        shown = "\n".join([*lines[:MOST_LINES], *more])
+        told.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))
+    return render("music_evals.benchmark.songs", "explanations.html", told=told, n_texts=len(texts)) if told else ""

@@ -124,7 +124,7 @@ LYRICS: Final = ScoreTask(
         "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10."
     ),
     how=_how,
-    published=published_lyrics,
+    published=lambda header: published_lyrics(header["metrics"]),
     items="texts",
     remarks="what was taken off before they were scored",
     on_controls=_on_controls,

@@ -6,11 +6,10 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.cells import align, markdown_name, markdown_rows
-from music_evals.benchmark.page import plain_table
+from music_evals.benchmark.templates import render
 from music_evals.errors import InvalidInputError
 
 __all__ = ["COLUMNS", "Prices", "html_section", "log_csv", "log_rows", "markdown_section", "text_section", "totals"]
@@ -151,5 +150,4 @@ def markdown_section(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def html_section(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the sums for a page."""
-    table = plain_table(_HEAD, [list(map(escape, row)) for row in _cells(found)])
-    return f"<h2>What it took</h2>\n<p>{_INTRO}</p>\n{table}"
+    return render("music_evals.benchmark.songs", "took.html", intro=_INTRO, head=_HEAD, rows=_cells(found))

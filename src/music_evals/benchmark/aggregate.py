@@ -1,0 +1,414 @@
+"""From the records of a run to numbers: means, divergences, intervals, paired tests, ranking.
+
+Items and seeds
+    A score of items is the mean over the seeds of an item first, then over items, so that a system with five seeds does
+    not count as five times as many items. `seed_std` is its standard deviation between seeds.
+Sets
+    A divergence compares how a feature of the items is distributed with the control's, seed by seed, and is the mean
+    over seeds: a histogram of all seeds together would hold more items than one of a deterministic system, and so less
+    noise. Its interval, noise floor and swap test are those of this mean: a group is drawn, or swapped, with all its
+    seeds.
+Who is compared
+    Systems are compared two by two on the items that they share and that have the same reference: a permutation test
+    that swaps the two within whole groups, with Holm's correction over all tests of the table. Best at a score is who
+    defines it for as many of the items that all share as any other, and is beaten by nobody. A task that ranks compares
+    each system with the best baseline of each score, which is chosen on validation records, with Holm's correction over
+    the scores of that system. What has seen the reference is never compared: it shows where a score begins and ends.
+Failures
+    A pair is scored for a system when every seed of it was. Who was scored on fewer items ranks below all that were
+    scored on more, and is neither best nor the best baseline: nobody wins by failing on what is hard.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
+from music_evals.stats import (
+    PairedTest,
+    bootstrap_divergence,
+    bootstrap_means,
+    holm,
+    null_divergence,
+    paired_mean_test,
+    swap_test_divergence,
+)
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.results import Found, ScoreTask
+
+__all__ = ["Draws", "best_baselines", "over_seeds", "side_by_side", "table"]
+
+TESTS_PER_RESAMPLE = 10
+"""Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
+
+TIE = 1e-9
+"""Means that differ by less are equal."""
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Strings = npt.NDArray[np.str_]
+Cell = dict[str, Any]
+
+
+class Draws(NamedTuple):
+    """How intervals and tests are drawn."""
+
+    confidence: float = 0.95
+    n_resamples: int = 1000
+    seed: int = 0
+
+    @property
+    def of_intervals(self) -> dict[str, Any]:
+        """Options of a bootstrap."""
+        return self._asdict()
+
+    @property
+    def of_tests(self) -> dict[str, int]:
+        """Options of a permutation test."""
+        return {"n_resamples": TESTS_PER_RESAMPLE * self.n_resamples, "seed": self.seed}
+
+
+def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) -> dict[str, Any]:
+    """Work out the numbers of some items.
+
+    Parameters
+    ----------
+    found
+        Records of these items.
+    task
+        What the benchmark hands in.
+    best
+        Score -> best baseline, for a task that ranks.
+    draws
+        How intervals and tests are drawn.
+
+    Returns
+    -------
+    dict
+        ``scores``: system -> score -> ``value``, ``low``, ``high``, ``n``, ``n_defined``, ``n_failed``, ``n_groups``
+        (of those defined), ``null`` of a divergence, and where systems have seeds ``n_scored`` and ``seed_std``. A task
+        that ranks has ``n_items``, ``n_songs``, ``ranking``, and in a cell that was compared ``test``; any other has
+        ``n_shared``: items that all systems were given; ``best``: score -> best systems, several where they are equal,
+        none where systems share no items; ``comparisons``: one dict a test.
+
+    """
+    scores = {name: _cells(found, task, name, draws) for name in found.systems}
+    if not task.ranked_by:
+        return {
+            "scores": scores,
+            "n_shared": len(_shared_by_all(found)),
+            "best": _best(found, task) if len(found.judged) > 1 else {},
+            "comparisons": _comparisons(found, draws),
+        }
+    for name in found.judged:
+        for metric, test in _tests(found, task, name, best, draws).items():
+            scores[name][metric]["test"] = test
+    pairs = max(found.pairs.values(), key=len, default=[])
+    return {
+        "n_items": len(pairs),
+        "n_songs": len({pair["group"] for pair in pairs}),
+        "ranking": sorted(found.judged, key=lambda name: _rank(scores[name][task.ranked_by])),
+        "scores": scores,
+    }
+
+
+def _rank(cell: Cell) -> tuple[int, float]:
+    return -cell["n_scored"], math.inf if math.isnan(cell["value"]) else -cell["value"]
+
+
+# --- cells
+
+
+def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str, Cell]:
+    pairs = found.pairs.get(system, [])
+    cells: dict[str, Cell] = {}
+    # one draw of resamples serves all scores of the same pairs
+    for failed in (False, True):
+        names = [name for name in found.names if name not in task.divergences]
+        names = [name for name in names if (name in task.without_prediction) == failed]
+        cells |= _mean_cells(found, system, names, draws, failed=failed) if names else {}
+    cells |= {name: _divergence_cell(found, task, system, name, draws) for name in found.names if name not in cells}
+    if task.ranked_by:
+        n_scored = len(found.readable(system))
+        cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
+    recorded = {name for pair in pairs for name in found.scores.get((pair["item"], system), {})}
+    return {
+        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(found, task, system, name)}
+        for name in found.names
+        if name not in task.without_prediction or name in recorded
+    }
+
+
+def _n_failed(found: Found, task: ScoreTask, system: str, metric: str) -> int:
+    column = task.divergences.get(metric, metric)
+    return sum(
+        "error" in pair or "value" not in found.scores.get((pair["item"], system), {}).get(column, {})
+        for pair in found.pairs.get(system, [])
+    )
+
+
+def _mean_cells(
+    found: Found, system: str, names: Sequence[str], draws: Draws, *, failed: bool = False
+) -> dict[str, Cell]:
+    items, groups = _items(found.readable(system, failed=failed))
+    values = np.array([found.values(items, system, name) for name in names], dtype=np.float64)
+    values = values.reshape(len(names), len(items)).T
+    intervals = bootstrap_means(values, groups, **draws.of_intervals)
+    return {
+        name: {
+            "value": interval.estimate,
+            "low": interval.low,
+            "high": interval.high,
+            "n_defined": interval.n_defined,
+            "n_groups": len(set(groups[~np.isnan(column)].tolist())),
+            **({"seed_std": _seed_std(found.by_seed(items, system, name))} if found.items else {}),
+        }
+        for name, interval, column in zip(names, intervals, values.T, strict=True)
+    }
+
+
+def _items(pairs: Sequence[Mapping[str, Any]]) -> tuple[list[str], Strings]:
+    """Return the items of pairs and their groups."""
+    return [pair["item"] for pair in pairs], np.array([pair["group"] for pair in pairs], dtype=str)
+
+
+def _seed_std(by_seed: Floats) -> float:
+    """Return the deviation between seeds of the mean over items."""
+    return _spread([float(np.nanmean(row)) for row in by_seed if not np.isnan(row).all()])
+
+
+def _spread(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+
+
+# --- divergences
+
+
+class _Sides(NamedTuple):
+    """A feature of the items that reference and system define, as bins of a histogram."""
+
+    reference: Integers
+    """Shape (n,)."""
+    estimate: Integers
+    """Shape (seeds, n)."""
+    items: list[str]
+    groups: Strings
+
+
+def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Sequence[str] | None = None) -> _Sides:
+    """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
+    feature, control = task.divergences[metric], found.controls[0]
+    items, groups = _items(found.readable(system))
+    reference = found.values(items, control, feature)
+    estimate = found.by_seed(items, system, feature)
+    kept = ~np.isnan(reference) & ~np.isnan(estimate).any(axis=0)
+    if among is not None:
+        kept &= np.isin(items, among)
+    bins = functools.partial(histogram_bins, variant=found.header["variant"])
+    chosen = [item for item, keep in zip(items, kept, strict=True) if keep]
+    return _Sides(bins(reference[kept]), bins(estimate[:, kept]), chosen, groups[kept])
+
+
+def _by_seed(sides: _Sides, size: int) -> list[float]:
+    """Return the divergence of each seed."""
+    return [float(jensen_shannon(masses(sides.reference, size), masses(row, size))) for row in sides.estimate]
+
+
+def over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
+    """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`.
+
+    The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
+    """
+
+    def divergence(reference: Floats, estimate: Floats) -> Floats:
+        shape = (len(reference), n_seeds, size)
+        values = jensen_shannon(n_seeds * reference.reshape(shape), n_seeds * estimate.reshape(shape))
+        means: Floats = np.asarray(np.mean(values, axis=-1), dtype=np.float64)
+        return means
+
+    return divergence
+
+
+def side_by_side(bins: Integers, n_rows: int, size: int) -> Integers:
+    """Repeat bins (seeds, n) to `n_rows` rows and lay these into one line of n_rows * n bins; -1 stays discarded."""
+    rows = np.tile(bins, (n_rows // len(bins), 1))
+    offsets = size * np.arange(n_rows)[:, None]
+    return np.where(rows < 0, -1, rows + offsets).ravel()
+
+
+def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, draws: Draws) -> Cell:
+    sides, size = _sides(found, task, system, metric), n_bins(found.header["variant"])
+    if not sides.estimate.size:
+        undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
+        return {**undefined, "n_defined": 0, "n_groups": 0}
+    n_seeds = len(sides.estimate)
+    # the histograms of all seeds stand side by side, so that a group is drawn with all its seeds
+    interval = bootstrap_divergence(
+        side_by_side(sides.reference[None], n_seeds, size),
+        side_by_side(sides.estimate, n_seeds, size),
+        np.tile(sides.groups, n_seeds),
+        n_bins=n_seeds * size,
+        divergence=over_seeds(n_seeds, size),
+        upper=task.scale(metric).high,
+        **draws.of_intervals,
+    )
+    null = functools.partial(
+        null_divergence,
+        n_bins=size,
+        divergence=jensen_shannon,
+        units=sides.groups,
+        n_permutations=draws.n_resamples,
+        seed=draws.seed,
+    )
+    return {
+        "value": interval.estimate,
+        "low": interval.low,
+        "high": interval.high,
+        "n_defined": interval.n_defined // n_seeds,
+        "n_groups": len(set(sides.groups.tolist())),
+        "seed_std": _spread(_by_seed(sides, size)),
+        "null": float(np.mean([null(sides.reference, row) for row in sides.estimate])),
+    }
+
+
+# --- against the best baseline
+
+
+def best_baselines(found: Found, task: ScoreTask) -> dict[str, str]:
+    """Return score -> the baseline with the best value, from the records of the validation split.
+
+    A baseline without a defined value cannot be the best; one that was scored on more items comes before one that was
+    scored on fewer. Of equals the first in the run's order is taken.
+    """
+    names = [name for name, role in found.roles.items() if role == "baseline"]
+    best = {}
+    for metric in task.scales:
+        if metric in task.without_prediction:
+            continue
+        merits = {name: _merit(task.scale(metric).direction, _value(found, task, name, metric)) for name in names}
+        defined = {name: (len(found.readable(name)), merit) for name, merit in merits.items() if not math.isnan(merit)}
+        if defined:
+            best[metric] = max(defined, key=lambda name: defined[name])
+    return best
+
+
+def _value(found: Found, task: ScoreTask, system: str, metric: str) -> float:
+    if metric in task.divergences:
+        sides = _sides(found, task, system, metric)
+        return float(np.mean(_by_seed(sides, n_bins(found.header["variant"])))) if sides.estimate.size else math.nan
+    values = found.values(_items(found.readable(system))[0], system, metric)
+    return float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
+
+
+def _tests(found: Found, task: ScoreTask, system: str, best: Mapping[str, str], draws: Draws) -> dict[str, Cell]:
+    """Test a system against the best baseline of each score, with Holm's correction over the scores."""
+    tests: dict[str, Cell] = {}
+    for metric, against in best.items():
+        if against != system and against in found.systems:
+            if metric in task.divergences:
+                made = _compare_divergences(found, task, (system, against), metric, draws)
+            else:
+                made = _compare_means(found, (system, against), metric, draws)
+            tests[metric] = {"against": against, **made._asdict(), "p_holm": math.nan}
+    _correct([test for test in tests.values() if not math.isnan(test["p_value"])])
+    return tests
+
+
+def _correct(tests: Sequence[Cell]) -> None:
+    """Write Holm's correction over some tests into them."""
+    for test, p_holm in zip(tests, holm([test["p_value"] for test in tests]), strict=True):
+        test["p_holm"] = float(p_holm)
+
+
+def _compare_means(found: Found, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
+    items, groups = _shared(found, *both)
+    first, second = (found.values(items, system, metric) for system in both)
+    return paired_mean_test(first, second, groups, **draws.of_tests)
+
+
+def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
+    common = sorted(set.intersection(*(set(_sides(found, task, system, metric).items) for system in both)))
+    a, b = (_sides(found, task, system, metric, common) for system in both)
+    if not (a.estimate.size and b.estimate.size):
+        return PairedTest(math.nan, math.nan, 0)
+    size = n_bins(found.header["variant"])
+    # each seed stands in equally many rows
+    n_seeds = math.lcm(len(a.estimate), len(b.estimate))
+    test = swap_test_divergence(
+        side_by_side(a.reference[None], n_seeds, size),
+        side_by_side(a.estimate, n_seeds, size),
+        side_by_side(b.estimate, n_seeds, size),
+        np.tile(a.groups, n_seeds),
+        n_bins=n_seeds * size,
+        divergence=over_seeds(n_seeds, size),
+        **draws.of_tests,
+    )
+    return test._replace(n=test.n // n_seeds)
+
+
+# --- two by two
+
+
+def _best(found: Found, task: ScoreTask) -> dict[str, list[str]]:
+    """Return score -> the best of those who define it for the most items."""
+    items = _shared_by_all(found)
+    best: dict[str, list[str]] = {}
+    for name in found.names:
+        values = {system: found.values(items, system, name) for system in found.judged}
+        counts = {system: np.count_nonzero(~np.isnan(column)) for system, column in values.items()}
+        winners = [
+            system
+            for system in found.judged
+            if 0 < counts[system] == max(counts.values())
+            and not any(_beats(task.scale(name).direction, values[other], values[system]) for other in found.judged)
+        ]
+        if winners:
+            best[name] = winners
+    return best
+
+
+def _shared_by_all(found: Found) -> list[str]:
+    """Return the items that every system was given, with the same original where it could be read."""
+    given = [{pair["item"] for pair in found.pairs.get(system, [])} for system in found.judged]
+    originals: dict[str, set[str]] = {}
+    for pair in itertools.chain(*(found.readable(system) for system in found.judged)):
+        originals.setdefault(pair["item"], set()).add(pair["reference"]["content"])
+    shared = set.intersection(*given) if given else set()
+    return sorted(item for item in shared if len(originals.get(item, ())) == 1)
+
+
+def _beats(direction: str, first: Floats, second: Floats) -> bool:
+    """Tell whether the first mean is better, over the items that both define."""
+    both = ~(np.isnan(first) | np.isnan(second))
+    if not both.any():
+        return False
+    return _merit(direction, float(first[both].mean())) > _merit(direction, float(second[both].mean())) + TIE
+
+
+def _merit(direction: str, value: float) -> float:
+    """Return a number that is larger for a better score."""
+    return value if direction == "higher" else -value if direction == "lower" else -abs(value)
+
+
+def _comparisons(found: Found, draws: Draws) -> list[Cell]:
+    tests: list[Cell] = []
+    for a, b in itertools.combinations(found.judged, 2):
+        if _shared(found, a, b)[0]:
+            made = {name: _compare_means(found, (a, b), name, draws)._asdict() for name in found.names}
+            tests += [{"a": a, "b": b, "metric": name, **test} for name, test in made.items()]
+    _correct(tests)
+    return tests
+
+
+def _shared(found: Found, a: str, b: str) -> tuple[list[str], Strings]:
+    """Return the items that two systems made of the same original, and their groups."""
+    other = {pair["item"]: pair["reference"]["content"] for pair in found.readable(b)}
+    return _items([pair for pair in found.readable(a) if other.get(pair["item"]) == pair["reference"]["content"]])
