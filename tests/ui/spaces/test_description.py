@@ -330,10 +330,12 @@ def test_recordings_that_are_none_or_too_long_are_refused(probe, tmp_path, monke
     with pytest.raises(UnknownNameError):
         page.tag_recording(str(text))
     text.rename(tmp_path / "a.wav")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match=r"^a\.wav cannot be read as a recording"):
         page.tag_recording(str(tmp_path / "a.wav"))
-    with pytest.raises(FileTooLargeError):
+    with pytest.raises(FileTooLargeError, match=r"long\.wav is too long or too large: at most 6 minutes and 64 MiB"):
         page.tag_recording(recording(tmp_path / "long.wav", 361))
+    with pytest.raises(FileTooLargeError, match="最长 6 分钟"):
+        page.tag_recording(recording(tmp_path / "long.wav", 361), "zh")
     monkeypatch.setattr(page, "MAX_RECORDING_BYTES", 100)
     with pytest.raises(FileTooLargeError):
         page.tag_recording(recording(tmp_path / "large.wav", 1))
