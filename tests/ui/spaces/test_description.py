@@ -200,7 +200,7 @@ def test_encoders_that_are_not_here_are_refused_and_that_is_said_plainly():
 def test_bge_is_offered_first_where_its_weights_are(monkeypatch):
     monkeypatch.setattr(tag_comparison, "_bge_commit", lambda: "a" * 40)
     assert tag_comparison.available_encoders() == ["BAAI/bge-large-zh-v1.5", "char-ngrams"]
-    assert "is on this machine" in page._encoder_told("en")
+    assert "is on the machine" in page._encoder_told("en")
 
 
 def test_an_encoder_with_weights_takes_a_card_for_each_call(monkeypatch):

@@ -352,8 +352,8 @@ def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
             parts.add(gr.Textbox, key, value=text, **size)
     parts.add(gr.Markdown, "sets_help", value=_sets_help)
     with gr.Row():
-        parts.add(gr.Radio, "group", choices=named(GROUPS), value=examples[0].group)
-        parts.add(gr.Dropdown, "aggregation", choices=named(AGGREGATIONS, "aggregation_"), value="mean")
+        parts.add(gr.Radio, "group", choices=named(GROUPS), value=examples[0].group, min_width=260)
+        parts.add(gr.Dropdown, "aggregation", choices=named(AGGREGATIONS, "aggregation_"), value="mean", min_width=260)
 
 
 def _add_comparison(parts: Parts) -> None:

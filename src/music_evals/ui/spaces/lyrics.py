@@ -108,8 +108,8 @@ def _add_options(parts: Parts) -> None:
     import gradio as gr
 
     with gr.Row():
-        parts.add(gr.Dropdown, "variant", choices=_choices(VARIANTS, "variant_"), value="official")
-        parts.add(gr.Dropdown, "rhyme", choices=_choices(METHODS, "rhyme_"), value="official")
+        parts.add(gr.Dropdown, "variant", choices=_choices(VARIANTS, "variant_"), value="official", min_width=260)
+        parts.add(gr.Dropdown, "rhyme", choices=_choices(METHODS, "rhyme_"), value="official", min_width=260)
     parts.add(gr.Checkbox, "normalise", value=True)
     with gr.Row():
         parts.add(gr.Button, "score_button", elem_id="score", variant="primary")

@@ -74,4 +74,6 @@ class Parts(dict[str, Any]):
         """
         import gradio as gr
 
-        gr.on(changed, empty, self["language"], list(outputs), cancels=[run], queue=False, **PRIVATE)
+        # two events: cancelling comes after the answer of a function, and would hit a run that was started meanwhile
+        gr.on(changed, None, cancels=[run], trigger_mode="multiple", **PRIVATE)
+        gr.on(changed, empty, self["language"], list(outputs), trigger_mode="multiple", queue=False, **PRIVATE)
