@@ -402,5 +402,6 @@ def test_the_page_is_built_with_public_calls():
         [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
     )
     found = json.loads(built.stdout.splitlines()[-1])
+    assert len(found["ids"]) == len(set(found["ids"]))
     assert found["public"] == ["compare", "song_tags", "tag"]
     assert {"song", "set_a", "set_b", "language", "compare", "cancel", "receipt", "recording"} <= set(found["ids"])

@@ -351,6 +351,7 @@ def test_the_page_is_built_with_public_calls():
         [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
     )
     found = json.loads(built.stdout.splitlines()[-1])
+    assert len(found["ids"]) == len(set(found["ids"]))
     assert found["public"] == ["add_section", "check_pattern", "derive_pattern", "score"]
     assert {"lyrics", "pattern", "pattern_told", "language", "score", "cancel", "receipt", "code"} <= set(found["ids"])
 
