@@ -23,7 +23,6 @@ def test_a_song_has_tags_of_both_groups(open_space: Any, screenshot: Any) -> Non
     assert "末班车过海桥" in page.inner_text("#song_view")
     page.click("#song input")
     page.get_by_role("option", name="迎着浪").click()
-    page.click("#show")
     page.wait_for_selector("#song_view h3:has-text('迎着浪')")
     assert page.locator("#song_view [data-dimension=instrumentation] .tg-side").count() == 2
     screenshot(page, "description_song")
@@ -62,6 +61,26 @@ def test_the_switch_turns_the_page_chinese_with_its_scores(open_space: Any, scre
     assert "配器与音效" in page.inner_text("#song_view")
 
 
+def test_results_go_when_what_was_compared_is_changed(open_space: Any) -> None:
+    page = open_space("description")
+    page.get_by_role("tab", name="Compare two descriptions").click()
+    assert page.is_disabled("#download_json")
+    assert page.is_disabled("#download_csv")
+    for change in (
+        lambda: page.fill("#set_b textarea", "song_purpose: 睡前"),
+        lambda: page.click("#use_example"),
+        lambda: page.get_by_label("amateur", exact=True).check(),
+    ):
+        page.click("#compare")
+        page.wait_for_selector("#scores_view table")
+        page.wait_for_selector("#download_json:not([disabled])")
+        change()
+        page.wait_for_selector("#scores_view", state="detached")
+        page.wait_for_selector("#matrix .me-empty:has-text('Compare two descriptions first')")
+        page.wait_for_selector("#download_json[disabled]")
+        assert not page.input_value("#dimension input")
+
+
 def test_mistakes_are_told_with_their_line(open_space: Any) -> None:
     page = open_space("description")
     page.get_by_role("tab", name="Compare two descriptions").click()
@@ -78,4 +97,6 @@ def test_by_keyboard_on_a_narrow_dark_page(open_space: Any, screenshot: Any) -> 
     assert page.evaluate("document.activeElement.className") == "me-skip"
     page.wait_for_selector("#song_view .tg-row")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    heights = "lists => lists.map(chips => new Set([...chips.children].map(chip => chip.offsetHeight)).size)"
+    assert set(page.eval_on_selector_all("#song_view .tg-chips", heights)) == {1}
     screenshot(page, "description_narrow_dark")

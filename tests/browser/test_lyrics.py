@@ -11,6 +11,14 @@ import pytest
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
+COVERED = """() => [...document.querySelectorAll('input[role=combobox]')].filter(box => {
+  const right = box.getBoundingClientRect().right - parseFloat(getComputedStyle(box).paddingRight);
+  const arrow = box.parentElement.querySelector('.icon-wrap').getBoundingClientRect();
+  return box.offsetParent && right > arrow.left + 1;
+}).map(box => box.ariaLabel)"""
+"""Lists whose text lies under their arrow."""
+
+
 def score(page: Any) -> None:
     page.click("#score")
     page.wait_for_selector("#score_view .ly-level")
@@ -96,6 +104,32 @@ def test_texts_are_shown_as_text_and_results_can_be_taken_away(open_space: Any) 
     assert "normalise" in page.inner_text("#receipt")
 
 
+def test_results_go_when_what_was_scored_is_changed(open_space: Any) -> None:
+    page = open_space("lyrics")
+    assert "the points of each level will stand here" in page.inner_text("#view_score")
+    files = page.locator("#download_json, #download_csv")
+    assert [files.nth(at).is_disabled() for at in range(2)] == [True, True]
+    for change in (
+        lambda: page.fill("#lyrics textarea", "(verse)\n床前明月光\n疑是地上霜"),
+        lambda: page.locator("#normalise input").uncheck(),
+        lambda: page.click("#use_example"),
+    ):
+        score(page)
+        page.wait_for_selector("#download_csv:not([disabled])")
+        change()
+        page.wait_for_selector("#view_score .me-empty")
+        page.wait_for_selector("#download_csv[disabled]")
+        assert page.locator("#score_view").count() == 0
+    page.locator("#normalise input").check()
+    score(page)  # at once: the change before does not take it back
+    page.wait_for_timeout(1000)
+    assert page.locator("#score_view").count() == 1
+    page.get_by_label("中文").check()
+    page.wait_for_selector("#score_view:has-text('总分')")
+    page.fill("#pattern textarea", "(verse1)\nccccR")
+    page.wait_for_selector("#view_score .me-empty:has-text('各层得分')")
+
+
 def test_by_keyboard_on_a_narrow_dark_page(open_space: Any, screenshot: Any) -> None:
     page = open_space("lyrics", viewport=(390, 844), dark=True)
     page.keyboard.press("Tab")
@@ -104,4 +138,6 @@ def test_by_keyboard_on_a_narrow_dark_page(open_space: Any, screenshot: Any) -> 
     page.keyboard.press("Enter")
     page.wait_for_selector("#score_view .ly-level")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("input[role=combobox]:visible").count() >= 3
+    assert page.evaluate(COVERED) == []
     screenshot(page, "lyrics_narrow_dark")

@@ -200,7 +200,7 @@ def test_encoders_that_are_not_here_are_refused_and_that_is_said_plainly():
 def test_bge_is_offered_first_where_its_weights_are(monkeypatch):
     monkeypatch.setattr(tag_comparison, "_bge_commit", lambda: "a" * 40)
     assert tag_comparison.available_encoders() == ["BAAI/bge-large-zh-v1.5", "char-ngrams"]
-    assert "is on this machine" in page._encoder_told("en")
+    assert "is on the machine" in page._encoder_told("en")
 
 
 def test_an_encoder_with_weights_takes_a_card_for_each_call(monkeypatch):
@@ -330,10 +330,12 @@ def test_recordings_that_are_none_or_too_long_are_refused(probe, tmp_path, monke
     with pytest.raises(UnknownNameError):
         page.tag_recording(str(text))
     text.rename(tmp_path / "a.wav")
-    with pytest.raises(UnreadableFileError):
+    with pytest.raises(UnreadableFileError, match=r"^a\.wav cannot be read as a recording"):
         page.tag_recording(str(tmp_path / "a.wav"))
-    with pytest.raises(FileTooLargeError):
+    with pytest.raises(FileTooLargeError, match=r"long\.wav is too long or too large: at most 6 minutes and 64 MiB"):
         page.tag_recording(recording(tmp_path / "long.wav", 361))
+    with pytest.raises(FileTooLargeError, match="最长 6 分钟"):
+        page.tag_recording(recording(tmp_path / "long.wav", 361), "zh")
     monkeypatch.setattr(page, "MAX_RECORDING_BYTES", 100)
     with pytest.raises(FileTooLargeError):
         page.tag_recording(recording(tmp_path / "large.wav", 1))
@@ -400,5 +402,6 @@ def test_the_page_is_built_with_public_calls():
         [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
     )
     found = json.loads(built.stdout.splitlines()[-1])
+    assert len(found["ids"]) == len(set(found["ids"]))
     assert found["public"] == ["compare", "song_tags", "tag"]
     assert {"song", "set_a", "set_b", "language", "compare", "cancel", "receipt", "recording"} <= set(found["ids"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import html
 import json
 import re
 import string
@@ -32,7 +33,7 @@ from music_evals.pipelines.lyrics import lyric_structure
 from music_evals.ui.spaces import lyric_judging as judging
 from music_evals.ui.spaces import lyrics as page
 from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS, LYRICS_WORDS, said_in
-from music_evals.ui.widgets.lyric_view import MARKS, escape, line_rows, losses
+from music_evals.ui.widgets.lyric_view import MARKS, inert, line_rows, losses
 
 SPACE = Path(__file__).resolve().parents[3] / "spaces" / "lyrics"
 SOURCE = Path(page.__file__).parents[1]
@@ -60,12 +61,16 @@ def test_no_words_are_missing(name, words):
         assert english.strip(), key
         assert chinese.strip(), key
         assert sorted(p[1] for p in fields(english) if p[1]) == sorted(p[1] for p in fields(chinese) if p[1]), key
+    templates = {"lyrics": "lyric", "description": "tag"}[name]
     files = {
         "lyrics": ("spaces/lyrics", "spaces/lyric_judging", "widgets/lyric_view"),
         "description": ("spaces/description", "spaces/tag_comparison", "widgets/tag_view"),
     }[name]
-    code = "".join((SOURCE / f"{each}.py").read_text(encoding="utf-8") for each in files)
-    for key in re.findall(r'\bt\("([\w -]+)"', code):
+    pages = [SOURCE / f"{each}.py" for each in files] + sorted((SOURCE / "templates").glob(f"{templates}_*.html"))
+    code = "".join(each.read_text(encoding="utf-8") for each in pages)
+    said = re.findall(r'\bt\("([\w -]+)"[,)]', code) + re.findall(r'parts\.add\([\w.]+, "([\w -]+)"', code)
+    assert len(said) > 20
+    for key in said:
         assert key in words.texts["en"], f"the page says {key!r}, and has no words for it"
 
 
@@ -145,7 +150,7 @@ def test_the_normaliser_lists_its_changes(examples):
     assert "删除" in view
     assert "step_" not in view
     told = text_of(judging.show(judged, "en")[3])
-    assert "'# 主歌' and 1 more became '(verse)' and 1 more" in told.replace("&#x27;", "'")
+    assert "'# 主歌' and 1 more became '(verse)' and 1 more" in html.unescape(told)
 
 
 def test_both_variants_and_all_methods_answer():
@@ -204,7 +209,7 @@ def test_texts_of_visitors_stay_text(language):
         assert "<img" not in view
         assert "${" not in view
         assert "{{" not in view
-    assert escape("<${{&") == "&lt;&#36;&#123;&#123;&amp;"
+    assert inert("song_empty.html", text="<${{&").strip() == '<p class="me-empty">&lt;&#36;&#123;&#123;&amp;</p>'
 
 
 @pytest.mark.parametrize(
@@ -346,25 +351,33 @@ def test_the_page_is_built_with_public_calls():
         [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
     )
     found = json.loads(built.stdout.splitlines()[-1])
+    assert len(found["ids"]) == len(set(found["ids"]))
     assert found["public"] == ["add_section", "check_pattern", "derive_pattern", "score"]
     assert {"lyrics", "pattern", "pattern_told", "language", "score", "cancel", "receipt", "code"} <= set(found["ids"])
 
 
-@pytest.mark.gradio
-def test_the_switch_renames_everything_and_shows_the_score_again():
-    judged = judging.judge(POEM, PATTERN, rhyme="char")
-    code = (
-        "from music_evals.ui.spaces import lyric_judging as judging\n"
-        "from music_evals.ui.spaces import lyrics as page\n"
-        f"known = judging.load_examples({str(SPACE / 'examples.jsonl')!r})\n"
-        "lists = page._retitled(known, 'zh')\n"
-        "assert [len(each['choices']) for each in lists] == [len(known), 7, 3, 2, 3]\n"
-        "names = [name for each in lists for name, _ in each['choices']]\n"
-        "assert all(any('\\u4e00' <= sign <= '\\u9fff' for sign in name) for name in names)\n"
-        "assert len(page._again(None, 'zh')) == 4\n"
-    )
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
-    assert "总分" in judging.show(judged, "zh")[0]
+def test_lists_are_renamed_in_both_languages():
+    assert page._choices(VARIANTS, "variant_")("zh")[0] == ("official：作者代码", "official")
+    assert [name for _, name in page._choices(judging.KINDS)("en")] == list(judging.KINDS)
+    for names, prefix in ((judging.KINDS, ""), (judging.RHYMES, "rhymes_"), (METHODS, "rhyme_")):
+        assert all(re.search("[\u4e00-\u9fff]", title) for title, _ in page._choices(names, prefix)("zh"))
+
+
+def test_before_a_score_its_views_say_what_will_stand_there():
+    assert all("Press Score" in view for view in judging.show(None, "en"))
+    assert all("评分" in view for view in judging.show(None, "zh"))
+    assert len({*judging.show(None, "en")}) == 4
+
+
+@pytest.mark.parametrize("lyrics", ["床前明月光", "", "(verse)"])
+def test_what_cannot_be_scored_is_said_without_options_of_the_library(lyrics):
+    with pytest.raises(InvalidLyricsError) as error:
+        judging.score_lyrics(lyrics, PATTERN, normalise=False)
+    assert not re.search(r"\w+=|strict", str(error.value))
+    with pytest.raises(InvalidInputError, match=r"^Lines: enter a whole number from 1 to 40$"):
+        judging.add_section("", "verse", None, 4, "all")
+    with pytest.raises(InvalidInputError, match="每行字数：请输入 1 到 40 的整数"):
+        judging.add_section("", "verse", 4, 99, "all", "zh")
 
 
 @pytest.mark.parametrize(("language", "told"), [("en", "no Chinese character"), ("zh", "没有任何汉字")])

@@ -5,10 +5,11 @@ What a button does is a plain function here, which needs no browser.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,34 +17,22 @@ from music_evals.annotations import GROUPS
 from music_evals.benchmark.songs.songs import Song, load_songs
 from music_evals.benchmark.sources import model_type_of
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidTagsError, ModelUnavailableError, NoDataError, UnknownNameError
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidTagsError,
+    ModelUnavailableError,
+    NoDataError,
+    UnknownNameError,
+    UnreadableFileError,
+)
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER
 from music_evals.metrics.semantics import AGGREGATIONS
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
-from music_evals.ui.frame import (
-    RETENTION_SEC,
-    code_panel,
-    downloads_panel,
-    language_switch,
-    on_click,
-    receipt_html,
-    space,
-    write_downloads,
-)
+from music_evals.ui.assets import style
+from music_evals.ui.frame import RETENTION_SEC, friendly, on_click, receipt_html, space, write_downloads
 from music_evals.ui.gpu import on_gpu
-from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
-from music_evals.ui.uploads import (
-    MAX_RECORDING_BYTES,
-    MAX_RECORDING_SEC,
-    RECORDING_TYPES,
-    check_upload,
-    trusted_sources,
-)
-
-if TYPE_CHECKING:
-    import gradio as gr
-
+from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.tag_comparison import (
     LIST,
     MAX_CHARACTERS,
@@ -59,15 +48,23 @@ from music_evals.ui.spaces.tag_comparison import (
     title_of,
     write_description,
 )
-from music_evals.ui.widgets.tag_view import VIEW_CSS, matrix_html, song_html, table_html, tags_html
+from music_evals.ui.spaces.words_muchin import DESCRIPTION_WORDS
+from music_evals.ui.uploads import (
+    MAX_RECORDING_BYTES,
+    MAX_RECORDING_SEC,
+    RECORDING_TYPES,
+    check_upload,
+    trusted_sources,
+)
+from music_evals.ui.widgets.lyric_view import inert
+from music_evals.ui.widgets.tag_view import matrix_html, song_html, table_html, tags_html
 
-__all__ = [
-    "TAGGER_VARIABLE",
-    "build_demo",
-    "compare_descriptions",
-    "song_tags",
-    "tag_recording",
-]
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = ["TAGGER_VARIABLE", "build_demo", "compare_descriptions", "song_tags", "tag_recording"]
+
+Progress = Callable[[float, str], Any]
 
 TAGGER_VARIABLE: Final = "MUSIC_EVALS_TAGGER"
 
@@ -79,7 +76,7 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     encoder: str = CHAR_NGRAMS,
     aggregation: str = "mean",
     language: str = "en",
-    progress: Callable[[float, str], Any] | None = None,
+    progress: Progress = lambda _share, _text: None,
 ) -> tuple[Any, ...]:
     """Compare two descriptions of music dimension by dimension.
 
@@ -94,16 +91,16 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
 
     """
     t = DESCRIPTION_WORDS(language)
-    _step(progress, 0.1, t("stage_read"))
+    progress(0.1, t("stage_read"))
     first, second = (parse_description(text, group, language) for text in (generated, reference))
     if not any([*first.values(), *second.values()]):
         raise NoDataError(t("error_empty"))
     lists = [LIST in side for side in (first, second) if side]
     if len(set(lists)) > 1:
         raise InvalidTagsError(t("error_kinds"))
-    _step(progress, 0.4, t("stage_encode"))
+    progress(0.4, t("stage_encode"))
     found = compare(first, second, "" if lists[0] else group, encoder, aggregation)
-    _step(progress, 0.9, t("stage_write"))
+    progress(0.9, t("stage_write"))
     results = results_of(found)
     names = list(found.similarities)
     chosen = next((name for name in names if found.cosines[name].size), names[0])
@@ -121,19 +118,16 @@ def compare_descriptions(  # noqa: PLR0917  (a page gives its fields in their or
     )  # fmt: skip
 
 
-def _step(progress: Callable[[float, str], Any] | None, share: float, text: str) -> None:
-    if progress is not None:
-        progress(share, text)
-
-
-def _matrix_choice(found: Compared, chosen: str | None, language: str) -> Any:
+def _matrix_choice(found: Compared | None, chosen: str | None, language: str) -> Any:
+    """Return the list of dimensions that were compared."""
     import gradio as gr
 
-    choices = [(title_of(found.group, name, language), name) for name in found.similarities]
+    choices = [(title_of(found.group, name, language), name) for name in found.similarities] if found else []
     return gr.update(choices=choices, value=chosen)
 
 
 def _rows(found: Compared) -> list[dict[str, Any]]:
+    """Return one row a dimension, for the CSV."""
     return [
         {
             "dimension": name,
@@ -148,20 +142,14 @@ def _rows(found: Compared) -> list[dict[str, Any]]:
 
 
 def song_tags(songs: Mapping[str, Song], name: str, encoder: str, language: str = "en") -> str:
-    """Return `song_html` of the song of an id.
-
-    Raises
-    ------
-    UnknownNameError
-        No such song, or no such encoder.
-
-    """
+    """Return `song_html` of the song of an id."""
     if name not in songs:
         raise UnknownNameError("song", name, songs)
     return song_html(songs[name], encoder, language)
 
 
 def _place() -> str:
+    """Return the folder or Hub id of the tagger; empty where none is set."""
     return os.environ.get(TAGGER_VARIABLE, "").strip()
 
 
@@ -187,11 +175,12 @@ def _load_tagger(place: str) -> Tagger:
 
 @on_gpu(duration=120)
 def _heard(place: str, path: str) -> dict[str, dict[str, list[str]]]:
+    """Return the tags of a recording, by group and dimension."""
     return {group: dict(found) for group, found in _load_tagger(place).tag(path).items()}
 
 
 def tag_recording(
-    recording: str | None, language: str = "en", progress: Callable[[float, str], Any] | None = None
+    recording: str | None, language: str = "en", progress: Progress = lambda _share, _text: None
 ) -> tuple[Any, ...]:
     """Describe a recording by tags.
 
@@ -204,13 +193,14 @@ def tag_recording(
     t, place = DESCRIPTION_WORDS(language), _place()
     if not place:
         raise ModelUnavailableError(t("probe_missing", variable=TAGGER_VARIABLE))
-    checked = check_upload(recording, suffixes=RECORDING_TYPES, max_bytes=MAX_RECORDING_BYTES)
-    _step(progress, 0.1, t("stage_decode"))
-    with trusted_sources(checked) as [source]:
-        _step(progress, 0.3, t("stage_tag"))
-        name = _load_tagger(place).name
+    progress(0.1, t("stage_decode"))
+    with _plain_refusals(recording, language):
+        checked = check_upload(recording, suffixes=RECORDING_TYPES, max_bytes=MAX_RECORDING_BYTES)
+    name = _load_tagger(place).name
+    with _plain_refusals(recording, language), trusted_sources(checked) as [source]:
+        progress(0.3, t("stage_tag"))
         tags = check_description(_heard(place, str(source)), name)
-    _step(progress, 0.9, t("stage_write"))
+    progress(0.9, t("stage_write"))
     plain = {group: {key: list(found) for key, found in named.items()} for group, named in tags.items()}
     rows = [
         {"group": group, "dimension": key, "tag": tag}
@@ -226,7 +216,19 @@ def tag_recording(
         f"print(tagger.tag({checked.name!r}))\n"
     )
     files = write_downloads(results, rows, name="tags")
-    return results, tags_html(plain, t, language), python, *files, receipt_html({"tagger": name, "versions": versions})
+    return results, tags_html(plain, language), python, *files, receipt_html({"tagger": name, "versions": versions})
+
+
+@contextlib.contextmanager
+def _plain_refusals(recording: str | None, language: str) -> Iterator[None]:
+    """Say in the words of the page why a recording was refused."""
+    t, name, limits = DESCRIPTION_WORDS(language), Path(recording or "").name, _recording_limits()
+    try:
+        yield
+    except FileTooLargeError as error:
+        raise FileTooLargeError(t("error_recording_size", name=name, **limits)) from error
+    except UnreadableFileError as error:
+        raise UnreadableFileError(t("error_recording", name=name, types=limits["types"])) from error
 
 
 class _Example(NamedTuple):
@@ -251,6 +253,7 @@ class _Example(NamedTuple):
 
 
 def _examples(songs: Sequence[Song]) -> list[_Example]:
+    """Return both groups on three songs, two pairs of songs, and two lists."""
     found = []
     for song in songs[:3]:
         ours, theirs = (song.tags[group] for group in GROUPS)
@@ -264,89 +267,54 @@ def _examples(songs: Sequence[Song]) -> list[_Example]:
 
 
 def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the page.
-
-    Parameters
-    ----------
-    songs
-        JSON lines, each a row of CaiMD's schema with the columns of both groups.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    Raises
-    ------
-    MusicEvalsError
-        As `music_evals.benchmark.songs.songs.load_songs`.
-
-    """
+    """Build the page on songs: JSON lines, each a row of CaiMD's schema with the columns of both groups."""
     import gradio as gr
 
     known = load_songs(str(songs), columns=GROUPS)
-    t = DESCRIPTION_WORDS("en")
-    title = f"🏷️ {t('title')} · {DESCRIPTION_WORDS('zh')('title')}"
-    with space(title, "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
-        parts: list[tuple[Any, Mapping[str, str]]] = []
+    title = " · ".join(DESCRIPTION_WORDS(language)("title") for language in DESCRIPTION_WORDS.languages)
+    with space(f"🏷️ {title}", "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
+        parts, encoders, examples = Parts(DESCRIPTION_WORDS), available_encoders(), _examples(known)
         bar = gr.Row()
-        parts.append((gr.Markdown(t("intro")), {"value": "intro"}))
-        told = gr.Markdown(_encoder_told("en"), elem_id="encoder_told")
-        encoders = available_encoders()
-        encoder = gr.Dropdown(encoders, value=encoders[0], label=t("encoder"), elem_id="encoder")
-        parts.append((encoder, {"label": "encoder"}))
+        parts.add(gr.Markdown, "intro", elem_id="about")
+        parts.add(gr.Markdown, "encoder", name="encoder_told", value=_encoder_told)
+        parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
-            song = _tab(parts, "tab_song", functools.partial(_song_tab, known, encoders[0]))
-            both = _tab(parts, "tab_compare", functools.partial(_compare_tab, known))
-            probe = _tab(parts, "tab_probe", _probe_tab)
+            with parts.add(gr.Tab, "tab_song", id="tab_song", render_children=True):
+                _add_song(parts, known)
+            with parts.add(gr.Tab, "tab_compare", id="tab_compare", render_children=True):
+                _add_texts(parts, examples)
+                _add_comparison(parts)
+            with parts.add(gr.Tab, "tab_probe", id="tab_probe", render_children=True):
+                _add_probe(parts)
         with bar:
-            language = language_switch(DESCRIPTION_WORDS, parts, scale=0, min_width=220)
-        _wire_song(known, song, encoder, language)
-        _wire_compare(known, both, encoder, language)
-        _wire_probe(probe, language)
-        language.change(_encoder_told, language, told, api_visibility="private", show_progress="hidden", queue=False)
+            parts.add_switch()
+        _wire_song(parts, known)
+        _wire_comparison(parts, examples)
+        _wire_probe(parts)
     return page
 
 
-Parts = list[tuple[Any, Mapping[str, str]]]
-
-
 def _encoder_told(language: str) -> str:
+    """Say what the encoders of this machine can do."""
     key = "encoder_ready" if DEFAULT_ENCODER in available_encoders() else "encoder_spelling"
     return DESCRIPTION_WORDS(language)(key, name=DEFAULT_ENCODER)
 
 
-def _tab(parts: Parts, key: str, build: Callable[[Parts], dict[str, Any]]) -> dict[str, Any]:
+def _add_song(parts: Parts, known: Sequence[Song]) -> None:
+    """Add the tab of a song: what is chosen is shown."""
     import gradio as gr
 
-    with gr.Tab(DESCRIPTION_WORDS("en")(key), id=key, elem_id=key, render_children=True) as tab:
-        parts.append((tab, {"label": key}))
-        return build(parts)
+    choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
+    parts.add(gr.Dropdown, "song", choices=choices, value=known[0].id)
+    first = song_html(known[0], parts["encoder"].value)
+    parts["song_view"] = gr.HTML(first, css_template=style("tags"), elem_id="song_tags")
 
 
-def _button(parts: Parts, key: str, **options: Any) -> Any:
-    import gradio as gr
-
-    button = gr.Button(DESCRIPTION_WORDS("en")(key), **options)
-    parts.append((button, {"value": key}))
-    return button
-
-
-def _song_tab(known: Sequence[Song], encoder: str, parts: Parts) -> dict[str, Any]:
-    import gradio as gr
-
-    with gr.Row(equal_height=True):
-        choices = [(f"{song.title} · {'、'.join(song.artist)}", song.id) for song in known]
-        song = gr.Dropdown(choices, value=known[0].id, label=DESCRIPTION_WORDS("en")("song"), elem_id="song")
-        parts.append((song, {"label": "song"}))
-        show = _button(parts, "show", elem_id="show", variant="primary", scale=0, min_width=160)
-    view = gr.HTML(song_html(known[0], encoder), css_template=VIEW_CSS, elem_id="song_tags")
-    return {"song": song, "show": show, "view": view}
-
-
-def _wire_song(known: Sequence[Song], tab: Mapping[str, Any], encoder: Any, language: Any) -> None:
+def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
+    """Show the tags of the song, with cosines by the encoder, in the language that is chosen."""
     by_id = {song.id: song for song in known}
 
+    @friendly
     def show(song: str, encoder: str, language: str) -> str:
         """Show the tags of a demo song.
 
@@ -358,161 +326,139 @@ def _wire_song(known: Sequence[Song], tab: Mapping[str, Any], encoder: Any, lang
         """
         return song_tags(by_id, song, encoder, language)
 
-    inputs = [tab["song"], encoder, language]
-    on_click(tab["show"], show, inputs, tab["view"], name="song_tags")
-    language.change(show, inputs, tab["view"], api_visibility="private", show_progress="hidden")
+    calls: dict[str, Any] = {"inputs": parts.pick("song", "encoder", "language"), "outputs": parts["song_view"]}
+    queue: dict[str, Any] = {"concurrency_id": "judge", "concurrency_limit": 1}  # one encoder at a time
+    parts["song"].input(show, **calls, **queue, api_name="song_tags")
+    for event in (parts["encoder"].input, parts["language"].change):
+        event(show, **calls, **queue, **PRIVATE)
 
 
-def _compare_tab(known: Sequence[Song], parts: Parts) -> dict[str, Any]:
+def _add_texts(parts: Parts, examples: Sequence[_Example]) -> None:
+    """Add examples, both descriptions, and how they are compared."""
     import gradio as gr
 
-    t = DESCRIPTION_WORDS("en")
-    found: dict[str, Any] = {}
-    examples = _examples(known)
+    def titles(language: str) -> list[tuple[str, int]]:
+        return [(example.label(language), at) for at, example in enumerate(examples)]
 
-    def labelled(name: str, component: Any, key: str | None = None) -> None:
-        found[name] = component
-        parts.append((component, {"label": key or name}))
+    def named(names: Sequence[str], prefix: str = "") -> Callable[[str], list[tuple[str, str]]]:
+        return lambda language: [(DESCRIPTION_WORDS(language)(f"{prefix}{name}"), name) for name in names]
 
     with gr.Row(equal_height=True):
-        choices = [(example.label("en"), at) for at, example in enumerate(examples)]
-        labelled("example", gr.Dropdown(choices, value=0, label=t("example"), elem_id="example"))
-        found["use"] = _button(parts, "use_example", elem_id="use_example", scale=0, min_width=180)
-    texts = examples[0].texts("en")
+        parts.add(gr.Dropdown, "example", choices=titles, value=0)
+        parts.add(gr.Button, "use_example", scale=0, min_width=180)
+    size: dict[str, Any] = {"lines": 10, "max_lines": 20, "max_length": MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
-        for key, text in zip(("set_a", "set_b"), texts, strict=True):
-            labelled(
-                key,
-                gr.Textbox(
-                    text, label=t(key), lines=10, max_lines=20, max_length=MAX_CHARACTERS, elem_id=key, min_width=300
-                ),
-            )
-    found["help"] = gr.Markdown(_sets_help("en"))
+        for key, text in zip(("set_a", "set_b"), examples[0].texts("en"), strict=True):
+            parts.add(gr.Textbox, key, value=text, **size)
+    parts.add(gr.Markdown, "sets_help", value=_sets_help)
     with gr.Row():
-        groups = [(t(group), group) for group in GROUPS]
-        labelled("group", gr.Radio(groups, value=examples[0].group, label=t("group"), elem_id="group"))
-        ways = [(t(f"aggregation_{name}"), name) for name in AGGREGATIONS]
-        labelled("aggregation", gr.Dropdown(ways, value="mean", label=t("aggregation"), elem_id="aggregation"))
-    with gr.Row():
-        found["compare"] = _button(parts, "compare", elem_id="compare", variant="primary")
-        found["cancel"] = _button(parts, "cancel", elem_id="cancel", scale=0, min_width=120)
-    found["state"] = gr.State(None, time_to_live=RETENTION_SEC)
-    found["table"] = gr.HTML("", css_template=VIEW_CSS, elem_id="scores")
-    labelled("dimension", gr.Dropdown([], label=t("matrix_of"), elem_id="dimension"), "matrix_of")
-    found["matrix"] = gr.HTML(matrix_html(None, None), css_template=VIEW_CSS, elem_id="matrix")
-    _results_panels(found, parts)
-    return found
+        parts.add(gr.Radio, "group", choices=named(GROUPS), value=examples[0].group, min_width=260)
+        parts.add(gr.Dropdown, "aggregation", choices=named(AGGREGATIONS, "aggregation_"), value="mean", min_width=260)
 
 
-def _results_panels(found: dict[str, Any], parts: Parts) -> None:
+def _add_comparison(parts: Parts) -> None:
+    """Add the buttons and the results of a comparison."""
     import gradio as gr
 
-    t = DESCRIPTION_WORDS("en")
-    found["json"], found["csv"] = downloads_panel()
-    parts += [(found["json"], {"label": "json"}), (found["csv"], {"label": "csv"})]
-    found["python"], found["shell"] = code_panel(f"{t('code')} · {DESCRIPTION_WORDS('zh')('code')}")
-    with gr.Accordion(t("values"), open=False, elem_id="values") as panel:
-        found["values"] = gr.JSON(show_label=False)
-    parts.append((panel, {"label": "values"}))
-    with gr.Accordion(t("receipt"), open=False, elem_id="receipt") as panel:
-        found["receipt"] = gr.HTML("")
-    parts.append((panel, {"label": "receipt"}))
+    with gr.Row():
+        parts.add(gr.Button, "compare", variant="primary")
+        parts.add(gr.Button, "cancel", scale=0, min_width=120)
+    parts["found"] = gr.State(None, time_to_live=RETENTION_SEC)
+    parts["table"] = gr.HTML("", css_template=style("tags"), elem_id="scores")
+    parts.add(gr.Dropdown, "matrix_of", name="dimension", choices=[])
+    parts["matrix"] = gr.HTML(matrix_html(None, None), css_template=style("tags"), elem_id="matrix")
+    parts.add_results()
 
 
 def _sets_help(language: str) -> str:
+    """Say how a description is written."""
     return DESCRIPTION_WORDS(language)("sets_help", tags=MAX_TAGS, length=MAX_TAG_CHARACTERS)
 
 
-def _wire_compare(known: Sequence[Song], tab: Mapping[str, Any], encoder: Any, language: Any) -> None:
-    examples = _examples(known)
-    quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
+def _wire_comparison(parts: Parts, examples: Sequence[_Example]) -> None:
+    """Wire examples and the comparison; it goes when what was compared is changed."""
 
     def take(at: int, spoken: str) -> tuple[str, str, str]:
         return *examples[at].texts(spoken), examples[at].group
 
-    def turn(found: Compared | None, dimension: str | None, spoken: str) -> list[Any]:
-        return _turned(examples, found, dimension, spoken)
+    def views(found: Compared | None, dimension: str | None, spoken: str) -> tuple[Any, ...]:
+        choice = _matrix_choice(found, dimension, spoken)
+        return table_html(found, spoken), choice, matrix_html(found, dimension, spoken)
 
-    fields = [tab["set_a"], tab["set_b"], tab["group"]]
-    names = ("state", "values", "table", "dimension", "matrix", "python", "shell", "json", "csv", "receipt")
-    on_click(
-        tab["compare"], compare_descriptions, [*fields, encoder, tab["aggregation"], language],
-        [tab[name] for name in names], name="compare", cancel=tab["cancel"],
+    def empty(spoken: str) -> tuple[Any, ...]:
+        return None, None, *views(None, None, spoken), "", "", None, None, ""
+
+    texts, language = parts.pick("set_a", "set_b"), parts["language"]
+    shown = parts.pick("table", "dimension", "matrix")
+    outputs = [*parts.pick("found", "values"), *shown, *parts.pick("python", "shell", "json", "csv", "receipt")]
+    options = parts.pick("group", "encoder", "aggregation")
+    run = on_click(
+        parts["compare"], compare_descriptions, [*texts, *options, language], outputs, name="compare",
+        cancel=parts["cancel"],
     )  # fmt: skip
-    tab["use"].click(take, [tab["example"], language], fields, queue=False, **quiet)
-    chosen = [tab["state"], tab["dimension"], language]
-    tab["dimension"].input(matrix_html, chosen, tab["matrix"], **quiet)
-    shown = [tab[name] for name in ("example", "group", "aggregation", "help", "table", "dimension", "matrix")]
-    language.change(turn, chosen, shown, **quiet)
+    parts.empty_when([*(part.change for part in texts), *(part.input for part in options)], empty, outputs, run)
+    chosen = [*parts.pick("example"), language]
+    parts["use_example"].click(take, chosen, [*texts, parts["group"]], queue=False, **PRIVATE)
+    chosen = [*parts.pick("found", "dimension"), language]
+    parts["dimension"].input(matrix_html, chosen, parts["matrix"], **PRIVATE)
+    language.change(views, chosen, shown, **PRIVATE)
 
 
-def _turned(examples: Sequence[_Example], found: Compared | None, dimension: str | None, language: str) -> list[Any]:
-    """Return lists, help and views in another language."""
+def _add_probe(parts: Parts) -> None:
+    """Add the tab of a recording; without a tagger it only says so."""
     import gradio as gr
 
-    t = DESCRIPTION_WORDS(language)
-    lists = [
-        [(example.label(language), at) for at, example in enumerate(examples)],
-        [(t(group), group) for group in GROUPS],
-        [(t(f"aggregation_{name}"), name) for name in AGGREGATIONS],
-    ]
-    views = [gr.skip(), gr.skip()] if found is None else [
-        table_html(found, language), _matrix_choice(found, dimension, language),
-    ]  # fmt: skip
-    return [
-        *(gr.update(choices=choices) for choices in lists),
-        _sets_help(language),
-        *views,
-        matrix_html(found, dimension, language),
-    ]
-
-
-def _probe_tab(parts: Parts) -> dict[str, Any]:
-    import gradio as gr
-
-    found: dict[str, Any] = {"told": gr.Markdown(_probe_told("en"), elem_id="probe_told")}
-    ready = bool(_place())
-    with gr.Column(visible=ready):
-        found["recording"] = gr.File(
-            label=_recording_label("en"), file_types=list(RECORDING_TYPES), elem_id="recording"
-        )
+    parts.add(gr.Markdown, "tab_probe", name="probe_told", value=_probe_told)
+    with gr.Column(visible=bool(_place())):
+        parts.add(gr.File, "recording", label=_recording_label, file_types=list(RECORDING_TYPES))
         with gr.Row():
-            found["tag"] = _button(parts, "tag", elem_id="tag", variant="primary")
-            found["cancel"] = _button(parts, "cancel", elem_id="cancel_tag", scale=0, min_width=120)
-        found["view"] = gr.HTML("", css_template=VIEW_CSS, elem_id="tags")
-        found["values"] = gr.JSON(show_label=False)
-        found["python"] = gr.Code(language="python", label="Python", interactive=False)
+            parts.add(gr.Button, "tag", variant="primary")
+            parts.add(gr.Button, "cancel", name="cancel_tag", scale=0, min_width=120)
+        parts["tags"] = gr.HTML(_no_tags("en"), css_template=style("tags"), elem_id="tags")
+        parts["tag_values"] = gr.JSON(show_label=False)
+        parts["tag_code"] = gr.Code(language="python", label="Python", interactive=False)
         with gr.Row():
-            found["json"], found["csv"] = gr.DownloadButton("JSON", size="sm"), gr.DownloadButton("CSV", size="sm")
-        found["receipt"] = gr.HTML("")
-    return found
+            for kind in ("json", "csv"):
+                parts.add(gr.DownloadButton, kind, name=f"tags_{kind}", size="sm", interactive=False)
+        parts["tag_receipt"] = gr.HTML("")
+
+
+def _recording_limits() -> dict[str, Any]:
+    """Return the limits of a recording, as pages say them."""
+    types = ", ".join(suffix.removeprefix(".") for suffix in RECORDING_TYPES)
+    return {"minutes": f"{MAX_RECORDING_SEC / 60:g}", "megabytes": MAX_RECORDING_BYTES // 2**20, "types": types}
 
 
 def _recording_label(language: str) -> str:
-    minutes, megabytes = f"{MAX_RECORDING_SEC / 60:g}", MAX_RECORDING_BYTES // 2**20
-    types = ", ".join(suffix.removeprefix(".") for suffix in RECORDING_TYPES)
-    return DESCRIPTION_WORDS(language)("recording", minutes=minutes, megabytes=megabytes, types=types)
+    """Say what recordings are taken."""
+    return DESCRIPTION_WORDS(language)("recording", **_recording_limits())
 
 
 def _probe_told(language: str) -> str:
+    """Say which tagger listens, or that there is none."""
     t, place = DESCRIPTION_WORDS(language), _place()
     if not place:
         return t("probe_missing", variable=f"`{TAGGER_VARIABLE}`")
     return t("probe_ready", name=f"`{Path(place).name if Path(place).is_dir() else place}`")
 
 
-def _wire_probe(tab: Mapping[str, Any], language: Any) -> None:
+def _no_tags(language: str) -> str:
+    """Say what will stand below a recording."""
+    return inert("song_empty.html", text=DESCRIPTION_WORDS(language)("probe_empty"))
+
+
+def _wire_probe(parts: Parts) -> None:
+    """Wire the tagger; tags go when another recording comes."""
     import gradio as gr
 
-    names = ("values", "view", "python", "json", "csv", "receipt")
-    on_click(
-        tab["tag"], tag_recording, [tab["recording"], language], [tab[name] for name in names], name="tag",
-        cancel=tab["cancel"],
-    )  # fmt: skip
+    files = parts.pick("tags_json", "tags_csv")
+    outputs = [*parts.pick("tag_values", "tags", "tag_code"), *files, parts["tag_receipt"]]
+    inputs = parts.pick("recording", "language")
+    run = on_click(parts["tag"], tag_recording, inputs, outputs, name="tag", cancel=parts["cancel_tag"])
 
-    def turn(spoken: str) -> tuple[Any, ...]:
-        return _probe_told(spoken), gr.update(label=_recording_label(spoken))
+    def empty(language: str) -> tuple[Any, ...]:
+        return None, _no_tags(language), "", None, None, ""
 
-    language.change(
-        turn, language, [tab["told"], tab["recording"]], api_visibility="private", show_progress="hidden", queue=False
-    )
+    parts.empty_when([parts["recording"].change], empty, outputs, run)
+    for file in files:
+        file.change(lambda path: gr.update(interactive=path is not None), file, file, queue=False, **PRIVATE)

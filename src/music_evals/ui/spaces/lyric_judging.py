@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 import shlex
@@ -18,22 +17,18 @@ from music_evals.errors import (
     InvalidInputError,
     InvalidLyricsError,
     InvalidPatternError,
-    MusicEvalsError,
     UnknownNameError,
 )
 from music_evals.lyrics.normalise import STEPS, Normalised, normalise_lyrics
 from music_evals.lyrics.patterns import check_pattern, mark_lyrics, read_pattern, split_sections
 from music_evals.lyrics.rhyme import METHODS, rhyme_function
 from music_evals.metrics.catalogue import LYRIC_SCORES
-from music_evals.pipelines.lyrics import LyricStructure, lyric_structure, scores_of
-from music_evals.ui.frame import (
-    receipt_html,
-    write_downloads,
-)
+from music_evals.pipelines.lyrics import NO_HEADER, LyricStructure, lyric_structure, scores_of
+from music_evals.ui.frame import receipt_html, write_downloads
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS, said_in
 from music_evals.ui.widgets.lyric_view import (
     changes_html,
-    escape,
+    inert,
     line_rows,
     lines_html,
     losses_html,
@@ -45,6 +40,7 @@ __all__ = [
     "KINDS",
     "MAX_CHARACTERS",
     "MAX_LINES",
+    "MAX_LINE_CHARACTERS",
     "MAX_SECTION_LINES",
     "RHYMES",
     "Judged",
@@ -68,6 +64,7 @@ MAX_LINE_CHARACTERS: Final = 40
 KINDS: Final = ("intro", "verse", "pre-chorus", "chorus", "interlude", "bridge", "ending")
 RHYMES: Final = ("none", "even", "all")
 PACKAGES: Final = ("music_evals", "jieba", "opencc", "pypinyin", "pypinyin-dict")
+Progress = Callable[[float, str], Any]
 
 
 class LyricExample(NamedTuple):
@@ -99,16 +96,7 @@ class Judged(NamedTuple):
 
 
 def load_examples(path: str | os.PathLike[str]) -> list[LyricExample]:
-    """Read examples from JSON lines ``{"name", "en", "zh", "lyrics", "pattern"}``.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No such file, or it cannot be read.
-    InvalidInputError
-        A line lacks one of these.
-
-    """
+    """Read examples from JSON lines ``{"name", "en", "zh", "lyrics", "pattern"}``."""
     found = []
     for number, row in json_lines(Path(path)):
         missing = [key for key in ("name", "en", "zh", "lyrics", "pattern") if not isinstance(row.get(key), str)]
@@ -127,32 +115,10 @@ def judge(
     rhyme: str = "official",
     *,
     normalise: bool = True,
-    progress: Callable[[float, str], Any] | None = None,
+    progress: Progress = lambda _share, _text: None,
     language: str = "en",
 ) -> Judged:
-    """Score typed lyrics against a typed pattern.
-
-    Parameters
-    ----------
-    lyrics, pattern
-        Texts of at most `MAX_CHARACTERS` characters and `MAX_LINES` lines.
-    variant, rhyme, normalise
-        Options of `music_evals.pipelines.lyrics.lyric_structure`.
-    progress
-        Called with a share and a word for each stage.
-    language
-        Of these words.
-
-    Raises
-    ------
-    InvalidLyricsError, InvalidPatternError
-        A text over the limits, or that cannot be scored.
-    UnknownNameError
-        Another variant or rhyme method.
-    MissingBackendError
-        The packages for rhymes are not installed.
-
-    """
+    """Score typed lyrics against a typed pattern, texts within the limits; progress is told in a language."""
     t = LYRICS_WORDS(language)
     wanted = _one_line_end(pattern).strip("\n")
     given = _one_line_end(lyrics).rstrip("\n")
@@ -160,11 +126,9 @@ def judge(
     _check_size(wanted, "pattern", InvalidPatternError)
     if rhyme not in METHODS:
         raise UnknownNameError("rhyme method", rhyme, METHODS)
-    if progress is not None:
-        progress(0.1, t("stage_read"))
+    progress(0.1, t("stage_read"))
     read = normalise_lyrics(given) if normalise else None
-    if progress is not None:
-        progress(0.4, t("stage_score"))
+    progress(0.4, t("stage_score"))
     score = lyric_structure(wanted, given if read is None else read.text, variant=variant, rhyme=rhyme)
     return Judged(given, wanted, variant, rhyme, read, score)
 
@@ -207,9 +171,12 @@ def code_of(judged: Judged) -> tuple[str, str]:
     return python, shell
 
 
-def show(judged: Judged, language: str) -> tuple[str, str, str, str]:
-    """Return the four views of a score as HTML: levels, lines, losses, changes of the normaliser."""
+def show(judged: Judged | None, language: str) -> tuple[str, ...]:
+    """Return the four views of a score as HTML: levels, lines, losses, changes; before it, what will stand there."""
     t = LYRICS_WORDS(language)
+    if judged is None:
+        keys = ("empty_score", "empty_lines", "empty_lost", "empty_changes")
+        return tuple(inert("song_empty.html", text=t(key)) for key in keys)
     find = rhyme_function(judged.rhyme)
     views = score_html(judged.score, t), lines_html(judged.score, t, find), losses_html(judged.score, t)
     return *views, changes_html(judged.read, t)
@@ -220,12 +187,12 @@ def check_pattern_text(pattern: str, language: str = "en") -> str:
     t = LYRICS_WORDS(language)
     pattern = _one_line_end(pattern).strip("\n")
     if len(pattern) > MAX_CHARACTERS:
-        return _told(t("pattern_too_long", n=len(pattern), most=MAX_CHARACTERS), good=False)
+        return _remark(t("pattern_too_long", n=len(pattern), most=MAX_CHARACTERS), good=False)
     try:
         sections = read_pattern(pattern)
     except InvalidPatternError as error:
         return _pattern_error(pattern, str(error), language)
-    return _told(t("pattern_good", **pattern_counts(sections)), good=True)
+    return _remark(t("pattern_good", **pattern_counts(sections)))
 
 
 def derive_pattern(
@@ -237,14 +204,6 @@ def derive_pattern(
     """Return the pattern of lyrics, with rhymes marked, and a remark as HTML.
 
     Symbols that are no Chinese characters have no place in a pattern: they are left out, and the remark tells how many.
-
-    Raises
-    ------
-    InvalidLyricsError
-        Lyrics over the limits, or without a section header.
-    UnknownNameError, MissingBackendError
-        As `judge`.
-
     """
     t = LYRICS_WORDS(language)
     text = _one_line_end(lyrics)
@@ -255,56 +214,35 @@ def derive_pattern(
         text = normalise_lyrics(text).text
     marked = mark_lyrics(text, rhyme)
     if not marked.labels:
-        raise InvalidLyricsError("the lyrics have no section header, a word in round brackets as (verse)")
+        raise InvalidLyricsError(NO_HEADER)
     sections = [
         LyricSection(label, tuple(filter(None, map(_plain_pattern, lines))))
         for label, lines in zip(marked.labels, marked.lines, strict=True)
     ]
     foreign = sum(len(re.findall(r"[^cR\s]", line)) for lines in marked.lines for line in lines)
     remark = t("derived") + (f" {t('derived_foreign', n=foreign)}" if foreign else "")
-    return sections_text(sections), _told(remark, good=True)
+    return sections_text(sections), _remark(remark)
 
 
 def add_section(  # noqa: PLR0917  (a page gives its fields in their order)
     pattern: str, kind: str, n_lines: float, n_characters: float, rhymes: str, language: str = "en"
 ) -> tuple[str, str]:
-    """Return a pattern with one more section at its end, and a remark as HTML.
-
-    Parameters
-    ----------
-    pattern
-        What there is; it may be empty.
-    kind
-        One of `KINDS`; the section gets the next number of its kind.
-    n_lines, n_characters
-        1..40 each.
-    rhymes
-        ``"none"``, ``"even"`` (every second line) or ``"all"``.
-    language
-        Of the remark.
-
-    Raises
-    ------
-    UnknownNameError
-        Another kind, or way to rhyme.
-    InvalidInputError
-        A number out of range.
-    InvalidPatternError
-        The pattern would grow over the limits.
-
-    """
+    """Return a pattern with one more section at its end, which gets the next number of its kind, and a remark."""
+    t = LYRICS_WORDS(language)
     if kind not in KINDS:
         raise UnknownNameError("kind of section", kind, KINDS)
     if rhymes not in RHYMES:
         raise UnknownNameError("way to rhyme", rhymes, RHYMES)
-    lines, characters = _whole(n_lines, "lines", MAX_SECTION_LINES), _whole(n_characters, "characters", 40)
+    lines = _whole(n_lines, "n_lines", MAX_SECTION_LINES, t)
+    characters = _whole(n_characters, "n_characters", MAX_LINE_CHARACTERS, t)
     before = _one_line_end(pattern).rstrip("\n")
     number = 1 + sum(bool(re.fullmatch(rf"{kind}\d*", part.label)) for part in split_sections(before).sections)
     label = f"{kind}{number}"
-    rows = ["c" * (characters - 1) + ("R" if _rhymes(at, rhymes) else "c") for at in range(lines)]
+    rhyming = {"none": (), "even": range(1, lines, 2), "all": range(lines)}[rhymes]
+    rows = ["c" * (characters - 1) + ("R" if at in rhyming else "c") for at in range(lines)]
     text = "\n".join([*([before] if before else []), f"({label})", *rows])
     _check_size(text, "pattern", InvalidPatternError)
-    return text, _told(LYRICS_WORDS(language)("added", label=label), good=True)
+    return text, _remark(t("added", label=label))
 
 
 def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
@@ -314,7 +252,7 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     rhyme: str = "official",
     normalise: bool = True,  # noqa: FBT001, FBT002  (a page gives its fields in their order)
     language: str = "en",
-    progress: Callable[[float, str], Any] | None = None,
+    progress: Progress = lambda _share, _text: None,
 ) -> tuple[Any, ...]:
     """Score lyrics against the structure that was asked for.
 
@@ -331,8 +269,7 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     with spoken(language):
         judged = judge(lyrics, pattern, variant, rhyme, normalise=normalise, progress=progress, language=language)
         views = show(judged, language)
-    if progress is not None:
-        progress(0.9, LYRICS_WORDS(language)("stage_write"))
+    progress(0.9, LYRICS_WORDS(language)("stage_write"))
     results = results_of(judged)
     rows = [{**row, "variant": variant, "rhyme_method": rhyme} for row in results["lines"]]
     files = write_downloads(results, rows, name="lyrics")
@@ -348,14 +285,14 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
 
 @contextlib.contextmanager
 def spoken(language: str) -> Iterator[None]:
-    """Say errors of the library in the language of the page."""
+    """Say what the library refuses in the words of the page."""
     try:
         yield
-    except MusicEvalsError as error:
+    except InvalidInputError as error:
         said = said_in(language, str(error))
         if said == str(error):
             raise
-        raise InvalidInputError(said) from error
+        raise type(error)(said) from error
 
 
 def _one_line_end(text: str) -> str:
@@ -364,6 +301,7 @@ def _one_line_end(text: str) -> str:
 
 
 def _check_size(text: str, what: str, error: type[InvalidInputError]) -> None:
+    """Refuse a text over the limits."""
     n_lines = STEPS["line breaks"](text).count("\n") + 1  # some write line ends as text
     for n, unit, most in ((len(text), "characters", MAX_CHARACTERS), (n_lines, "lines", MAX_LINES)):
         if n > most:
@@ -371,18 +309,15 @@ def _check_size(text: str, what: str, error: type[InvalidInputError]) -> None:
             raise error(msg)
 
 
-def _whole(value: float, what: str, most: int) -> int:
-    if not isinstance(value, int | float) or not math.isfinite(value) or value != int(value) or not 1 <= value <= most:
-        msg = f"{what} must be a whole number of 1..{most}, got {value}"
-        raise InvalidInputError(msg)
+def _whole(value: float | None, field: str, most: int, t: Callable[..., str]) -> int:
+    """Return the number of a field, which visitors may leave empty or fill with anything."""
+    if not isinstance(value, int | float) or not float(value).is_integer() or not 1 <= value <= most:
+        raise InvalidInputError(t("error_whole", field=t(field), most=most))
     return int(value)
 
 
-def _rhymes(at: int, how: str) -> bool:
-    return how == "all" or (how == "even" and at % 2 == 1)
-
-
 def _plain_pattern(line: str) -> str:
+    """Return a line of a pattern without what has no place in it."""
     return " ".join("".join(sign if sign in "cR" else " " if sign.isspace() else "" for sign in line).split())
 
 
@@ -391,24 +326,24 @@ def _pattern_error(pattern: str, message: str, language: str) -> str:
     t = LYRICS_WORDS(language)
     found = re.fullmatch(r"pattern, line (\d+), column (\d+): (.+)", message, re.DOTALL)
     if found is None:
-        return _told(said_in(language, message), good=False)
+        return _remark(said_in(language, message), good=False)
     line, column = int(found[1]), int(found[2])
     told = t("pattern_error", line=line, column=column, what=said_in(language, found[3]))
     lines = pattern.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     at = min(column - 1, 60)
     start = max(0, column - 1 - at)
-    code = f"<code>{escape(shown[start : start + 80])}\n{' ' * at}^</code>"
+    code = f"{shown[start : start + 80]}\n{' ' * at}^"
     try:
         check_pattern(pattern)
     except InvalidPatternError:
-        return _told(told, good=False, more=code)
-    return _told(told, good=False, more=f"{code}<p>{escape(t('pattern_remark'))}</p>")
+        return _remark(told, good=False, code=code)
+    return _remark(told, good=False, code=code, more=t("pattern_remark"))
 
 
-def _told(text: str, *, good: bool, more: str = "") -> str:
-    kind, sign = ("good", "✓") if good else ("bad", "✗")
-    return f'<div class="ly"><div class="ly-{kind}" role="status">{sign} {escape(text)}{more}</div></div>'
+def _remark(text: str, *, good: bool = True, code: str = "", more: str = "") -> str:
+    """Return what is said of a pattern as HTML."""
+    return inert("lyric_pattern.html", text=text, good=good, code=code, remark=more)
 
 
 def _literal(text: str) -> str:

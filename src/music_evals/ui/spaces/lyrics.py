@@ -1,6 +1,6 @@
 """The page that scores the structure of lyrics: texts in, points by level, rhyme marks and losses out.
 
-What a button does is a plain function here, which needs no browser; what it looks like is in `ui.lyric_view`.
+What a button does is a plain function of `lyric_judging`; what it looks like is in `ui.widgets.lyric_view`.
 """
 
 from __future__ import annotations
@@ -8,27 +8,19 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import (
-    NoDataError,
-)
+from music_evals.errors import NoDataError
 from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
-from music_evals.ui.frame import (
-    RETENTION_SEC,
-    code_panel,
-    downloads_panel,
-    language_switch,
-    on_click,
-    space,
-)
+from music_evals.ui.assets import style
+from music_evals.ui.frame import RETENTION_SEC, on_click, space
 from music_evals.ui.spaces.lyric_judging import (
     KINDS,
     MAX_CHARACTERS,
+    MAX_LINE_CHARACTERS,
     MAX_SECTION_LINES,
     RHYMES,
-    Judged,
     LyricExample,
     add_section,
     check_pattern_text,
@@ -38,213 +30,142 @@ from music_evals.ui.spaces.lyric_judging import (
     show,
     spoken,
 )
+from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
-from music_evals.ui.widgets.lyric_view import VIEW_CSS
 
 if TYPE_CHECKING:
     import gradio as gr
 
 __all__ = ["build_demo"]
 
+VIEWS = ("score", "lines", "lost", "changes")
+
 
 def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
-    """Build the page.
-
-    Parameters
-    ----------
-    examples
-        File of examples, see `load_examples`.
-
-    Returns
-    -------
-    gr.Blocks
-        Not launched.
-
-    Raises
-    ------
-    NoDataError
-        The file holds no example.
-    MusicEvalsError
-        As `load_examples`.
-
-    """
+    """Build the page, which starts with the first of a file of examples (see `load_examples`)."""
     known = load_examples(examples)
     if not known:
         msg = f"{examples} holds no example; the page starts with the first"
         raise NoDataError(msg)
     import gradio as gr
 
-    t = LYRICS_WORDS("en")
-    with space(f"🎤 {t('title')} · {LYRICS_WORDS('zh')('title')}", "", words=LYRICS_WORDS) as page:
-        parts: list[tuple[Any, Mapping[str, str]]] = []
+    title = " · ".join(LYRICS_WORDS(language)("title") for language in LYRICS_WORDS.languages)
+    with space(f"🎤 {title}", "", words=LYRICS_WORDS) as page:
+        parts = Parts(LYRICS_WORDS)
         bar = gr.Row()
-        parts.append((gr.Markdown(t("intro")), {"value": "intro"}))
-        fields = _inputs(known, parts)
-        outputs = _outputs(parts)
+        parts.add(gr.Markdown, "intro", elem_id="about")
+        _add_texts(parts, known)
+        _add_options(parts)
+        _add_results(parts)
         with bar:
-            language = language_switch(LYRICS_WORDS, parts, scale=0, min_width=220)
-        _wire(known, fields, outputs, language)
+            parts.add_switch()
+        _wire_texts(parts, known)
+        _wire_score(parts)
     return page
 
 
-class _Fields(NamedTuple):
-    """Components that are read, and buttons."""
+def _choices(names: Sequence[str], prefix: str = "") -> Callable[[str], list[tuple[str, str]]]:
+    """Return the function from a language to the entries of a list."""
 
-    example: Any
-    use: Any
-    lyrics: Any
-    pattern: Any
-    told: Any
-    remark: Any
-    derive: Any
-    kind: Any
-    n_lines: Any
-    n_characters: Any
-    rhymes: Any
-    add: Any
-    variant: Any
-    rhyme: Any
-    normalise: Any
-    score: Any
-    cancel: Any
+    def tell(language: str) -> list[tuple[str, str]]:
+        t = LYRICS_WORDS(language)
+        return [(t("intro_kind" if name == "intro" else f"{prefix}{name}"), name) for name in names]
+
+    return tell
 
 
-class _Outputs(NamedTuple):
-    """Components that a score fills, in the order of `score_lyrics`."""
-
-    judged: Any
-    values: Any
-    score: Any
-    lines: Any
-    lost: Any
-    changes: Any
-    python: Any
-    shell: Any
-    json_file: Any
-    csv_file: Any
-    receipt: Any
-
-
-def _inputs(known: Sequence[LyricExample], parts: list[tuple[Any, Mapping[str, str]]]) -> _Fields:
+def _add_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
+    """Add examples, lyrics, and the pattern with its tools."""
     import gradio as gr
 
-    t = LYRICS_WORDS("en")
+    def titles(language: str) -> list[tuple[str, str]]:
+        return [(example.titles[language], example.name) for example in known]
 
-    def part(component: Any, **keys: str) -> Any:
-        parts.append((component, keys))
-        return component
-
-    first = known[0]
+    first, view = known[0], {"css_template": style("lyrics")}
     with gr.Row(equal_height=True):
-        titles = [(example.titles["en"], example.name) for example in known]
-        example = part(gr.Dropdown(titles, value=first.name, label=t("example"), elem_id="example"), label="example")
-        use = part(gr.Button(t("use_example"), elem_id="use_example", scale=0, min_width=180), value="use_example")
+        parts.add(gr.Dropdown, "example", choices=titles, value=first.name)
+        parts.add(gr.Button, "use_example", scale=0, min_width=180)
+    size: dict[str, Any] = {"lines": 14, "max_lines": 24, "max_length": MAX_CHARACTERS, "min_width": 300}
     with gr.Row():
-        size: dict[str, Any] = {"lines": 14, "max_lines": 24, "max_length": MAX_CHARACTERS, "min_width": 300}
-        lyrics = part(gr.Textbox(first.lyrics, label=t("lyrics"), elem_id="lyrics", **size), label="lyrics")
+        parts.add(gr.Textbox, "lyrics", value=first.lyrics, **size)
         with gr.Column(min_width=300):
-            pattern = part(gr.Textbox(first.pattern, label=t("pattern"), elem_id="pattern", **size), label="pattern")
-            told = gr.HTML(check_pattern_text(first.pattern), css_template=VIEW_CSS, elem_id="pattern_told")
-            remark = gr.HTML("", css_template=VIEW_CSS, elem_id="pattern_remark")
-            derive = part(gr.Button(t("derive"), elem_id="derive", size="sm"), value="derive")
-            with part(gr.Accordion(t("section_tools"), open=False, elem_id="tools"), label="section_tools"):
+            parts.add(gr.Textbox, "pattern", value=first.pattern, **size)
+            parts["told"] = gr.HTML(check_pattern_text(first.pattern), elem_id="pattern_told", **view)
+            parts["remark"] = gr.HTML("", elem_id="pattern_remark", **view)
+            parts.add(gr.Button, "derive", size="sm")
+            with parts.add(gr.Accordion, "section_tools", open=False, elem_id="tools"):
                 with gr.Row():
-                    kinds = [(t(_kind_key(name)), name) for name in KINDS]
-                    kind = part(gr.Dropdown(kinds, value="verse", label=t("kind"), min_width=120), label="kind")
-                    n_lines = part(
-                        gr.Number(
-                            4, label=t("n_lines"), minimum=1, maximum=MAX_SECTION_LINES, precision=0, min_width=90
-                        ),
-                        label="n_lines",
-                    )
-                    n_characters = part(
-                        gr.Number(7, label=t("n_characters"), minimum=1, maximum=40, precision=0, min_width=90),
-                        label="n_characters",
-                    )
-                    ways = [(t(f"rhymes_{name}"), name) for name in RHYMES]
-                    rhymes = part(gr.Dropdown(ways, value="even", label=t("rhymes"), min_width=120), label="rhymes")
-                add = part(gr.Button(t("add_section"), elem_id="add_section", size="sm"), value="add_section")
-    with gr.Row():
-        variants = [(t(f"variant_{name}"), name) for name in VARIANTS]
-        variant = part(gr.Dropdown(variants, value="official", label=t("variant"), elem_id="variant"), label="variant")
-        methods = [(t(f"rhyme_{name}"), name) for name in METHODS]
-        rhyme = part(gr.Dropdown(methods, value="official", label=t("rhyme"), elem_id="rhyme"), label="rhyme")
-    normalise = part(gr.Checkbox(value=True, label=t("normalise"), elem_id="normalise"), label="normalise")
-    with gr.Row():
-        score = part(gr.Button(t("score_button"), variant="primary", elem_id="score"), value="score_button")
-        cancel = part(gr.Button(t("cancel"), elem_id="cancel", scale=0, min_width=120), value="cancel")
-    return _Fields(
-        example, use, lyrics, pattern, told, remark, derive, kind, n_lines, n_characters, rhymes, add, variant, rhyme,
-        normalise, score, cancel,
-    )  # fmt: skip
+                    whole: dict[str, Any] = {"minimum": 1, "precision": 0, "min_width": 90}
+                    parts.add(gr.Dropdown, "kind", choices=_choices(KINDS), value="verse", min_width=120)
+                    parts.add(gr.Number, "n_lines", value=4, maximum=MAX_SECTION_LINES, **whole)
+                    parts.add(gr.Number, "n_characters", value=7, maximum=MAX_LINE_CHARACTERS, **whole)
+                    parts.add(gr.Dropdown, "rhymes", choices=_choices(RHYMES, "rhymes_"), value="even", min_width=120)
+                parts.add(gr.Button, "add_section", size="sm")
 
 
-def _kind_key(name: str) -> str:
-    return "intro_kind" if name == "intro" else name
-
-
-def _outputs(parts: list[tuple[Any, Mapping[str, str]]]) -> _Outputs:
+def _add_options(parts: Parts) -> None:
+    """Add how to score, and the buttons."""
     import gradio as gr
 
-    t = LYRICS_WORDS("en")
-    judged = gr.State(None, time_to_live=RETENTION_SEC)
-    views = []
+    with gr.Row():
+        parts.add(gr.Dropdown, "variant", choices=_choices(VARIANTS, "variant_"), value="official", min_width=260)
+        parts.add(gr.Dropdown, "rhyme", choices=_choices(METHODS, "rhyme_"), value="official", min_width=260)
+    parts.add(gr.Checkbox, "normalise", value=True)
+    with gr.Row():
+        parts.add(gr.Button, "score_button", elem_id="score", variant="primary")
+        parts.add(gr.Button, "cancel", scale=0, min_width=120)
+
+
+def _add_results(parts: Parts) -> None:
+    """Add the views of a score, and what can be taken away."""
+    import gradio as gr
+
+    parts["judged"] = gr.State(None, time_to_live=RETENTION_SEC)
     with gr.Tabs():
-        for key in ("tab_score", "tab_lines", "tab_lost", "tab_changes"):
-            with gr.Tab(t(key), id=key, elem_id=key, render_children=True) as tab:
-                views.append(gr.HTML("", css_template=VIEW_CSS, elem_id=key.replace("tab", "view")))
-            parts.append((tab, {"label": key}))
-    json_file, csv_file = downloads_panel()
-    parts += [(json_file, {"label": "json"}), (csv_file, {"label": "csv"})]
-    python, shell = code_panel(f"{t('code')} · {LYRICS_WORDS('zh')('code')}")
-    with gr.Accordion(t("values"), open=False, elem_id="values") as values_panel:
-        values = gr.JSON(show_label=False)
-    with gr.Accordion(t("receipt"), open=False, elem_id="receipt") as receipt_panel:
-        receipt = gr.HTML("")
-    parts += [(values_panel, {"label": "values"}), (receipt_panel, {"label": "receipt"})]
-    score, lines, lost, changes = views
-    return _Outputs(judged, values, score, lines, lost, changes, python, shell, json_file, csv_file, receipt)
+        for name, empty in zip(VIEWS, show(None, "en"), strict=True):
+            with parts.add(gr.Tab, f"tab_{name}", id=f"tab_{name}", render_children=True):
+                parts[name] = gr.HTML(empty, css_template=style("lyrics"), elem_id=f"view_{name}")
+    parts.add_results()
 
 
-def _wire(known: Sequence[LyricExample], fields: _Fields, outputs: _Outputs, language: Any) -> None:
+def _wire_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
+    """Wire examples, the check of a pattern, and what builds one."""
     by_name = {example.name: example for example in known}
 
     def take(name: str) -> tuple[str, str, str]:
         return by_name[name].lyrics, by_name[name].pattern, ""
 
-    def turn(judged: Judged | None, pattern: str, spoken: str) -> list[Any]:
-        return [*_retitled(known, spoken), check_pattern_text(pattern, spoken), *_again(judged, spoken)]
+    parts["use_example"].click(
+        take, parts["example"], parts.pick("lyrics", "pattern", "remark"), queue=False, **PRIVATE
+    )
+    built, language = parts.pick("pattern", "remark"), parts["language"]
+    read = [*parts.pick("lyrics", "rhyme", "normalise"), language]
+    on_click(parts["derive"], _in_language(derive_pattern), read, built, name="derive_pattern")
+    wanted = [*parts.pick("pattern", "kind", "n_lines", "n_characters", "rhymes"), language]
+    on_click(parts["add_section"], _in_language(add_section), wanted, built, name="add_section")
+    checked: Mapping[str, Any] = {"inputs": [parts["pattern"], language], "outputs": parts["told"], "queue": False}
+    parts["pattern"].change(
+        check_pattern_text, **checked, api_name="check_pattern", trigger_mode="always_last", show_progress="hidden"
+    )
+    language.change(check_pattern_text, **checked, **PRIVATE)
 
-    quiet: dict[str, Any] = {"queue": False, "show_progress": "hidden"}
-    on_click(
-        fields.score,
-        score_lyrics,
-        [fields.lyrics, fields.pattern, fields.variant, fields.rhyme, fields.normalise, language],
-        list(outputs),
-        name="score",
-        cancel=fields.cancel,
-    )
-    on_click(
-        fields.derive,
-        _in_language(derive_pattern),
-        [fields.lyrics, fields.rhyme, fields.normalise, language],
-        [fields.pattern, fields.remark],
-        name="derive_pattern",
-    )
-    built = [fields.pattern, fields.kind, fields.n_lines, fields.n_characters, fields.rhymes, language]
-    on_click(fields.add, _in_language(add_section), built, [fields.pattern, fields.remark], name="add_section")
-    texts = [fields.lyrics, fields.pattern, fields.remark]
-    fields.use.click(take, fields.example, texts, api_visibility="private", **quiet)
-    fields.pattern.change(
-        check_pattern_text, [fields.pattern, language], fields.told, api_name="check_pattern",
-        trigger_mode="always_last", **quiet,
+
+def _wire_score(parts: Parts) -> None:
+    """Wire the score; it goes when what was scored is changed, and its views follow the language."""
+    views, rest = parts.pick(*VIEWS), ("python", "shell", "json", "csv", "receipt")
+    outputs = [*parts.pick("judged", "values"), *views, *parts.pick(*rest)]
+    texts, options = parts.pick("lyrics", "pattern"), parts.pick("variant", "rhyme", "normalise")
+    run = on_click(
+        parts["score_button"], score_lyrics, [*texts, *options, parts["language"]], outputs, name="score",
+        cancel=parts["cancel"],
     )  # fmt: skip
-    switched = [fields.example, fields.kind, fields.rhymes, fields.variant, fields.rhyme, fields.told]
-    views = [outputs.score, outputs.lines, outputs.lost, outputs.changes]
-    language.change(
-        turn, [outputs.judged, fields.pattern, language], [*switched, *views], api_visibility="private",
-        show_progress="hidden",
-    )  # fmt: skip
+
+    def empty(language: str) -> tuple[Any, ...]:
+        return None, None, *show(None, language), "", "", None, None, ""
+
+    changed = [*(part.change for part in texts), *(part.input for part in options)]
+    parts.empty_when(changed, empty, outputs, run)
+    parts["language"].change(show, [parts["judged"], parts["language"]], views, **PRIVATE)
 
 
 def _in_language(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -256,25 +177,3 @@ def _in_language(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*values)
 
     return answer
-
-
-def _retitled(known: Sequence[LyricExample], language: str) -> list[Any]:
-    """Return the choices of all lists in a language."""
-    import gradio as gr
-
-    t = LYRICS_WORDS(language)
-    lists = [
-        [(example.titles[language], example.name) for example in known],
-        [(t(_kind_key(name)), name) for name in KINDS],
-        [(t(f"rhymes_{name}"), name) for name in RHYMES],
-        [(t(f"variant_{name}"), name) for name in VARIANTS],
-        [(t(f"rhyme_{name}"), name) for name in METHODS],
-    ]
-    return [gr.update(choices=choices) for choices in lists]
-
-
-def _again(judged: Judged | None, language: str) -> Sequence[Any]:
-    """Return the views of a score in another language, or nothing new."""
-    import gradio as gr
-
-    return show(judged, language) if judged is not None else [gr.skip()] * 4

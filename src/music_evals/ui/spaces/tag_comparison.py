@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import DIMENSIONS, GROUPS
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidTagsError, UnknownNameError
+from music_evals.errors import InvalidTagsError, UndefinedMetricWarning, UnknownNameError
 from music_evals.lyrics.embeddings import CHAR_NGRAMS, DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.semantics import AGGREGATIONS, SemanticSimilarity, cosine_matrix
 from music_evals.pipelines.descriptions import judge_description, tag_semantic_similarity
@@ -95,6 +96,7 @@ def available_encoders() -> list[str]:
 
 @functools.cache
 def _encoder(name: str) -> TextEncoder:
+    """Return an encoder of this machine, loaded once."""
     if name not in available_encoders():
         raise UnknownNameError("text encoder", name, available_encoders(), "weights must be on this machine")
     return load_encoder(name, revision=None if name == CHAR_NGRAMS else _bge_commit())
@@ -118,50 +120,16 @@ class _OnCard:
 
 
 def page_encoder(name: str) -> TextEncoder:
-    """Return an encoder for a page: one that is on this machine, and that takes a card where it can use one.
-
-    Parameters
-    ----------
-    name
-        One of `available_encoders`.
-
-    Raises
-    ------
-    UnknownNameError
-        Another encoder: a page fetches no weights.
-    MusicEvalsError
-        As `music_evals.lyrics.embeddings.load_encoder`.
-
-    """
+    """Return one of `available_encoders`, which takes a card where it can use one; a page fetches no weights."""
     loaded = _encoder(name)  # in this process, before a card is taken
     return loaded if name == CHAR_NGRAMS else _OnCard(loaded)
 
 
 def parse_description(text: str, group: str, language: str = "en") -> Tags:
-    """Read a description from text.
+    """Read the description of a group from text, one dimension a line, ``name: tag, tag``.
 
-    Parameters
-    ----------
-    text
-        One dimension a line, ``name: tag, tag``; between tags stand commas (also Chinese ones), semicolons or ``、``.
-        A text without any name is one list, under ``"tags"``.
-    group
-        Whose dimensions are meant, one of `annotations.GROUPS`. Names count in English, in Chinese and as in the data.
-    language
-        Of messages.
-
-    Returns
-    -------
-    dict
-        Dimension -> tags.
-
-    Raises
-    ------
-    InvalidTagsError
-        A text, tag or number of tags over the limits, a dimension that is not of the group or stands twice, or lines
-        of which only some have a name.
-    UnknownNameError
-        No such group.
+    Between tags stand commas (also Chinese ones), semicolons or ``、``; names count in English, in Chinese and as in
+    the data. A text without any name is one list, under ``"tags"``.
 
     Examples
     --------
@@ -188,6 +156,7 @@ def parse_description(text: str, group: str, language: str = "en") -> Tags:
 
 
 def _read_line(line: str, group: str, found: Tags, t: Say, language: str, *, named: bool) -> None:
+    """Add the tags of a line to those that were found."""
     head, colon, rest = re.sub("：", ":", line, count=1).partition(":")
     if not named:
         name, rest = LIST, line
@@ -207,6 +176,7 @@ def _read_line(line: str, group: str, found: Tags, t: Say, language: str, *, nam
 
 
 def _dimension_of(name: str, group: str, t: Say, language: str) -> str:
+    """Return the dimension that visitors named."""
     wanted = name.casefold()
     for dimension in DIMENSIONS[group].values():
         if wanted in {dimension.name, dimension.english.casefold(), dimension.chinese}:
@@ -235,29 +205,7 @@ def write_description(tags: Mapping[str, Sequence[str]], group: str, language: s
 def compare(
     generated: Tags, reference: Tags, group: str, encoder: str = CHAR_NGRAMS, aggregation: str = "mean"
 ) -> Compared:
-    """Compare two descriptions dimension by dimension.
-
-    Parameters
-    ----------
-    generated, reference
-        Dimension -> tags, as `parse_description` gives them.
-    group
-        Whose dimensions; empty for two lists without dimensions.
-    encoder
-        One of `available_encoders`.
-    aggregation
-        One of `music_evals.metrics.semantics.AGGREGATIONS`.
-
-    Raises
-    ------
-    UnknownNameError
-        Another group, dimension, encoder or aggregation.
-    InvalidTagsError
-        Tags that are not lists of strings.
-    BackendError
-        The encoder failed.
-
-    """
+    """Compare two descriptions dimension by dimension; `group` is empty for two lists without dimensions."""
     if aggregation not in AGGREGATIONS:
         raise UnknownNameError("aggregation", aggregation, AGGREGATIONS)
     loaded = page_encoder(encoder)
@@ -268,25 +216,21 @@ def compare(
 def _compared(
     generated: Tags, reference: Tags, group: str, loaded: TextEncoder, aggregation: str
 ) -> tuple[dict[str, SemanticSimilarity], dict[str, Floats], float]:
-    import warnings
-
-    from music_evals.errors import UndefinedMetricWarning
-
+    """Return the similarities and the cosines by dimension, and the average."""
     names = [name for name in (DIMENSIONS[group] if group else (LIST,)) if name in generated or name in reference]
     vectors = embed(loaded, (tag for side in (generated, reference) for name in names for tag in side.get(name, ())))
-    known = _Known(loaded, vectors)
+    options: dict[str, Any] = {"encoder": _Known(loaded, vectors), "aggregation": aggregation}
     cosines = {
         name: cosine_matrix(vectors.of(generated.get(name, ())), vectors.of(reference.get(name, ()))) for name in names
     }
     if not group:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # the page tells the reason
-            lists = reference.get(LIST, []), generated.get(LIST, [])
-            return {LIST: tag_semantic_similarity(*lists, encoder=known, aggregation=aggregation)}, cosines, math.nan
-    options: dict[str, Any] = {"encoder": known, "annotators": [group], "aggregation": aggregation}
+            similarity = tag_semantic_similarity(reference.get(LIST, []), generated.get(LIST, []), **options)
+        return {LIST: similarity}, cosines, math.nan
     sides = {group: reference}, {group: generated}
-    scored = judge_description(*sides, **options)
-    every = judge_description(*sides, dimensions={group: names}, **options)
+    scored = judge_description(*sides, annotators=[group], **options)
+    every = judge_description(*sides, annotators=[group], dimensions={group: names}, **options)
     similarities = {name: every.similarities[f"{group}/{name}"] for name in names}
     return similarities, cosines, scored.values[f"{group}_average"]
 
@@ -322,29 +266,24 @@ def results_of(found: Compared) -> dict[str, Any]:
 
 def code_of(found: Compared) -> tuple[str, str]:
     """Return Python and a command line that give the same scores."""
-    options = f"encoder={found.encoder!r}, aggregation={found.aggregation!r}"
-    if not found.group:
-        lists = "".join(
-            f"{side} = {tags.get(LIST, [])!r}\n"
-            for side, tags in (("generated", found.generated), ("reference", found.reference))
-        )
-        python = (
-            f"from music_evals.pipelines.descriptions import tag_semantic_similarity\n\n{lists}"
-            f"found = tag_semantic_similarity(reference, generated, {options})\nprint(found.value)\n"
-        )
-        return python, f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
-    sides = "".join(
-        f"{side} = {{{found.group!r}: {tags!r}}}\n"
-        for side, tags in (("generated", found.generated), ("reference", found.reference))
-    )
+    sides = {"generated": found.generated, "reference": found.reference}
+    if found.group:
+        function, result = "judge_description", "dict(found.values)"
+        typed = {side: repr({found.group: tags}) for side, tags in sides.items()}
+    else:
+        function, result = "tag_semantic_similarity", "found.value"
+        typed = {side: repr(tags.get(LIST, [])) for side, tags in sides.items()}
     python = (
-        f"from music_evals.pipelines.descriptions import judge_description\n\n{sides}"
-        f"found = judge_description(reference, generated, {options})\nprint(dict(found.values))\n"
+        f"from music_evals.pipelines.descriptions import {function}\n\n"
+        + "".join(f"{side} = {tags}\n" for side, tags in typed.items())
+        + f"found = {function}(reference, generated, encoder={found.encoder!r}, aggregation={found.aggregation!r})\n"
+        f"print({result})\n"
     )
-    return python, _shell_of(found)
+    return python, _shell_of(found) if found.group else f"python - <<'END_OF_PYTHON'\n{python}END_OF_PYTHON\n"
 
 
 def _shell_of(found: Compared) -> str:
+    """Return the command that gives the scores of dimensions."""
     empty: dict[str, Any] = {group: {"dimensions": {}} for group in GROUPS}
     people = {name: {"tags": tags} for name, tags in found.reference.items()}
     song = json.dumps({"id": "song", **empty, found.group: {"dimensions": people}}, ensure_ascii=False)

@@ -1,0 +1,79 @@
+"""Components of a page that speaks several languages: each is added with its word, and a switch rewrites them all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from music_evals.ui.frame import code_panel, downloads_panel, language_switch
+from music_evals.ui.words import Words
+
+__all__ = ["PRIVATE", "Parts"]
+
+PRIVATE: Final[Mapping[str, Any]] = {"api_visibility": "private", "show_progress": "hidden"}
+"""Options of events that are no calls of the API."""
+
+
+class Parts(dict[str, Any]):
+    """Components of a page by name, and what each says in the language that is chosen."""
+
+    def __init__(self, words: Words) -> None:
+        super().__init__()
+        self.words = words
+        self._fixed: list[tuple[Any, Mapping[str, str]]] = []
+        self._told: list[tuple[Any, Callable[[str], Mapping[str, Any]]]] = []
+
+    def add(self, make: Callable[..., Any], key: str, *, name: str = "", **options: Any) -> Any:
+        """Add a component whose text is the word of `key`; functions of a language among its options are followed."""
+        import gradio as gr
+
+        shown = "value" if make in {gr.Button, gr.Markdown} else "label"
+        follow = {option: tell for option, tell in options.items() if callable(tell)}
+        plain = options | {option: tell("en") for option, tell in follow.items()}
+        component = make(**{shown: self.words("en")(key), "elem_id": name or key} | plain)
+        if shown not in follow:
+            self._fixed.append((component, {shown: key}))
+        if follow:
+            self._told.append((component, lambda language: {name: tell(language) for name, tell in follow.items()}))
+        self[name or key] = component
+        return component
+
+    def add_results(self) -> None:
+        """Add the buttons of files and the panels of code, values and receipt."""
+        import gradio as gr
+
+        for kind, button in zip(("json", "csv"), downloads_panel(), strict=True):
+            self[kind] = button
+            self._fixed.append((button, {"label": kind}))
+        code = " · ".join(self.words(language)("code") for language in self.words.languages)
+        self["python"], self["shell"] = code_panel(code)
+        with self.add(gr.Accordion, "values", name="values_panel", open=False, elem_id="values"):
+            self["values"] = gr.JSON(show_label=False)
+        with self.add(gr.Accordion, "receipt", name="receipt_panel", open=False, elem_id="receipt"):
+            self["receipt"] = gr.HTML("")
+
+    def add_switch(self) -> None:
+        """Add the switch of languages, when all else is there."""
+        import gradio as gr
+
+        def tell(language: str) -> list[Any]:
+            return [gr.update(**told(language)) for _, told in self._told]
+
+        switch = language_switch(self.words, self._fixed, scale=0, min_width=220)
+        switch.change(tell, switch, [component for component, _ in self._told], queue=False, **PRIVATE)
+        self["language"] = switch
+
+    def pick(self, *names: str) -> list[Any]:
+        """Return components by their names."""
+        return [self[name] for name in names]
+
+    def empty_when(self, changed: Sequence[Any], empty: Callable[[str], Any], outputs: Sequence[Any], run: Any) -> None:
+        """Put into outputs what `empty` gives for the language as soon as an input changes; `run` is cancelled.
+
+        No result stays beside inputs that it is not of.
+        """
+        import gradio as gr
+
+        # two events: cancelling comes after the answer of a function, and would hit a run that was started meanwhile
+        gr.on(changed, None, cancels=[run], trigger_mode="multiple", **PRIVATE)
+        gr.on(changed, empty, self["language"], list(outputs), trigger_mode="multiple", queue=False, **PRIVATE)
