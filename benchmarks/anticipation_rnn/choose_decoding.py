@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/anticipation_rnn/choose_decoding.py [--write] [--checkpoint models/anticipation_rnn/run/...]
 
-Writes results.csv beside itself; prints the baselines' scores and how far the likelihood hangs on the context. With
+Writes results.csv beside itself; prints the baselines' scores and how far the likelihood depends on the context. With
 ``--write`` the winner becomes the default in the model's config.json. With ``--checkpoint`` it also tells what storing
 the weights in half precision costs. The test split is never read.
 """

@@ -89,8 +89,7 @@ _MODULE_OF = {
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF.get(name, 'annotations')}"), name)
     globals()[name] = value  # the next look-up finds it at once
     return value

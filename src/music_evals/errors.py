@@ -215,7 +215,7 @@ class FileTooLargeError(UnreadableFileError):
 
 
 class ParserCrashError(UnreadableFileError):
-    """The native parser died or hung on a file; it ran in a process of its own."""
+    """The native parser died or depended on a file; it ran in a process of its own."""
 
 
 class NoDataError(MusicEvalsError, ValueError):

@@ -60,8 +60,9 @@ def written_whole(path: str | os.PathLike[str], *, parents: bool = False, sync: 
                 os.fsync(file.fileno())
         part.replace(target)
     except OSError as error:
-        msg = f"{target}: cannot be written ({error.strerror}); check that the folder exists and has room"
-        raise OutputError(msg) from error
+        raise OutputError(
+            f"{target}: cannot be written ({error.strerror}); check that the folder exists and has room"
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
@@ -78,8 +79,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"{folder}: cannot be made ({error.strerror}); choose another folder, one that can be written to"
-        raise OutputError(msg) from error
+        raise OutputError(
+            f"{folder}: cannot be made ({error.strerror}); choose another folder, one that can be written to"
+        ) from error
 
 
 class Store:

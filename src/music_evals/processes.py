@@ -71,11 +71,9 @@ class ReaderProcess(Generic[T]):
         memory_bytes: int | None = None,
     ) -> None:
         if memory_bytes is not None and memory_bytes <= 0:
-            msg = f"memory_bytes must be positive, got {memory_bytes}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"memory_bytes must be positive, got {memory_bytes}")
         if timeout_sec <= 0:
-            msg = f"timeout_sec must be positive, got {timeout_sec}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"timeout_sec must be positive, got {timeout_sec}")
         self._reader, self._timeout_sec = reader, timeout_sec
         self._environment, self._what = dict(environment or {}), what
         self._memory_bytes = memory_bytes
@@ -123,8 +121,9 @@ class _Worker(Generic[T]):
     ) -> None:
         module, name = getattr(reader, "__module__", None), getattr(reader, "__qualname__", "<")
         if module in {None, "__main__"} or "<" in name:
-            msg = f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the reader must be a function at the top of a module that can be imported, got {reader!r}"
+            )
         self.what, self.memory_bytes = what, memory_bytes
         self.log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in close()
         self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and a constant command
@@ -138,8 +137,7 @@ class _Worker(Generic[T]):
         answer = self._ask((module, name, memory_bytes), START_TIMEOUT_SEC)
         if answer != _READY:
             self.close()
-            msg = f"the worker cannot import the reader {module}.{name}: {answer}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"the worker cannot import the reader {module}.{name}: {answer}")
 
     def read(self, item: str | bytes, name: str, timeout_sec: float) -> T | MusicEvalsError:
         """Return what the reader returns or raises, or how it died."""

@@ -30,7 +30,7 @@ def test_a_song_has_tags_of_both_groups(open_space: Any, screenshot: Any) -> Non
 
 def test_two_descriptions_are_compared_with_their_matrix(open_space: Any, screenshot: Any) -> None:
     page = open_space("description")
-    assert "char-ngrams" in page.inner_text("#encoder_told")
+    assert "char-ngrams" in page.inner_text("#encoder_text")
     compare(page)
     assert "Average of the scored dimensions" in page.inner_text("#average")
     page.wait_for_selector("#matrix_view table")
@@ -56,7 +56,7 @@ def test_the_switch_turns_the_page_chinese_with_its_scores(open_space: Any, scre
     page.wait_for_selector("#matrix_view:has-text('最佳匹配')")
     screenshot(page, "description_chinese")
     page.get_by_role("tab", name="录音打标签").click()
-    assert "MUSIC_EVALS_TAGGER" in page.inner_text("#probe_told")
+    assert "MUSIC_EVALS_TAGGER" in page.inner_text("#probe_text")
     page.get_by_role("tab", name="歌曲标签").click()
     assert "配器与音效" in page.inner_text("#song_view")
 

@@ -31,7 +31,7 @@ def chosen(page: Any, elem_id: str, text: str) -> None:
 
 def test_the_example_is_scored_and_marked(open_space: Any, screenshot: Any) -> None:
     page = open_space("lyrics")
-    assert "✓" in page.inner_text("#pattern_told")
+    assert "✓" in page.inner_text("#pattern_text")
     score(page)
     assert "of 110" in page.inner_text("#score_view .ly-total")
     assert page.locator("#score_view [role=img]").count() == 6
@@ -59,7 +59,7 @@ def test_the_switch_turns_the_page_chinese_with_its_score(open_space: Any, scree
     page.wait_for_selector("#score_view:has-text('总分')")
     assert page.get_by_role("tab", name="失分之处").is_visible()
     assert "歌词：段落标题" in page.inner_text("#lyrics")
-    assert "模式正确" in page.inner_text("#pattern_told")
+    assert "模式正确" in page.inner_text("#pattern_text")
     screenshot(page, "lyrics_chinese")
     page.fill("#lyrics textarea", "床前明月光")
     page.click("#score")
@@ -70,9 +70,9 @@ def test_the_switch_turns_the_page_chinese_with_its_score(open_space: Any, scree
 def test_the_editor_tells_line_and_column_while_one_types(open_space: Any) -> None:
     page = open_space("lyrics")
     page.fill("#pattern textarea", "(verse1)\ncccR\nccRc")
-    page.wait_for_selector("#pattern_told :text('Line 3, column 3')")
+    page.wait_for_selector("#pattern_text :text('Line 3, column 3')")
     page.fill("#pattern textarea", "(verse1)\ncccR")
-    page.wait_for_selector("#pattern_told :text('Sections: 1, lines: 1')")
+    page.wait_for_selector("#pattern_text :text('Sections: 1, lines: 1')")
     page.click("#tools button")
     page.click("#add_section")
     page.wait_for_selector("#pattern_remark :text('(verse2)')")

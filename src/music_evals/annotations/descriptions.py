@@ -119,5 +119,5 @@ def theme_of_row(row: Mapping[str, Any]) -> str | None:
 
     """
     dimensions = ((row.get(group) or {}).get("dimensions") or {} for group in GROUPS)
-    texts = (((told.get("lyric_themes") or {}).get("text") or "").strip() for told in dimensions)
+    texts = (((reported.get("lyric_themes") or {}).get("text") or "").strip() for reported in dimensions)
     return next(filter(None, texts), None)

@@ -43,12 +43,14 @@ class LyricSection:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
         if not self.label or set(self.label) & set("()\n\r"):
-            msg = f"a section label must be a word without brackets, as 'verse1', got {self.label!r}"
-            raise InvalidLyricsError(msg)
+            raise InvalidLyricsError(
+                f"a section label must be a word without brackets, as 'verse1', got {self.label!r}"
+            )
         for line in self.lines:
             if "\n" in line or "\r" in line:
-                msg = f"a line of section {self.label!r} holds a line break: {line!r}; give one phrase an entry"
-                raise InvalidLyricsError(msg)
+                raise InvalidLyricsError(
+                    f"a line of section {self.label!r} holds a line break: {line!r}; give one phrase an entry"
+                )
 
     @property
     def kind(self) -> str:
@@ -89,12 +91,14 @@ class Pattern:
         for name in ("lines", "words"):
             object.__setattr__(self, name, tuple(map(tuple, getattr(self, name))))
         if len(self.labels) != len(self.lines) or (self.words and [*map(len, self.words)] != [*map(len, self.lines)]):
-            told = f"{len(self.labels)} labels, {[*map(len, self.lines)]} lines and {[*map(len, self.words)]} words"
-            msg = f"a pattern needs lines for each label, and words for each line or none at all, got {told}"
-            raise InvalidPatternError(msg)
+            reported = f"{len(self.labels)} labels, {[*map(len, self.lines)]} lines and {[*map(len, self.words)]} words"
+            raise InvalidPatternError(
+                f"a pattern needs lines for each label, and words for each line or none at all, got {reported}"
+            )
         if not all(self.labels):
-            msg = f"section {self.labels.index('') + 1} of a pattern has an empty label; name it, as 'verse1'"
-            raise InvalidPatternError(msg)
+            raise InvalidPatternError(
+                f"section {self.labels.index('') + 1} of a pattern has an empty label; name it, as 'verse1'"
+            )
 
 
 def sections_of_rows(rows: Iterable[Mapping[str, Any]], field: str = "lines") -> tuple[LyricSection, ...]:
@@ -158,6 +162,5 @@ def sections_of_text(text: str) -> tuple[LyricSection, ...]:
         elif blocks:
             blocks[-1][1].append(line)
         else:
-            msg = f"expected a section header such as (verse1) first, got {line!r:.40}"
-            raise InvalidLyricsError(msg)
+            raise InvalidLyricsError(f"expected a section header such as (verse1) first, got {line!r:.40}")
     return tuple(LyricSection(label, tuple(lines)) for label, lines in blocks)

@@ -78,7 +78,7 @@ class Beats(_Annotation):
     Raises
     ------
     InvalidAnnotationError
-        Times that do not increase, are negative or not finite, or a tempo that is none.
+        Times that do not increase, are negative or not finite, or a tempo that is not a positive number.
 
     """
 
@@ -89,8 +89,7 @@ class Beats(_Annotation):
         _check_vector(self.times_sec, "beat times")
         _check_increasing(self.times_sec, "beat times")
         if not (np.isnan(self.bpm) or 0 < self.bpm < float("inf")):
-            msg = f"bpm must be above 0, or NaN where there is none, got {self.bpm}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"bpm must be above 0, or NaN where there is none, got {self.bpm}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +108,9 @@ class Key(_Annotation):
 
     def __post_init__(self) -> None:
         if self.tonic not in range(12) or self.mode not in {"major", "minor"}:
-            msg = f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(
+                f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -162,8 +162,7 @@ class Segments(_Annotation):
     def __post_init__(self) -> None:
         _check_partition(self.intervals_sec, self.labels, "segments")
         if len(self.intervals_sec) and self.intervals_sec[0, 0] != 0:
-            msg = f"segments must start at 0, got {self.intervals_sec[0, 0]:.3f} s"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"segments must start at 0, got {self.intervals_sec[0, 0]:.3f} s")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -192,8 +191,9 @@ class F0Track(_Annotation):
         _check_increasing(self.times_sec, "frame times")
         _check_vector(self.frequencies_hz, "frequencies")
         if len(self.times_sec) != len(self.frequencies_hz):
-            msg = f"expected one frequency a frame, got {len(self.frequencies_hz)} for {len(self.times_sec)} frames"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(
+                f"expected one frequency a frame, got {len(self.frequencies_hz)} for {len(self.times_sec)} frames"
+            )
 
     @property
     def voiced(self) -> npt.NDArray[np.bool_]:
@@ -226,8 +226,9 @@ class Melody(_Annotation):
         _check_intervals(self.intervals_sec, "notes")
         _check_vector(self.pitches, "pitches")
         if len(self.intervals_sec) != len(self.pitches):
-            msg = f"expected one pitch a note, got {len(self.pitches)} for {len(self.intervals_sec)} notes"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(
+                f"expected one pitch a note, got {len(self.pitches)} for {len(self.intervals_sec)} notes"
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -242,14 +243,13 @@ class _Frames(_Annotation):
     def __post_init__(self) -> None:
         kind = type(self).__name__
         if self.frames.ndim != 2 or (self._rows and len(self.frames) != self._rows):
-            msg = f"{kind} needs frames of shape ({self._rows or 'features'}, n_frames), got {self.frames.shape}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(
+                f"{kind} needs frames of shape ({self._rows or 'features'}, n_frames), got {self.frames.shape}"
+            )
         if not np.isfinite(self.frames).all():
-            msg = f"{kind} holds values that are not finite"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"{kind} holds values that are not finite")
         if not 0 < self.hop_sec < float("inf"):
-            msg = f"hop_sec must be above 0, got {self.hop_sec}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"hop_sec must be above 0, got {self.hop_sec}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -322,12 +322,10 @@ class Features:
 
     def __post_init__(self) -> None:
         if not 0 <= self.duration_sec < float("inf"):
-            msg = f"duration_sec must be finite and not negative, got {self.duration_sec}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"duration_sec must be finite and not negative, got {self.duration_sec}")
         both = [name for name in self.undefined if name not in FEATURES or getattr(self, name) is not None]
         if both:
-            msg = f"undefined may name features without a value only, got {', '.join(both)}"
-            raise InvalidAnnotationError(msg)
+            raise InvalidAnnotationError(f"undefined may name features without a value only, got {', '.join(both)}")
 
 
 FEATURES: dict[str, type[_Annotation]] = {
@@ -345,43 +343,43 @@ FEATURES: dict[str, type[_Annotation]] = {
 
 def _check_vector(values: FloatArray, what: str) -> None:
     if values.ndim != 1 or values.dtype.kind != "f" or not np.isfinite(values).all():
-        msg = f"{what} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(
+            f"{what} must be finite floats of shape (n,), got {values.dtype} of shape {values.shape}"
+        )
 
 
 def _check_increasing(times_sec: FloatArray, what: str) -> None:
     if len(times_sec) and times_sec[0] < 0:
-        msg = f"{what} must not be negative, got {times_sec[0]:.3f} s"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(f"{what} must not be negative, got {times_sec[0]:.3f} s")
     wrong = np.flatnonzero(np.diff(times_sec) <= 0)
     if len(wrong):
         i = int(wrong[0])
-        msg = f"{what} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(
+            f"{what} must increase; index {i}: {times_sec[i]:.3f} s then {times_sec[i + 1]:.3f} s"
+        )
 
 
 def _check_intervals(intervals_sec: FloatArray, what: str) -> None:
     if intervals_sec.ndim != 2 or intervals_sec.shape[1] != 2 or not np.isfinite(intervals_sec).all():
-        msg = f"{what} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(f"{what} need finite intervals of shape (n, 2), got shape {intervals_sec.shape}")
     starts, ends = intervals_sec.T
     if (starts < 0).any() or (ends <= starts).any():
         i = int(np.argmax((starts < 0) | (ends <= starts)))
-        msg = f"{what} must last, from 0 s on; index {i}: {starts[i]:.3f} s to {ends[i]:.3f} s"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(f"{what} must last, from 0 s on; index {i}: {starts[i]:.3f} s to {ends[i]:.3f} s")
     if (starts[1:] < ends[:-1]).any():
         i = int(np.argmax(starts[1:] < ends[:-1]))
-        msg = f"{what} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(
+            f"{what} must not overlap; index {i} ends at {ends[i]:.3f} s, the next starts at {starts[i + 1]:.3f} s"
+        )
 
 
 def _check_partition(intervals_sec: FloatArray, labels: tuple[str, ...], what: str) -> None:
     _check_intervals(intervals_sec, what)
     if len(labels) != len(intervals_sec):
-        msg = f"expected one label each, got {len(labels)} for {len(intervals_sec)} {what}"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(f"expected one label each, got {len(labels)} for {len(intervals_sec)} {what}")
     gaps = np.flatnonzero(intervals_sec[1:, 0] != intervals_sec[:-1, 1])
     if len(gaps):
         i = int(gaps[0])
-        msg = f"{what} must follow one another without a gap; there is one after {intervals_sec[i, 1]:.3f} s"
-        raise InvalidAnnotationError(msg)
+        raise InvalidAnnotationError(
+            f"{what} must follow one another without a gap; there is one after {intervals_sec[i, 1]:.3f} s"
+        )

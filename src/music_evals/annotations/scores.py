@@ -72,12 +72,12 @@ def check_tokens(tokens: npt.ArrayLike) -> Tokens:
     if array.size == 0:
         return array.astype(np.uint8)
     if not np.issubdtype(array.dtype, np.integer):
-        msg = f"tokens must be whole numbers 0..{VOCABULARY_SIZE - 1}, got {array.dtype}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(f"tokens must be whole numbers 0..{VOCABULARY_SIZE - 1}, got {array.dtype}")
     if array.min() < 0 or array.max() >= VOCABULARY_SIZE:
         wrong = array[(array < 0) | (array >= VOCABULARY_SIZE)].flat[0]
-        msg = f"token {wrong} is outside the vocabulary 0..{VOCABULARY_SIZE - 1} (0..127 pitch, 128 hold, 129 rest)"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"token {wrong} is outside the vocabulary 0..{VOCABULARY_SIZE - 1} (0..127 pitch, 128 hold, 129 rest)"
+        )
     return array.astype(np.uint8, copy=False)
 
 
@@ -97,8 +97,7 @@ class ContextLayout:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if value < (0 if field.name in {"past_measures", "future_measures"} else 1):
-                msg = f"{field.name} must be positive, got {value}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{field.name} must be positive, got {value}")
 
     @property
     def n_measures(self) -> int:
@@ -144,8 +143,9 @@ class TimeSignature:
 
     def __post_init__(self) -> None:
         if self.tick < 0 or self.numerator < 1 or self.denominator < 1 or self.denominator & (self.denominator - 1):
-            msg = f"time signature {self.numerator}/{self.denominator} at tick {self.tick} is not one"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"time signature {self.numerator}/{self.denominator} at tick {self.tick} is not one"
+            )
 
     @property
     def quarters(self) -> float:
@@ -162,8 +162,9 @@ class Tempo:
 
     def __post_init__(self) -> None:
         if self.tick < 0 or not 0 < self.bpm < float("inf"):
-            msg = f"tempo {self.bpm} at tick {self.tick} is not one; expected quarters a minute above 0"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"tempo {self.bpm} at tick {self.tick} is not one; expected quarters a minute above 0"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,8 +177,9 @@ class KeySignature:
 
     def __post_init__(self) -> None:
         if self.tick < 0 or not -7 <= self.fifths <= 7:
-            msg = f"key signature of {self.fifths} fifths at tick {self.tick} is not one; expected -7..7"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"key signature of {self.fifths} fifths at tick {self.tick} is not one; expected -7..7"
+            )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -224,19 +226,18 @@ class Score:
 
     def __post_init__(self) -> None:
         if self.ticks_per_quarter < 1:
-            msg = f"ticks_per_quarter must be at least 1, got {self.ticks_per_quarter}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"ticks_per_quarter must be at least 1, got {self.ticks_per_quarter}")
         _check_notes(self.notes, len(self.voices))
         if self.programs and (
             len(self.programs) != len(self.voices) or not all(0 <= p <= DRUMS for p in self.programs)
         ):
-            msg = f"programs must be 0..{DRUMS}, one for each of {len(self.voices)} voices, got {self.programs}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"programs must be 0..{DRUMS}, one for each of {len(self.voices)} voices, got {self.programs}"
+            )
         for name in self._CHANGES:
             ticks = [change.tick for change in getattr(self, name)]
             if ticks != sorted(ticks):
-                msg = f"{name} must be sorted by tick, got {ticks}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{name} must be sorted by tick, got {ticks}")
 
     @property
     def end_tick(self) -> int:
@@ -290,8 +291,7 @@ class Score:
 
 def _check_notes(notes: NoteArray, n_voices: int) -> None:
     if notes.dtype != NOTE_DTYPE or notes.ndim != 1:
-        msg = f"notes must be a 1-D array of NOTE_DTYPE, got {notes.dtype} with shape {notes.shape}"
-        raise InvalidNotesError(msg)
+        raise InvalidNotesError(f"notes must be a 1-D array of NOTE_DTYPE, got {notes.dtype} with shape {notes.shape}")
     rules = {
         "onset_tick must not be negative": notes["onset_tick"] < 0,
         "duration_tick must be at least 1": notes["duration_tick"] < 1,
@@ -302,8 +302,7 @@ def _check_notes(notes: NoteArray, n_voices: int) -> None:
     for rule, broken in rules.items():
         if broken.any():
             index = int(np.argmax(broken))
-            msg = f"{rule}; note {index} is {notes[index]}"
-            raise InvalidNotesError(msg)
+            raise InvalidNotesError(f"{rule}; note {index} is {notes[index]}")
     order = np.lexsort((notes["pitch"], notes["voice"], notes["onset_tick"]))
     if not np.array_equal(order, np.arange(len(notes))):
         raise InvalidNotesError(

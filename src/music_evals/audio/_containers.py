@@ -9,7 +9,7 @@ that holds less than it claims, or more, is refused:
   or 0xFFFFFFFF, as written into a pipe, states no length: a cut could not be seen.
 - Ogg: one stream whose pages follow one another, have the right checksum, and end with a last page.
 - MP3: frame after frame up to the end, the last one whole, as many as a Xing, Info or VBRI header counts. An MP3 file
-  without such a header that was cut exactly between two frames cannot be told from a shorter one.
+  without such a header that was cut exactly between two frames cannot be distinguished from a shorter one.
 - FLAC: states its length and the MD5 of its samples, which are compared with what was decoded.
 """
 
@@ -29,46 +29,23 @@ __all__ = ["Container", "is_known", "read_container"]
 
 @dataclasses.dataclass(frozen=True)
 class Container:
-    """What a container claims.
+    """What a container claims."""
 
-    Parameters
-    ----------
-    format
-        ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"`` or ``"MP3"``.
-    n_frames
-        Samples a channel, or None where the container does not count them.
-    slack
-        By how many more or fewer an honest file may decode.
-    md5
-        FLAC: digest of the samples; empty where there is none.
-    sample_bytes
-        FLAC: bytes of one sample in that digest.
-
-    """
-
-    format: str
-    n_frames: int | None = None
-    slack: int = 0
-    md5: bytes = b""
-    sample_bytes: int = 0
+    format: str  # ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"`` or ``"MP3"``
+    n_frames: int | None = None  # samples a channel, or None where the container does not count them
+    slack: int = 0  # by how many more or fewer an honest file may decode
+    md5: bytes = b""  # FLAC: digest of the samples; empty where there is none
+    sample_bytes: int = 0  # FLAC: bytes of one sample in that digest
 
 
 def read_container(path: Path) -> Container:
-    """Return what the container of a file claims.
-
-    Raises
-    ------
-    UnreadableFileError
-        No container that is known, or one that contradicts itself or the size of the file.
-
-    """
+    """Return what the container of a file claims."""
     try:
         with path.open("rb") as file:
             return _read(file, os.fstat(file.fileno()).st_size)
     except (_ContradictionError, struct.error) as error:
         reason = "its header is cut" if isinstance(error, struct.error) else str(error)
-        msg = f"{path}: {reason}; {getattr(error, 'remedy', _COPY)}"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: {reason}; {getattr(error, 'remedy', _COPY)}") from error
 
 
 _COPY = "get a whole copy"
@@ -161,8 +138,7 @@ def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> dict[bytes
         file.seek(start)
         name, size = struct.unpack(f"{order}4sI", file.read(8))
         if not all(0x20 <= byte < 0x7F for byte in name):
-            msg = f"{n_bytes - start} bytes follow the last chunk that its header accounts for"
-            raise _ContradictionError(msg)
+            raise _ContradictionError(f"{n_bytes - start} bytes follow the last chunk that its header accounts for")
         if name == b"ds64":
             long = int(struct.unpack("<8xQ", file.read(16))[0])
         if name == b"data" and size == _UNSTATED and long is not None:
@@ -173,8 +149,7 @@ def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> dict[bytes
         found.setdefault(name, (start, size))
         n_chunks += 1
         if n_chunks > _MAX_CHUNKS:
-            msg = f"more than {_MAX_CHUNKS} chunks"
-            raise _ContradictionError(msg)
+            raise _ContradictionError(f"more than {_MAX_CHUNKS} chunks")
         start += size
         file.seek(start)
         if size % 2 and file.read(1) == b"\0":  # padded to an even size; some writers forget it
@@ -186,8 +161,7 @@ def _check_audio(size: int, there: int) -> None:
     if size == _UNSTATED or (size == 0 and there):
         raise _UnstatedError
     if size > there:
-        msg = f"its header claims {size} bytes of audio, {there} are there"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"its header claims {size} bytes of audio, {there} are there")
 
 
 def _wav(file: IO[bytes], start: int, n_bytes: int, order: str) -> Container:
@@ -242,8 +216,7 @@ def _ogg(file: IO[bytes], start: int, n_bytes: int) -> Container:
         if serial not in {None, number}:
             raise _ContradictionError("several Ogg streams in one another", "extract the one that is meant")
         if sequence != page:
-            msg = f"Ogg page {page} is missing"
-            raise _ContradictionError(msg)
+            raise _ContradictionError(f"Ogg page {page} is missing")
         serial, page, last = number, page + 1, bool(flags & 4)
     if not last:
         raise _ContradictionError("its last Ogg page is missing")
@@ -254,17 +227,14 @@ def _ogg_page(file: IO[bytes], position: int) -> bytes:
     """Return a page that is whole and whose checksum is right."""
     head = file.read(27)
     if head[:4] != b"OggS":
-        msg = f"no Ogg page at byte {position}"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"no Ogg page at byte {position}")
     sizes = file.read(head[26] if len(head) == 27 else 0)
     body = file.read(sum(sizes))
     if len(head) < 27 or len(sizes) < head[26] or len(body) < sum(sizes):
-        msg = f"the Ogg page at byte {position} is cut"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"the Ogg page at byte {position} is cut")
     content = head[:22] + bytes(4) + head[26:] + sizes + body
     if _ogg_checksum(content) != struct.unpack("<I", head[22:26])[0]:
-        msg = f"the Ogg page at byte {position} is damaged"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"the Ogg page at byte {position} is damaged")
     return content
 
 
@@ -324,15 +294,15 @@ def _mp3(file: IO[bytes], start: int, n_bytes: int) -> Container:
         if first is None:
             first, counted = frame, _mp3_count(content, frame)
         if frame.rate != first.rate:
-            msg = f"its sample rate changes from {first.rate} to {frame.rate} Hz at byte {start}"
-            raise _ContradictionError(msg, "split it there")
+            raise _ContradictionError(
+                f"its sample rate changes from {first.rate} to {frame.rate} Hz at byte {start}", "split it there"
+            )
         n_frames += 1
         start += frame.n_bytes
     if first is None:
         raise _ContradictionError("no MP3 frame where the first should be")
     if counted is not None and n_frames - 1 not in counted:
-        msg = f"its header counts {counted.stop - 1} MP3 frames, {n_frames - 1} are there"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"its header counts {counted.stop - 1} MP3 frames, {n_frames - 1} are there")
     return Container("MP3", n_frames * first.n_samples, slack=_SLACK * first.n_samples)
 
 
@@ -347,10 +317,8 @@ def _skip_zeros(file: IO[bytes], start: int) -> int:
 
 
 def _mp3_count(content: bytes, frame: _Mp3Frame) -> range | None:
-    """Return how many frames may follow the first one, or None if it does not count them.
-
-    LAME and FFmpeg do not count the frame that holds the count; of other encoders that is not known.
-    """
+    """Return how many frames may follow the first one, or None if it does not count them."""
+    # LAME and FFmpeg do not count the frame that holds the count; of other encoders that is not known.
     own = 0 if b"LAME" in content or b"Lav" in content else 1
     xing = content[frame.count_at : frame.count_at + 12]
     vbri = content[36:54]
@@ -365,5 +333,4 @@ def _mp3_count(content: bytes, frame: _Mp3Frame) -> range | None:
 
 def _check_tail(tail: bytes, start: int) -> None:
     if not tail.startswith(_TAGS) and any(tail):
-        msg = f"no MP3 frame at byte {start}, where the next should be"
-        raise _ContradictionError(msg)
+        raise _ContradictionError(f"no MP3 frame at byte {start}, where the next should be")

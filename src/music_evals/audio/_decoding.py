@@ -47,17 +47,18 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
     try:
         with Forward(path) as file:
             if file.format not in _FORMATS[container.format]:
-                msg = f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
-                raise UnreadableFileError(msg)
+                raise UnreadableFileError(
+                    f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
+                )
             if file.format != "MP3" and container.n_frames not in {None, file.frames}:
-                msg = (
+                raise UnreadableFileError(
                     f"{path}: its header claims {container.n_frames} frames, {file.frames} are there; get a whole copy"
                 )
-                raise UnreadableFileError(msg)
             yield _SoundFile(file, path, container)
     except soundfile.LibsndfileError as error:
-        msg = f"{path}: {container.format} audio that cannot be decoded ({error.error_string}); get a whole copy"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path}: {container.format} audio that cannot be decoded ({error.error_string}); get a whole copy"
+        ) from error
 
 
 class _SoundFile:
@@ -77,11 +78,13 @@ class _SoundFile:
                 block = block.astype(np.float32) * np.float32(2**-31)
             yield block
         if abs(n_frames - self.n_frames) > self._container.slack:
-            msg = f"{self._path}: its header claims {self.n_frames} frames, {n_frames} were decoded; get a whole copy"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(
+                f"{self._path}: its header claims {self.n_frames} frames, {n_frames} were decoded; get a whole copy"
+            )
         if signed and md5.digest() != self._container.md5:
-            msg = f"{self._path}: its samples do not have the checksum that its FLAC header states; get a whole copy"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(
+                f"{self._path}: its samples do not have the checksum that its FLAC header states; get a whole copy"
+            )
 
 
 def _flac_bytes(block: npt.NDArray[np.int32], sample_bytes: int) -> bytes:
@@ -108,8 +111,7 @@ def _open_torchcodec(path: Path) -> Iterator[Decoded]:
     try:
         decoder = AudioDecoder(path)
     except (RuntimeError, ValueError) as error:
-        msg = f"{path}: cannot be opened by torchcodec ({' '.join(str(error).split())})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: cannot be opened by torchcodec ({' '.join(str(error).split())})") from error
     yield _TorchCodec(decoder, path)
 
 
@@ -120,8 +122,9 @@ class _TorchCodec:
         about = decoder.metadata
         self.rate, self.channels = about.sample_rate, about.num_channels
         if not about.duration_seconds_from_header:
-            msg = f"{path}: states no length, so that a cut could not be seen; convert it to WAV or FLAC"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(
+                f"{path}: states no length, so that a cut could not be seen; convert it to WAV or FLAC"
+            )
         self.n_frames = round(about.duration_seconds_from_header * self.rate)
         self._decoder, self._path = decoder, path
 
@@ -129,13 +132,13 @@ class _TorchCodec:
         try:
             samples: Block = self._decoder.get_all_samples().data.numpy().T
         except RuntimeError as error:
-            msg = f"{self._path}: cannot be decoded by torchcodec ({' '.join(str(error).split())}); get a whole copy"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"{self._path}: cannot be decoded by torchcodec ({' '.join(str(error).split())}); get a whole copy"
+            ) from error
         if abs(len(samples) - self.n_frames) > _TORCHCODEC_SLACK_SEC * self.rate:
-            msg = (
+            raise UnreadableFileError(
                 f"{self._path}: its header claims {self.n_frames} frames, {len(samples)} were decoded; get a whole copy"
             )
-            raise UnreadableFileError(msg)
         yield from (samples[start : start + size] for start in range(0, len(samples), size))
 
 
@@ -147,14 +150,7 @@ OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Decoded]]]
 
 
 def decoder_versions(decoder: str) -> dict[str, str]:
-    """Return the versions of what decodes and resamples.
-
-    Raises
-    ------
-    MissingBackendError
-        The decoder is not installed.
-
-    """
+    """Return the versions of what decodes and resamples."""
     versions = {"soxr": importlib.metadata.version("soxr")}
     if decoder == "soundfile":
         import soundfile

@@ -32,16 +32,7 @@ def bin_pitches() -> npt.NDArray[np.float64]:
 
 
 def fold_matrix(tuning: float, weights: npt.NDArray[np.float64] | None = None) -> npt.NDArray[np.float32]:
-    """Return the matrix that folds constant-Q bins into pitch classes, shape (12, 288).
-
-    Parameters
-    ----------
-    tuning
-        How far the recording is tuned above A4 = 440 Hz, in semitones; the notes are looked for there.
-    weights
-        Weight of each bin, shape (288,); all 1 if not given.
-
-    """
+    """Return the matrix that folds constant-Q bins into pitch classes, shape (12, 288)."""
     distance = (bin_pitches() - tuning - np.arange(12)[:, None] + 6) % 12 - 6
     near = np.maximum(0, 1 - np.abs(distance) / NOTE_WIDTH)  # a triangle: no step where the tuning crosses a bin
     fold: npt.NDArray[np.float32] = (near if weights is None else near * weights).astype(np.float32)
@@ -67,16 +58,7 @@ def median_filter(frames: FloatArray, length: int) -> FloatArray:
 
 
 def pool(frames: FloatArray, edges: npt.NDArray[np.intp]) -> FloatArray:
-    """Return the means of frames between edges, shape (..., len(edges) - 1); each part must hold a frame.
-
-    Parameters
-    ----------
-    frames
-        Shape (..., n_frames).
-    edges
-        Increasing frame numbers.
-
-    """
+    """Return the means of frames between edges, shape (..., len(edges) - 1); each part must hold a frame."""
     sums = np.add.reduceat(frames[..., : edges[-1]], edges[:-1], axis=-1)
     means: FloatArray = sums / np.diff(edges)
     return means
@@ -99,16 +81,7 @@ def unit_columns(vectors: FloatArray) -> FloatArray:
 
 
 def viterbi(log_likelihood: FloatArray, stay: float) -> npt.NDArray[np.intp]:
-    """Return the likeliest path through states that all change into one another alike, shape (n_frames,).
-
-    Parameters
-    ----------
-    log_likelihood
-        Shape (n_states, n_frames).
-    stay
-        Probability to stay in a state; the rest is shared among the others.
-
-    """
+    """Return the likeliest path through states that all change into one another alike, shape (n_frames,)."""
     n_states, n_frames = log_likelihood.shape
     keep, change = np.log(stay), np.log((1 - stay) / (n_states - 1))
     # whoever comes from elsewhere comes from the best: no table of all pairs is needed

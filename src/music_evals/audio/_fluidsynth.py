@@ -101,8 +101,7 @@ class _Synth:
         self._synth = library.new_fluid_synth(self._settings)
         if library.fluid_synth_sfload(self._synth, os.fsencode(self._font), 1) == _ERROR:
             self.__exit__()
-            msg = f"FluidSynth cannot read the soundfont {self._font}; expected a .sf2 or .sf3 file"
-            raise BackendError(msg)
+            raise BackendError(f"FluidSynth cannot read the soundfont {self._font}; expected a .sf2 or .sf3 file")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -59,34 +59,15 @@ class Bar(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    """Sections in bars of equal length.
+    """Sections in bars of equal length."""
 
-    Parameters
-    ----------
-    bar_sec
-        Length of a bar.
-    start_sec
-        Where the music begins.
-    upbeat
-        Cells before the first bar line: an upbeat, or a bar that was cut.
-    bounds
-        First cell of each section but the first, increasing; all on bar lines.
-    score
-        How well the division explains the piece; comparable between divisions of one piece.
-    cells
-        The features cell by cell, each kind of shape (n_features, n_cells), standardised.
-    cells_per_bar
-        Cells that a bar is cut into.
-
-    """
-
-    bar_sec: float
-    start_sec: float
-    upbeat: int
-    bounds: tuple[int, ...]
-    score: float
-    cells: tuple[FloatArray, ...]
-    cells_per_bar: int
+    bar_sec: float  # length of a bar
+    start_sec: float  # where the music begins
+    upbeat: int  # cells before the first bar line: an upbeat, or a bar that was cut
+    bounds: tuple[int, ...]  # first cell of each section but the first, increasing; all on bar lines
+    score: float  # how well the division explains the piece; comparable between divisions of one piece
+    cells: tuple[FloatArray, ...]  # the features cell by cell, each kind of shape (n_features, n_cells), standardised
+    cells_per_bar: int  # cells that a bar is cut into
 
     @property
     def bounds_sec(self) -> npt.NDArray[np.float64]:
@@ -97,35 +78,15 @@ class Division:
 def divide(
     blocks: Sequence[FloatArray], hop_sec: float, *, start_sec: float, end_sec: float, harmony: int = 0
 ) -> Division:
-    """Find the bars and the sections of a piece.
-
-    Parameters
-    ----------
-    blocks
-        Kinds of features, each of shape (n_features, n_frames); they count alike.
-    hop_sec
-        Seconds between frames; frame t covers t to t + 1 of them.
-    start_sec, end_sec
-        Where the music begins and ends.
-    harmony
-        The block whose repetitions show the bars.
-
-    Returns
-    -------
-    Division
-        The best of those that the likeliest lengths of a bar allow.
-
-    """
+    """Find the bars and the sections of a piece."""
     frames = start_sec / hop_sec, end_sec / hop_sec
     divisions = [_divide(blocks, hop_sec, frames, bar) for bar in bar_candidates(blocks[harmony], hop_sec)]
     return max(divisions, key=lambda division: division.score)
 
 
 def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
-    """Return likely lengths of a bar, likeliest first.
-
-    A length is likely if the piece resembles itself after one, two, three ... of them.
-    """
+    """Return likely lengths of a bar, likeliest first."""
+    # A length is likely if the piece resembles itself after one, two, three ... of them.
     profile = _lag_profile(vectors)
     profile = profile - moving_average(profile, round(BASELINE_SEC / hop_sec) | 1)
     longest = min(MAX_LAG_SHARE * len(profile) * hop_sec, MAX_LAG_SEC)
@@ -207,10 +168,8 @@ def _resample(vectors: FloatArray, edges: npt.NDArray[np.float64]) -> npt.NDArra
 
 
 def _contrast(vectors: FloatArray, half: int) -> npt.NDArray[np.float64]:
-    """Return the squared distance between the mean of the `half` cells before and after, for each cell.
-
-    Foote's novelty with a checkerboard without taper: its sum over the self-similarity is this distance.
-    """
+    """Return the squared distance between the mean of the `half` cells before and after, for each cell."""
+    # Foote's novelty with a checkerboard without taper: its sum over the self-similarity is this distance.
     n_cells = vectors.shape[1]
     total = np.concatenate([np.zeros((len(vectors), 1)), np.cumsum(vectors, axis=1)], axis=1)
     middle = np.arange(half // 2, n_cells - half // 2)
@@ -223,11 +182,9 @@ def _contrast(vectors: FloatArray, half: int) -> npt.NDArray[np.float64]:
 
 
 def _repetition_change(similarity: FloatArray, length: int, min_lag: int) -> npt.NDArray[np.float64]:
-    """Return how much a repetition begins or ends at each cell.
-
-    For every other cell: the mean similarity along the diagonal of the `length` cells after, less that of those before;
-    the greatest rise (a repetition begins) and the greatest fall (one ends) are added.
-    """
+    """Return how much a repetition begins or ends at each cell."""
+    # For every other cell: the mean similarity along the diagonal of the `length` cells after, less that of those
+    # before; the greatest rise (a repetition begins) and the greatest fall (one ends) are added.
     n_cells = len(similarity)
     n_inside = n_cells - 2 * length + 1
     change = np.zeros(n_cells)
@@ -252,11 +209,9 @@ def _scale(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _best_sections(strength: npt.NDArray[np.float64], *, first_cost: float | None = None) -> tuple[list[int], float]:
-    """Return the first bars of all sections but the first, and their score.
-
-    The sum of the strengths at the bounds, less the costs of the lengths, is the greatest possible: dynamic programming
-    over bars. `first_cost` is that of the first section, whatever its length.
-    """
+    """Return the first bars of all sections but the first, and their score."""
+    # The sum of the strengths at the bounds, less the costs of the lengths, is the greatest possible: dynamic
+    # programming over bars. `first_cost` is that of the first section, whatever its length.
     n_bars = len(strength)
     costs = np.array([LENGTH_COST.get(length, OTHER_LENGTH_COST) for length in range(1, MAX_BARS + 1)])
     best = np.zeros(n_bars + 1)

@@ -20,33 +20,9 @@ AUDIO_SUFFIXES: Final = frozenset(
 
 
 def recordings(folder: Path, wanted: Collection[str], suffixes: Collection[str] = AUDIO_SUFFIXES) -> dict[str, Path]:
-    """Return song -> its recording.
-
-    Parameters
-    ----------
-    folder
-        Searched with its sub-folders for files called ``<id><suffix>``; hidden files are passed over.
-    wanted
-        Ids of the songs. Other files do not matter.
-    suffixes
-        In lower case; those of files may be in either.
-
-    Returns
-    -------
-    dict
-        Songs that have one; it may be empty.
-
-    Raises
-    ------
-    NoDataError
-        No such folder.
-    PairCountError
-        Two recordings of one song; both are named.
-
-    """
+    """Return song -> its recording."""
     if not folder.is_dir():
-        msg = f"{folder}: no such folder of recordings; check the path"
-        raise NoDataError(msg)
+        raise NoDataError(f"{folder}: no such folder of recordings; check the path")
     songs = set(wanted)
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*")):
@@ -54,7 +30,6 @@ def recordings(folder: Path, wanted: Collection[str], suffixes: Collection[str] 
             continue
         if path.stem in found:
             names = " and ".join(str(file.relative_to(folder)) for file in (found[path.stem], path))
-            msg = f"{folder}: {names} are both recordings of {path.stem!r}; keep one"
-            raise PairCountError(msg)
+            raise PairCountError(f"{folder}: {names} are both recordings of {path.stem!r}; keep one")
         found[path.stem] = path
     return found

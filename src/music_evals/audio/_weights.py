@@ -16,10 +16,8 @@ _TYPES = {"F16": np.float16, "F32": np.float32}
 
 @functools.cache
 def load_weights(name: str) -> dict[str, npt.NDArray[np.float32]]:
-    """Return the tensors of ``weights/<name>.safetensors``, as float32.
-
-    The format: the length of the header in eight bytes, the header in JSON, then the numbers, little endian.
-    """
+    """Return the tensors of ``weights/<name>.safetensors``, as float32."""
+    # The format: the length of the header in eight bytes, the header in JSON, then the numbers, little endian.
     content = resources.files("music_evals.audio").joinpath("weights", f"{name}.safetensors").read_bytes()
     size = int.from_bytes(content[:8], "little")
     data = memoryview(content)[8 + size :]

@@ -165,8 +165,9 @@ def _sha256(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        msg = f"the weights {path.name} cannot be read ({error.strerror}); install music_evals again"
-        raise BackendError(msg) from error
+        raise BackendError(
+            f"the weights {path.name} cannot be read ({error.strerror}); install music_evals again"
+        ) from error
 
 
 _HERE = "music_evals.audio"

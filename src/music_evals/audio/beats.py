@@ -216,11 +216,9 @@ def decode_beats(log_odds: Frames) -> FloatArray:
 
 
 def _forward(gain: FloatArray, intervals: npt.NDArray[np.int64]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Return the best score that ends with a beat at a frame after an interval, and the interval before that one.
-
-    Both have the shape (frames, intervals). No interval is shorter than the shortest, so that so many frames are worked
-    out at once.
-    """
+    """Return the best score that ends with a beat at a frame after an interval, and the interval before that one."""
+    # Both have the shape (frames, intervals). No interval is shorter than the shortest, so that so many frames are
+    # worked out at once.
     n, shortest = len(gain), int(intervals[0])
     score = np.empty((n, len(intervals)))
     best = np.empty_like(score)  # of a beat at the frame, before an interval

@@ -92,7 +92,7 @@ def receipt(
     backends
         Feature -> name of the backend, where it is not the default.
     features
-        Names out of `FEATURES`; None for all. What they need as input is told too.
+        Names out of `FEATURES`; None for all. What they need as input is reported too.
     policy
         What is done to every recording.
 
@@ -172,8 +172,9 @@ class _Extraction:
         except _FOREIGN_ERRORS as error:
             if not backend.optional or isinstance(error, BackendError):
                 raise
-            msg = f"the {backend.feature} backend {backend.name!r} failed: {type(error).__name__}: {error}"
-            raise BackendError(msg) from error
+            raise BackendError(
+                f"the {backend.feature} backend {backend.name!r} failed: {type(error).__name__}: {error}"
+            ) from error
         return _settled(value, backend)
 
     def _digest(self, name: str) -> str:
@@ -204,6 +205,7 @@ def _settled(value: Any, backend: Backend) -> Any:
     """Return the annotation with its arrays laid out as a stored one's: sums over them add up in the same order."""
     kind = FEATURES[backend.feature]
     if not isinstance(value, kind):
-        msg = f"the {backend.feature} backend {backend.name!r} returned {type(value).__name__}, not {kind.__name__}"
-        raise BackendError(msg)
+        raise BackendError(
+            f"the {backend.feature} backend {backend.name!r} returned {type(value).__name__}, not {kind.__name__}"
+        )
     return kind.from_arrays({name: np.asarray(array, order="C") for name, array in value.to_arrays().items()})

@@ -64,7 +64,7 @@ def track_melody_net(
         Not silent.
     onset_weight, change_cost, rest_cost, rest_bias
         Of the path through what the network says; see `melody_net.decode`. Chosen by
-        ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs hang on them, pitch hardly does.
+        ``benchmarks/melody_tracker/tune.py``; the measures of voicing and of motifs depend on them, pitch hardly does.
 
     Raises
     ------
@@ -159,10 +159,8 @@ def _on_grid(audio: Audio, frequencies_hz: FloatArray, hop_length: int) -> F0Tra
 
 
 def _cents_off(values: npt.NDArray[np.float32], pitches: npt.NDArray[np.int64]) -> FloatArray:
-    """Return how many cents each frame's fundamental lies above its semitone, within -45..45, shape (n_frames,).
-
-    A parabola through the levels of the semitone's three bins; 0 where they have no peak.
-    """
+    """Return how many cents each frame's fundamental lies above its semitone, within -45..45, shape (n_frames,)."""
+    # A parabola through the levels of the semitone's three bins; 0 where they have no peak.
     middle = BINS_PER_SEMITONE * (pitches - CQT_MIDI)
     frames = np.arange(len(pitches))
     below, centre, above = (values[middle + side, frames].astype(np.float64) for side in (-1, 0, 1))

@@ -88,11 +88,9 @@ class AudioPolicy:
 
     def __post_init__(self) -> None:
         if not LOWEST_RATE <= self.sample_rate <= HIGHEST_RATE:
-            msg = f"sample_rate must lie in {LOWEST_RATE}..{HIGHEST_RATE} Hz, got {self.sample_rate}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"sample_rate must lie in {LOWEST_RATE}..{HIGHEST_RATE} Hz, got {self.sample_rate}")
         if self.decoder not in DECODERS:
-            msg = f"decoder must be one of {', '.join(DECODERS)}, got {self.decoder!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"decoder must be one of {', '.join(DECODERS)}, got {self.decoder!r}")
 
 
 DEFAULT_POLICY = AudioPolicy()
@@ -126,8 +124,7 @@ class AudioLimits:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if not getattr(self, field.name) > 0:
-                msg = f"{field.name} must be positive, got {getattr(self, field.name)}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{field.name} must be positive, got {getattr(self, field.name)}")
 
 
 DEFAULT_AUDIO_LIMITS = AudioLimits()
@@ -186,8 +183,9 @@ class Audio:
 
     def __post_init__(self) -> None:
         if self.samples.ndim != 1 or self.samples.dtype != np.float32 or not len(self.samples):
-            msg = f"expected float32 samples of shape (n,), got {self.samples.dtype} of shape {self.samples.shape}"
-            raise InvalidAudioError(msg)
+            raise InvalidAudioError(
+                f"expected float32 samples of shape (n,), got {self.samples.dtype} of shape {self.samples.shape}"
+            )
         if not np.isfinite(self.samples).all():
             raise InvalidAudioError("the samples hold NaN or infinite values")
 
@@ -284,8 +282,7 @@ def load_audio(
     """
     if isinstance(source, str | os.PathLike):
         if rate is not None:
-            msg = f"{source}: a file brings its own sample rate; leave rate away"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{source}: a file brings its own sample rate; leave rate away")
         return _load_file(Path(source), policy, limits)
     return _load_array(np.asarray(source), rate, policy, limits)
 
@@ -331,8 +328,7 @@ def load_channels(
     policy = AudioPolicy(decoder=decoder)
     if isinstance(source, str | os.PathLike):
         if rate is not None:
-            msg = f"{source}: a file brings its own sample rate; leave rate away"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{source}: a file brings its own sample rate; leave rate away")
         path, place = Path(source), f"{source}: "
         with _opened(path, policy, limits) as decoded:
             blocks = list(_bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits)))
@@ -390,17 +386,21 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
         if stat.S_ISREG(about.st_mode):
             path.open("rb").close()
     except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
+        raise NoDataError(f"{path}: no such file; check the path") from None
     except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
-        msg = f"{path}: cannot be read ({getattr(error, 'strerror', error)})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: cannot be read ({getattr(error, 'strerror', error)})") from error
     if not stat.S_ISREG(about.st_mode):
-        msg = f"{path}: {'a folder' if stat.S_ISDIR(about.st_mode) else 'a pipe or device'}, not a file"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"{path}: {'a folder' if stat.S_ISDIR(about.st_mode) else 'a pipe or device'}, not a file"
+        )
     if about.st_size > limits.max_bytes:
-        msg = f"{path}: more than {limits.max_bytes} bytes (AudioLimits.max_bytes)"
-        raise FileTooLargeError(msg, name=path.name, unit="bytes", limit=limits.max_bytes, found=about.st_size)
+        raise FileTooLargeError(
+            f"{path}: more than {limits.max_bytes} bytes (AudioLimits.max_bytes)",
+            name=path.name,
+            unit="bytes",
+            limit=limits.max_bytes,
+            found=about.st_size,
+        )
 
 
 def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
@@ -416,14 +416,19 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
     if rate is None:
         raise InvalidAudioError("an array says nothing of its sample rate; pass rate=... in Hz")
     if array.dtype not in {np.dtype(kind) for kind in (np.int16, np.int32, np.float32, np.float64)}:
-        msg = f"expected int16, int32, float32 or float64 samples, got {array.dtype}; convert them to floats in -1..1"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(
+            f"expected int16, int32, float32 or float64 samples, got {array.dtype}; convert them to floats in -1..1"
+        )
     frames = _frames(array, limits)
     _check_format(rate, frames.shape[1], limits, "")
     if len(frames) > limits.max_sec * rate:
         found = len(frames) / rate
-        msg = f"the array lasts {found:.0f} s, more than {limits.max_sec:g} (AudioLimits.max_sec)"
-        raise FileTooLargeError(msg, unit="seconds", limit=limits.max_sec, found=found)
+        raise FileTooLargeError(
+            f"the array lasts {found:.0f} s, more than {limits.max_sec:g} (AudioLimits.max_sec)",
+            unit="seconds",
+            limit=limits.max_sec,
+            found=found,
+        )
     return frames, rate
 
 
@@ -432,11 +437,9 @@ def _channels(blocks: list[npt.NDArray[np.floating[Any]]], channels: int, place:
         parts = [block.astype(np.float32, copy=False) for block in blocks]
     samples: Samples = np.concatenate([np.zeros((0, channels), np.float32), *parts])
     if not len(samples):
-        msg = f"{place}holds no samples"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}holds no samples")
     if not np.isfinite(samples).all():
-        msg = f"{place}holds samples that are NaN or infinite; repair the recording"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}holds samples that are NaN or infinite; repair the recording")
     return samples
 
 
@@ -446,11 +449,10 @@ def _frames(array: npt.NDArray[Any], limits: AudioLimits) -> npt.NDArray[Any]:
         return array[:, None]
     few = [size <= limits.max_channels for size in array.shape]
     if array.ndim != 2 or sum(few) != 1:
-        msg = (
+        raise InvalidAudioError(
             f"expected samples of shape (n,), or two dimensions of which one, the channels, is at most "
             f"{limits.max_channels}; got {array.shape}"
         )
-        raise InvalidAudioError(msg)
     return array.T if few[0] else array
 
 
@@ -463,11 +465,11 @@ def _as_float(block: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
 
 def _check_format(rate: int, channels: int, limits: AudioLimits, place: str) -> None:
     if not LOWEST_RATE <= rate <= HIGHEST_RATE or rate != int(rate):
-        msg = f"{place}a sample rate of {rate} Hz; expected a whole number in {LOWEST_RATE}..{HIGHEST_RATE}"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(
+            f"{place}a sample rate of {rate} Hz; expected a whole number in {LOWEST_RATE}..{HIGHEST_RATE}"
+        )
     if not 1 <= channels <= limits.max_channels:
-        msg = f"{place}{channels} channels; expected 1 to {limits.max_channels}"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}{channels} channels; expected 1 to {limits.max_channels}")
 
 
 def _bounded(
@@ -495,8 +497,7 @@ def _mono(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:
             total += channel  # many times as fast as a mean over so short an axis
         mono: Samples = (total / block.shape[1]).astype(np.float32)
     if not np.isfinite(mono).all():
-        msg = f"{place}holds samples that are NaN or infinite; repair the recording"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}holds samples that are NaN or infinite; repair the recording")
     return mono
 
 
@@ -514,8 +515,7 @@ def _resample(blocks: Iterator[Samples], rate: int, target: int) -> Samples:
 
 def _finish(samples: Samples, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
     if not len(samples):
-        msg = f"{place}holds no samples"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}holds no samples")
     peak = np.abs(samples).max()
     silent = bool(peak < 10 ** (policy.silence_dbfs / 20))
     if policy.peak_normalise and not silent:

@@ -65,8 +65,7 @@ def estimate_key(audio: Audio) -> Key:
     correlations = key_correlations(weights)
     mode, tonic = np.unravel_index(int(correlations.argmax()), correlations.shape)
     if correlations[mode, tonic] < MIN_CORRELATION:
-        msg = f"no key: no profile correlates with the mean chroma by {MIN_CORRELATION} or more"
-        raise UndefinedFeature(msg)
+        raise UndefinedFeature(f"no key: no profile correlates with the mean chroma by {MIN_CORRELATION} or more")
     return Key(int(tonic), ("major", "minor")[mode])
 
 

@@ -153,11 +153,9 @@ def _best_path(
     rest: npt.NDArray[np.float64],
     rest_cost: float,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the state of each frame (a pitch, or `N_PITCHES` for a rest) and whether a note begins in it.
-
-    Where a note stands is one number a pitch: the better of attacking and sustaining it. An attack may follow anything,
-    a sustained frame only its own note, a rest only a rest or, at its cost, a note.
-    """
+    """Return the state of each frame (a pitch, or `N_PITCHES` for a rest) and whether a note begins in it."""
+    # Where a note stands is one number a pitch: the better of attacking and sustaining it. An attack may follow
+    # anything, a sustained frame only its own note, a rest only a rest or, at its cost, a note.
     n_frames = len(rest)
     notes, silence = attack[0], rest[0]  # scores of the best paths that end in a note of each pitch, in a rest
     begins = np.ones((n_frames, N_PITCHES), dtype=bool)

@@ -87,8 +87,9 @@ def track_basic_pitch(audio: Audio, *, threshold: float = 0.375) -> F0Track:
 def _basic_pitch_notes(audio: Audio) -> FloatArray:
     """Return the activations of the 88 keys, shape (n, 88), in frames at `_nearest_frames`."""
     if audio.sample_rate != SAMPLE_RATE:
-        msg = f"basic-pitch needs {SAMPLE_RATE} Hz, got {audio.sample_rate} Hz; load the recording with load_audio"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(
+            f"basic-pitch needs {SAMPLE_RATE} Hz, got {audio.sample_rate} Hz; load the recording with load_audio"
+        )
     session = _basic_pitch_session(find_basic_pitch())
     samples = np.pad(audio.samples, (SKIPPED * FRAME, 0))
     starts = range(0, len(audio.samples), STEP)
@@ -179,8 +180,7 @@ def track_torchcrepe(audio: Audio, *, model: str = "full", threshold: float = 0.
             device="cpu",
         )
     except (RuntimeError, ValueError) as error:
-        msg = f"torchcrepe failed: {error}"
-        raise BackendError(msg) from error
+        raise BackendError(f"torchcrepe failed: {error}") from error
     hertz, voiced = pitch[0].numpy().astype(np.float64), periodicity[0].numpy() >= threshold
     return F0Track(_grid(audio, len(hertz)), np.where(voiced, hertz, -hertz))
 

@@ -215,8 +215,9 @@ def _instruments(
         program = score.programs[voice] if score.programs else 0
         recipe = timbres.get(voice) or (Kit() if program == DRUMS else stock_timbre(program))
         if isinstance(recipe, Kit) != (program == DRUMS):
-            msg = f"voice {voice} has program {program}: expected a {'Kit' if program == DRUMS else 'Timbre'}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"voice {voice} has program {program}: expected a {'Kit' if program == DRUMS else 'Timbre'}"
+            )
         tone: Any = _drum if isinstance(recipe, Kit) else _tone
         instruments.append((recipe, functools.partial(tone, recipe, seed=(seed, voice), sample_rate=sample_rate)))
     return instruments

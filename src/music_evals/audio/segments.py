@@ -144,11 +144,9 @@ def segment_agglomerative(audio: Audio, *, structure: StructureFrames) -> Segmen
 
 
 def _novelty(vectors: FloatArray, half: int) -> npt.NDArray[np.float64]:
-    """Return Foote's novelty, largest value 1, shape (n_frames,).
-
-    A checkerboard with a taper is an outer product, so its sum over the self-similarity is the squared length of the
-    vectors' sum under one side of it.
-    """
+    """Return Foote's novelty, largest value 1, shape (n_frames,)."""
+    # A checkerboard with a taper is an outer product, so its sum over the self-similarity is the squared length of the
+    # vectors' sum under one side of it.
     from scipy.ndimage import correlate1d
 
     offsets = np.arange(-half, half + 1)

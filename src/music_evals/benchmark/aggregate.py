@@ -77,29 +77,7 @@ class Draws(NamedTuple):
 
 
 def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) -> dict[str, Any]:
-    """Work out the numbers of some items.
-
-    Parameters
-    ----------
-    found
-        Records of these items.
-    task
-        What the benchmark hands in.
-    best
-        Score -> best baseline, for a task that ranks.
-    draws
-        How intervals and tests are drawn.
-
-    Returns
-    -------
-    dict
-        ``scores``: system -> score -> ``value``, ``low``, ``high``, ``n``, ``n_defined``, ``n_failed``, ``n_groups``
-        (of those defined), ``null`` of a divergence, and where systems have seeds ``n_scored`` and ``seed_std``. A task
-        that ranks has ``n_items``, ``n_songs``, ``ranking``, and in a cell that was compared ``test``; any other has
-        ``n_shared``: items that all systems were given; ``best``: score -> best systems, several where they are equal,
-        none where systems share no items; ``comparisons``: one dict a test.
-
-    """
+    """Work out the numbers of some items."""
     scores = {name: _cells(found, task, name, draws) for name in found.systems}
     if not task.ranked_by:
         return {
@@ -223,10 +201,8 @@ def _by_seed(sides: _Sides, size: int) -> list[float]:
 
 
 def over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
-    """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`.
-
-    The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
-    """
+    """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`."""
+    # The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
 
     def divergence(reference: Floats, estimate: Floats) -> Floats:
         shape = (len(reference), n_seeds, size)
@@ -283,11 +259,9 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
 
 
 def best_baselines(found: Found, task: ScoreTask) -> dict[str, str]:
-    """Return score -> the baseline with the best value, from the records of the validation split.
-
-    A baseline without a defined value cannot be the best; one that was scored on more items comes before one that was
-    scored on fewer. Of equals the first in the run's order is taken.
-    """
+    """Return score -> the baseline with the best value, from the records of the validation split."""
+    # A baseline without a defined value cannot be the best; one that was scored on more items comes before one that was
+    # scored on fewer. Of equals the first in the run's order is taken.
     names = [name for name, role in found.roles.items() if role == "baseline"]
     best = {}
     for metric in task.scales:

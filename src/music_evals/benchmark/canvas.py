@@ -40,14 +40,7 @@ STYLE = {
 
 
 def check_backend() -> None:
-    """Raise where matplotlib is not installed, before a long run and not after it.
-
-    Raises
-    ------
-    MissingBackendError
-        Names the extra.
-
-    """
+    """Raise where matplotlib is not installed, before a long run and not after it."""
     with importing("report", "a picture"):
         import matplotlib as mpl
     mpl.use("Agg")

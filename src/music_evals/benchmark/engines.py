@@ -48,11 +48,10 @@ THREADS = dict.fromkeys(
 
 
 class Work(Protocol):
-    """What is done with each unit; it can be pickled, and may keep what it loads from one unit to the next.
+    """What is done with each unit; it can be pickled, and may keep what it loads from one unit to the next."""
 
-    It may have a method ``begin(folder)``, which a process of the engine calls once, before it imports anything heavy:
-    the folder is its own, and lasts as long as the run.
-    """
+    # It may have a method ``begin(folder)``, which a process of the engine calls once, before it imports anything
+    # heavy: the folder is its own, and lasts as long as the run.
 
     def __call__(self, payload: Any, /) -> Any:
         """Return the answer for a unit."""
@@ -61,28 +60,13 @@ class Work(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Unit:
-    """What one process does in one go.
+    """What one process does in one go."""
 
-    Attributes
-    ----------
-    payload
-        What the work is given.
-    label
-        What messages call it.
-    place
-        Units of one place go to one process, unless another one would be idle.
-    size
-        How much of the progress it is.
-    parts
-        Smaller units that make it up: tried one by one where the whole one ends its process.
-
-    """
-
-    payload: Any
-    label: str
-    place: str = ""
-    size: int = 1
-    parts: tuple[Unit, ...] = ()
+    payload: Any  # what the work is given
+    label: str  # what messages call it
+    place: str = ""  # units of one place go to one process, unless another one would be idle
+    size: int = 1  # how much of the progress it is
+    parts: tuple[Unit, ...] = ()  # smaller units that make it up: tried one by one where the whole one ends its process
 
 
 class Failed(NamedTuple):
@@ -104,14 +88,7 @@ def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  
 
 
 def local(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:
-    """Yield each unit with its answer, worked out in so many processes; a unit that ends its process has `Failed`.
-
-    Raises
-    ------
-    BackendError
-        A process cannot start, since it does not find what the work is made of.
-
-    """
+    """Yield each unit with its answer, worked out in so many processes; a unit that ends its process has `Failed`."""
     queue, pickled = _Queue(units), pickle.dumps(work)
     running: dict[futures.Future[Any], _Process] = {}
     with contextlib.ExitStack() as stack:
@@ -221,8 +198,9 @@ class _Process:
             cause = f"died ({self._cause(error.exitcode)})"
         except BrokenProcessPool:  # pebble had not yet heard that the unit was begun, or it never was
             if not (self._folder / "begun").exists():
-                msg = f"a process of this run cannot start: {self._last_words() or 'it gives no reason'}"
-                raise BackendError(msg) from None
+                raise BackendError(
+                    f"a process of this run cannot start: {self._last_words() or 'it gives no reason'}"
+                ) from None
             cause = f"died ({self._last_words() or 'it gives no reason'})"
         return Failed(f"{ParserCrashError.__name__}: {self.unit.label}: the process {cause}")
 

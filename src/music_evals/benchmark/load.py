@@ -19,7 +19,7 @@ from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileE
 __all__ = ["LoadedResults", "find_task", "load_results"]
 
 PRESENTATION = frozenset({"wording", "scales", "published", "metrics"})
-"""Parts of the results that say how numbers are told; they are taken from this version and not compared."""
+"""Parts of the results that say how numbers are reported; they are taken from this version and not compared."""
 
 SAME = 1e-9
 """Numbers that differ by less, relatively, are equal: kinds of processors differ in the last bits."""
@@ -34,28 +34,13 @@ UNTOLD = "preservation"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LoadedResults:
-    """The results of a run, as its records give them.
+    """The results of a run, as its records give them."""
 
-    Attributes
-    ----------
-    folder
-        Where the files of the run lie.
-    task
-        Name of its task.
-    results
-        What results.json holds, made from the records.
-    found
-        The records in the form that results are made from.
-    rows
-        Rows of records.jsonl.
-
-    """
-
-    folder: Path
-    task: str
-    results: dict[str, Any]
-    found: Found
-    rows: list[dict[str, Any]]
+    folder: Path  # where the files of the run lie
+    task: str  # name of its task
+    results: dict[str, Any]  # what results.json holds, made from the records
+    found: Found  # the records in the form that results are made from
+    rows: list[dict[str, Any]]  # rows of records.jsonl
 
 
 class _Intervals(NamedTuple):
@@ -108,19 +93,19 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
     built |= {key: stored[key] for key in task.beside if key in stored}
     for difference in _differences(stored, built):
-        msg = f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
-        raise ChangedResultsError(msg)
+        raise ChangedResultsError(
+            f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
+        )
     return LoadedResults(path, task.name, built, found, rows)
 
 
 def _check_there(folder: Path, *names: str) -> None:
     for name in names:
         if not (folder / name).is_file():
-            msg = (
+            raise NoDataError(
                 f"{folder / name} is not there; give the folder of a run with all its files: results are checked "
                 f"against their records. Where only {RESULTS} is missing, the run makes it again"
             )
-            raise NoDataError(msg)
 
 
 def find_task(name: str) -> ScoreTask:
@@ -133,25 +118,26 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
-        msg = f"{path} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path} is no JSON: {error}; run again in this folder, which makes it from {RECORDS}"
+        ) from error
     if not isinstance(content, dict) or not {"dataset", "systems", "intervals"} <= set(content):
-        msg = f"{path} holds no results of `music-evals`; give the folder of a run"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{path} holds no results of `music-evals`; give the folder of a run")
     return content
 
 
 def _intervals(stored: Mapping[str, Any], path: Path) -> _Intervals:
-    told = stored["intervals"]
-    values: list[Any] = [told.get(name) if isinstance(told, dict) else None for name in _Intervals._fields]
+    reported = stored["intervals"]
+    values: list[Any] = [reported.get(name) if isinstance(reported, dict) else None for name in _Intervals._fields]
     whole = all(isinstance(number, int) and not isinstance(number, bool) for number in values[1:])
     if (
         not (whole and isinstance(values[0], float) and 0 < values[0] < 1)
         or not 1 <= values[1] <= MOST_RESAMPLES
         or values[2] < 0
     ):
-        msg = f"{path} does not say how its intervals were made, got {told!r}; run again in this folder"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"{path} does not say how its intervals were made, got {reported!r}; run again in this folder"
+        )
     return _Intervals(*values)
 
 

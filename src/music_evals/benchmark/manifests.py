@@ -38,11 +38,9 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
+        raise NoDataError(f"{path}: no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: cannot be read ({error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -55,11 +53,11 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             row = json.loads(line)
             json.dumps(row, ensure_ascii=False).encode()  # half a surrogate pair is no text, and fits no record
         except (ValueError, RecursionError) as error:  # nested thousands deep is JSON that Python cannot read
-            msg = f"{path}, line {number} is not JSON ({error}); expected one object a line"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"{path}, line {number} is not JSON ({error}); expected one object a line"
+            ) from error
         if not isinstance(row, dict):
-            msg = f"{path}, line {number} holds a {type(row).__name__}; expected one object a line"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(f"{path}, line {number} holds a {type(row).__name__}; expected one object a line")
         yield number, row
 
 
@@ -88,8 +86,7 @@ def named_path(text: str, setting: str) -> tuple[str, Path]:
         whole = Path(text).resolve()
         name, path = whole.stem if whole.is_file() else whole.name, text
     if not name.strip() or not path:
-        msg = f"`{setting}` takes PATH or NAME=PATH, got {text!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"`{setting}` takes PATH or NAME=PATH, got {text!r}")
     return name, Path(path)
 
 
@@ -98,8 +95,7 @@ def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tupl
     if path.is_file():
         return {path.stem: (path, path.name)}
     if not path.is_dir():
-        msg = f"{path}: no such file or folder; check the path"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path}: no such file or folder; check the path")
     found: dict[str, tuple[Path, str]] = {}
     for file in sorted(path.rglob("*")):
         name = file.relative_to(path)
@@ -107,12 +103,12 @@ def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tupl
             continue
         item = str(name.with_suffix(""))
         if item in found:
-            msg = f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{path}: {found[item][1]} and {name} differ in their suffix alone and are both {item!r}; keep one"
+            )
         found[item] = file, str(name)
     if not found:
-        msg = f"{path} holds {lack}"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path} holds {lack}")
     return found
 
 
@@ -121,11 +117,10 @@ def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -
     wrong = [name for name, count in Counter(names).items() if count > 1 or not name.strip() or name in controls]
     if wrong:
         taken = f", none of them {' or '.join(controls)}" if controls else ""
-        msg = (
+        raise InvalidInputError(
             f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in `{setting}` "
             "NAME=PATH"
         )
-        raise InvalidInputError(msg)
 
 
 def hash_file(path: Path) -> str:
@@ -136,9 +131,9 @@ def hash_file(path: Path) -> str:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
+        raise NoDataError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        msg = f"{path}: cannot be read ({error.strerror or error}); check its permissions"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path}: cannot be read ({error.strerror or error}); check its permissions"
+        ) from error
     return digest.hexdigest()[:HASH_DIGITS]

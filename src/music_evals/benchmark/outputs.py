@@ -88,16 +88,7 @@ def write_scores(
     *,
     beside: Beside = NOTHING_BESIDE,
 ) -> Outcome:
-    """Make the results of a task of pairs from its records, and write its files; `page` makes report.html.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The records hold rows that this version does not write.
-    OutputError
-        The folder cannot be written to.
-
-    """
+    """Make the results of a task of pairs from its records, and write its files; `page` makes report.html."""
     found = collect(rows, task)
     results = build_results(
         found, task, confidence=settings.confidence, n_resamples=settings.n_resamples, seed=settings.seed
@@ -124,27 +115,7 @@ def write_outcome(
     others: Mapping[str, tuple[str, str]] | None = None,
     notes: Sequence[str] = (),
 ) -> Outcome:
-    """Write the files of a run, each whole or not at all.
-
-    Parameters
-    ----------
-    out
-        The folder.
-    results, found, notes
-        See `Outcome`.
-    table
-        The tables, as Markdown.
-    page
-        Makes report.html; None writes none.
-    others
-        Further texts: kind -> file name and content.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written to.
-
-    """
+    """Write the files of a run, each whole or not at all."""
     contents = {"results": (RESULTS, dump_json(results, indent=2) + "\n"), "table": (TABLE, table + "\n")}
     contents |= others or {}
     if page is not None:

@@ -36,30 +36,17 @@ COMMENT = "# "
 
 
 class PublishedTable(NamedTuple):
-    """A table of a paper.
+    """A table of a paper."""
 
-    Attributes
-    ----------
-    source
-        Where it is printed.
-    means
-        System -> score -> value, all digits as printed.
-    spread
-        System -> score -> standard deviation, where one is printed.
-
-    """
-
-    source: str
-    means: dict[str, dict[str, float]]
-    spread: dict[str, dict[str, float]]
+    source: str  # where it is printed
+    means: dict[str, dict[str, float]]  # system -> score -> value, all digits as printed
+    spread: dict[str, dict[str, float]]  # system -> score -> standard deviation, where one is printed
 
 
 def read_published(name: str) -> PublishedTable:
-    """Read a table out of ``published/<name>.csv``.
-
-    Lines that start with ``#`` say where it is from; then come the columns ``system``, ``score``, ``mean`` and ``sd``,
-    the last one empty where none is printed.
-    """
+    """Read a table out of ``published/<name>.csv``."""
+    # Lines that start with ``#`` say where it is from; then come the columns ``system``, ``score``, ``mean`` and
+    # ``sd``, the last one empty where none is printed.
     text = resources.files("music_evals.benchmark").joinpath("published", f"{name}.csv").read_text(encoding="utf-8")
     lines = text.splitlines()
     comments = dict(line.removeprefix(COMMENT).split(": ", 1) for line in lines if line.startswith(COMMENT))
@@ -80,7 +67,7 @@ JSB_TABLE = _MUSIB.means
 OFFICIAL_DIFFERENCES: dict[str, str] = {
     "leaks": (
         "The published Anticipation-RNN is teacher-forced: each step is given the true token before it. InpaintNet is "
-        "fed true latents for half of its items, VLI is told the true first onset. Ours leaks only when the decoding "
+        "fed true latents for half of its items, VLI is given the true first onset. Ours leaks only when the decoding "
         "teacher_forced is asked for, and is then labelled."
     ),
     "transposition": (
@@ -216,10 +203,8 @@ def published_lyrics(metrics: Iterable[str]) -> dict[str, Any]:
 
 
 def published_descriptions(metrics: Iterable[str]) -> dict[str, Any]:
-    """Return the averages of table 2 of MuChin, tags by audio encoders, with its source.
-
-    Its other rows are in the data file and not compared: their labels look permuted.
-    """
+    """Return the averages of table 2 of MuChin, tags by audio encoders, with its source."""
+    # Its other rows are in the data file and not compared: their labels look permuted.
     averages = [name for name in metrics if name.endswith("_average")]
     return _section(read_published("muchin_table2"), averages, DESCRIPTION_DIFFERENCES)
 

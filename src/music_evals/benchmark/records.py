@@ -21,7 +21,7 @@ sitting
     Wall time of one sitting; a run that was killed and resumed has several.
 selection, pair
     What is compared in the sittings that follow, where that may grow: the systems, then one row a pair, with names and
-    hashes of its files, or the reason why there is none. A score is then told by these hashes (`content`), and by no
+    hashes of its files, or the reason why there is none. A score is then known by these hashes (`content`), and by no
     seed.
 remarks
     What a reader should know of one pair.
@@ -89,8 +89,7 @@ def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
         data = path.read_bytes()
     contents = _parse(data, path)
     if not contents.rows:
-        msg = f"{path} holds no finished block of records; run the command that writes it again"
-        raise CorruptRecordsError(msg)
+        raise CorruptRecordsError(f"{path} holds no finished block of records; run the command that writes it again")
     return contents.rows
 
 
@@ -153,14 +152,14 @@ class RecordFile:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            msg = f"another run is writing to {self.path}; wait for it, or choose another folder (`out`)"
-            raise OutputError(msg) from error
+            raise OutputError(
+                f"another run is writing to {self.path}; wait for it, or choose another folder (`out`)"
+            ) from error
         except OSError as error:
-            msg = (
+            raise OutputError(
                 f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder "
                 "(`out`) on a file system that knows locks"
-            )
-            raise OutputError(msg) from error
+            ) from error
 
     def _resume(self, header: dict[str, Any]) -> list[dict[str, Any]]:
         with _output_errors(self.path, "read"):
@@ -218,20 +217,17 @@ def remove_file(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def reading_rows() -> Iterator[None]:
-    """Turn what wrong rows lead to into `CorruptRecordsError`: fields that are missing, or of another type or size.
-
-    A checksum says that a block is what was written, not that it was written by this package.
-    """
+    """Turn what wrong rows lead to into `CorruptRecordsError`: fields that are missing, or of another type or size."""
+    # A checksum says that a block is what was written, not that it was written by this package.
     try:
         yield
     except MusicEvalsError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        msg = (
+        raise CorruptRecordsError(
             f"the records hold rows that this version does not write ({type(error).__name__}: {error}); restore the "
             "file from a copy, or start afresh (`overwrite=True`)"
-        )
-        raise CorruptRecordsError(msg) from error
+        ) from error
 
 
 def _write_all(descriptor: int, data: bytes) -> None:
@@ -246,8 +242,7 @@ def _output_errors(path: Path, verb: str) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        msg = f"cannot {verb} {path}: {reason}; make room or choose another folder (`out`)"
-        raise OutputError(msg) from error
+        raise OutputError(f"cannot {verb} {path}: {reason}; make room or choose another folder (`out`)") from error
 
 
 def _parse(data: bytes, path: Path) -> _Contents:
@@ -269,8 +264,9 @@ def _parse(data: bytes, path: Path) -> _Contents:
         _check_block(row, body, n_rows=len(rows) - closed, lines=(first_line, number), damaged=damaged, path=path)
         closed, end, block_start, first_line = len(rows), position, position, number + 1
     if not closed and data and not (data.startswith(_START) or _START.startswith(data)):
-        msg = f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
-        raise CorruptRecordsError(msg)
+        raise CorruptRecordsError(
+            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
+        )
     return _Contents(rows[:closed], end)
 
 
@@ -289,14 +285,12 @@ def _check_block(
 ) -> None:
     remedy = "restore the file from a copy, or start afresh (`overwrite=True`)"
     if damaged is not None:
-        msg = f"{path}, line {damaged} is damaged: it is not one JSON object; {remedy}"
-        raise CorruptRecordsError(msg)
+        raise CorruptRecordsError(f"{path}, line {damaged} is damaged: it is not one JSON object; {remedy}")
     if closing.get("rows") != n_rows or closing.get("crc32") != zlib.crc32(body):
-        msg = (
+        raise CorruptRecordsError(
             f"{path}, lines {lines[0]} to {lines[1]} are damaged: expected {closing.get('rows')} rows with checksum "
             f"{closing.get('crc32')}, got {n_rows} with {zlib.crc32(body)}; {remedy}"
         )
-        raise CorruptRecordsError(msg)
 
 
 def _check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
@@ -308,10 +302,9 @@ def _check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -
     ]
     if differences:
         shown = "; ".join(differences[:5]) + (f"; and {len(differences) - 5} more" if len(differences) > 5 else "")
-        msg = (
+        raise CorruptRecordsError(
             f"{path} belongs to another run: {shown}. Choose another folder (`out`), or start afresh (`overwrite=True`)"
         )
-        raise CorruptRecordsError(msg)
 
 
 def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:

@@ -47,30 +47,7 @@ def score_page(
     style: str = "",
     script: str = "",
 ) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results, found
-        Results, and the records that they were made of.
-    facts
-        Name -> value of what this benchmark was run with, for the receipt.
-    lead
-        What was found, in HTML, below the title.
-    highlight
-        System whose row stands out.
-    pictures, items
-        Sections of this benchmark's own, in HTML: on systems, below the comparisons; on single items, below the
-        published table.
-    style, script
-        What the own sections need.
-
-    Returns
-    -------
-    str
-        HTML without any outside reference.
-
-    """
+    """Return the page."""
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
     return render(

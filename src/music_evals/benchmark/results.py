@@ -60,90 +60,44 @@ def _one_view(_: Found) -> Mapping[str, Collection[str]]:
 
 @dataclasses.dataclass(frozen=True)
 class ScoreTask:
-    """What one benchmark hands to the results, tables and pages that all share.
+    """What one benchmark hands to the results, tables and pages that all share."""
 
-    Parameters
-    ----------
-    name
-        The task in the header of its records.
-    title
-        Of its report, before the name of the dataset.
-    scales
-        Metric or companion -> its scale, in the order of the tables.
-    controls
-        Systems of our own that stand outside of all comparisons.
-    controls_explained
-        A sentence or two on what they are, for below the tables.
-    how
-        Header -> what the scores were made with, in a few words.
-    companions
-        Scores that get tables of their own.
-    published
-        Header -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and, where it is
-        printed, ``spread`` (system -> metric -> standard deviation).
-    items, groups
-        What is counted, as ``"pairs"`` of ``"groups"``.
-    remarks
-        What remarks are about, as ``"lengths that differ"``.
-    on_controls
-        ``systems`` of the results -> what a reader should know of the controls.
-    on_remarks
-        ``notes`` of the results -> what a reader should know of the remarks, beside their number.
-    shown
-        Records -> the scores out of their header that results are made of, by default all.
-    finish
-        Changes records that were read, e.g. the groups of pairs, or refuses them.
-    beside
-        Keys of results.json that are made of other files than the records.
-    divergences
-        Score of a whole set of items -> the recorded feature of items whose distribution it compares with the
-        control's.
-    without_prediction
-        Scores that a system has although it failed to predict; they are compared with nobody.
-    ranked_by
-        The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
-        validation records, and not two by two.
-    views
-        Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
-    view_titles
-        View -> what it holds, in words.
-    explained
-        Sentences on the scores, for below the tables.
-
-    """
-
-    name: str
-    title: str
-    scales: Mapping[str, Metric]
-    controls: tuple[str, ...]
-    controls_explained: str
-    how: Callable[[Mapping[str, Any]], str]
-    companions: Collection[str] = ()
+    name: str  # the task in the header of its records
+    title: str  # of its report, before the name of the dataset
+    scales: Mapping[str, Metric]  # metric or companion -> its scale, in the order of the tables
+    controls: tuple[str, ...]  # systems of our own that stand outside of all comparisons
+    controls_explained: str  # A sentence or two on what they are, for below the tables
+    how: Callable[[Mapping[str, Any]], str]  # header -> what the scores were made with, in a few words
+    companions: Collection[str] = ()  # scores that get tables of their own
+    # Header -> ``source``, ``table`` (system -> metric -> value), ``differences`` (what -> why) and, where it is
+    # printed, ``spread`` (system -> metric -> standard deviation).
     published: Callable[[Mapping[str, Any]], dict[str, Any]] = _nothing_published
-    items: str = "pairs"
+    items: str = "pairs"  # what is counted, as ``"pairs"`` of ``"groups"``
     groups: str = "groups"
-    remarks: str = "lengths that differ"
+    remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
+    # ``systems`` of the results -> what a reader should know of the controls.
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
     on_remarks: Callable[[Sequence[Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
+    # Records -> the scores out of their header that results are made of, by default all.
     shown: Callable[[Found], Sequence[str]] = _all_scores
+    # Changes records that were read, e.g. the groups of pairs, or refuses them.
     finish: Callable[[Found], None] = _as_they_are
-    beside: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
+    # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Scores that a system has although it failed to predict; they are compared with nobody.
     without_prediction: Collection[str] = ()
+    # The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
+    # validation records, and not two by two.
     ranked_by: str = ""
+    # Records -> items of each part that gets tables of its own, by name; `WHOLE` first. None has one table for all.
     views: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
-    view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    explained: str = ""
+    view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
+    explained: str = ""  # sentences on the scores, for below the tables
 
     def scale(self, name: str) -> Metric:
-        """Return the scale of a metric or companion.
-
-        Raises
-        ------
-        UnknownNameError
-            This benchmark has no such score.
-
-        """
+        """Return the scale of a metric or companion."""
         if name not in self.scales:
             kind = f"score of {self.name}"
             raise UnknownNameError(kind, name, self.scales)
@@ -152,50 +106,29 @@ class ScoreTask:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Found:
-    """The records of a run, those of its last selection.
+    """The records of a run, those of its last selection."""
 
-    Attributes
-    ----------
-    header
-        The run row, with ``metrics`` and ``companions``.
-    roles
-        System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
-    pairs
-        System -> its pairs: ``item``, ``group``, ``reference`` ...; ``error`` where it could not be judged.
-    scores
-        (item, system) -> metric -> score row. Where a system has several seeds, ``value`` is their mean and ``values``
-        holds them.
-    failures
-        One dict a failed result: item, system, metric (None for all), error; where there are seeds, the seed.
-    notes
-        (item, system) -> remarks.
-    outlines
-        Content of a file -> what can be drawn of it.
-    explanations
-        (item, system) -> where points were lost.
-    items
-        Item -> its row, where items are recorded.
-    predictions
-        (item, system) -> what it wrote with each of its seeds, where that is recorded.
-    wall_time_sec
-        Of all sittings together.
-    kernels
-        Those that made the scores; see `versions.kernels_of`.
-
-    """
-
-    header: dict[str, Any]
+    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``
+    # System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
     roles: dict[str, str]
+    # System -> its pairs: ``item``, ``group``, ``reference`` ...; ``error`` where it could not be judged.
     pairs: dict[str, list[dict[str, Any]]]
+    # (item, system) -> metric -> score row. Where a system has several seeds, ``value`` is their mean and ``values``
+    # holds them.
     scores: dict[tuple[str, str], dict[str, dict[str, Any]]]
+    # One dict a failed result: item, system, metric (None for all), error; where there are seeds, the seed.
     failures: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    notes: dict[tuple[str, str], list[str]] = dataclasses.field(default_factory=dict)
+    notes: dict[tuple[str, str], list[str]] = dataclasses.field(default_factory=dict)  # (item, system) -> remarks
+    # Content of a file -> what can be drawn of it.
     outlines: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    # (item, system) -> where points were lost.
     explanations: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
+    # Item -> its row, where items are recorded.
     items: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    # (item, system) -> what it wrote with each of its seeds, where that is recorded.
     predictions: dict[tuple[str, str], list[Any]] = dataclasses.field(default_factory=dict)
-    wall_time_sec: float = 0.0
-    kernels: tuple[str, ...] = ()
+    wall_time_sec: float = 0.0  # of all sittings together
+    kernels: tuple[str, ...] = ()  # those that made the scores; see `versions.kernels_of`
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -283,15 +216,15 @@ def _of_pairs(rows: Sequence[Row], task: ScoreTask) -> Found:
         if "error" not in pair
     }
     scores: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    told: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"remarks": {}, "explanation": {}}
+    reported: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"remarks": {}, "explanation": {}}
     for row in rows:
-        if row["kind"] not in {"score", *told} or (row["item"], row["system"], *row["content"]) not in keys:
+        if row["kind"] not in {"score", *reported} or (row["item"], row["system"], *row["content"]) not in keys:
             continue
         who = row["item"], row["system"]
         if row["kind"] == "score":
             scores.setdefault(who, {})[row["metric"]] = dict(row)
         else:
-            told[row["kind"]][who] = dict(row)
+            reported[row["kind"]][who] = dict(row)
     systems = list(rows[start]["systems"])
     # records of before a control had its name may hold a system that was called so
     controls = [name for name in task.controls if name in pairs and name not in systems]
@@ -300,9 +233,9 @@ def _of_pairs(rows: Sequence[Row], task: ScoreTask) -> Found:
         roles=dict.fromkeys(systems, "system") | dict.fromkeys(controls, "control"),
         pairs=pairs,
         scores=scores,
-        notes={who: list(row["notes"]) for who, row in told["remarks"].items()},
+        notes={who: list(row["notes"]) for who, row in reported["remarks"].items()},
         outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
-        explanations=told["explanation"],
+        explanations=reported["explanation"],
         wall_time_sec=_wall_time(rows),
         kernels=tuple(kernels_of(rows)),
     )
@@ -416,8 +349,8 @@ def build_results(
     systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
     scales = {name: task.scale(name) for name in found.names}
     notes = [
-        {"item": item, "system": system, "notes": told}
-        for (item, system), told in sorted(found.notes.items())
+        {"item": item, "system": system, "notes": reported}
+        for (item, system), reported in sorted(found.notes.items())
         if system not in found.controls
     ]
     best = {} if validation is None else aggregate.best_baselines(validation, task)

@@ -82,54 +82,26 @@ class Judge(Protocol):
     """Compares the two sides of a pair: the `engines.Work` of such a benchmark."""
 
     def __call__(self, pair: Any, /) -> Mapping[str, Any]:
-        """Return what came of a pair.
-
-        That is ``scores``: name -> ``value`` (None where undefined, then with ``reason``) or ``error``; ``notes``; and,
-        where there are any, ``explanation``, the fields of such a row, and ``outlines``: content -> the same.
-
-        Raises
-        ------
-        MusicEvalsError
-            The pair has no score.
-
-        """
+        """Return what came of a pair."""
+        # That is ``scores``: name -> ``value`` (None where undefined, then with ``reason``) or ``error``; ``notes``;
+        # and, where there are any, ``explanation``, the fields of such a row, and ``outlines``: content -> the same.
         ...
 
 
 @dataclasses.dataclass(eq=False)
 class PairJob(Job):
-    """Pairs, and the controls beside them, that are judged into one record file.
+    """Pairs, and the controls beside them, that are judged into one record file."""
 
-    Parameters
-    ----------
-    header
-        What the numbers depend on, besides the pairs.
-    judged, controls
-        What is judged.
-    scores
-        Names, in the order of the results.
-    variant
-        In every row.
-    judge
-        What judges a pair.
-    at_once
-        Pairs that a process is given at once, and whose rows are written together.
-    engine, workers
-        Unless the settings name others.
-    before
-        Called with the pairs that are left to do, where there are any.
-
-    """
-
-    header: Mapping[str, Any]
-    judged: Judged
+    header: Mapping[str, Any]  # what the numbers depend on, besides the pairs
+    judged: Judged  # what is judged
     controls: Sequence[Judgeable]
-    scores: Sequence[str]
-    variant: str
-    judge: Judge
-    at_once: int = 1
-    engine: str = "serial"
+    scores: Sequence[str]  # names, in the order of the results
+    variant: str  # in every row
+    judge: Judge  # what judges a pair
+    at_once: int = 1  # pairs that a process is given at once, and whose rows are written together
+    engine: str = "serial"  # unless the settings name others
     workers: int = 1
+    # Called with the pairs that are left to do, where there are any.
     before: Callable[[Sequence[Any], Progress | None], None] | None = None
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 A task says what is to be done as a `Job`: a header, units of work that are left, what works on them, and the rows that
 an answer becomes. `record` does the rest for every task: it opens or resumes the record file, lets an engine work, and
-writes the rows down as they come. What is made of the records is told in `outputs`.
+writes the rows down as they come. What is made of the records is reported in `outputs`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,7 @@ Progress = Callable[[int, int, str], None]
 
 
 def find(what: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``.
-
-    Raises
-    ------
-    UnknownNameError
-        No folder has the name.
-
-    """
+    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``."""
     places: dict[str, str] = {}
     for folder in pkgutil.iter_modules(benchmark.__path__):
         if folder.ispkg:
@@ -160,11 +153,9 @@ class Settings:
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
                 bound = f"at least {least}" if value < least else f"at most {most}"
-                msg = f"`{name}` must be {bound}, got {value}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"`{name}` must be {bound}, got {value}")
         if not 0 < self.confidence < 1:
-            msg = f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95")
         if self.engine not in {None, *ENGINES}:
             what = "engine"
             raise UnknownNameError(what, str(self.engine), ENGINES)
@@ -174,15 +165,13 @@ class Settings:
         """Raise unless exactly one of these settings is given."""
         if sum(_is_given(getattr(self, name)) for name in names) != 1:
             listed = ", ".join(f"`{name}`" for name in names[:-1])
-            msg = f"give one of {listed} and `{names[-1]}`"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"give one of {listed} and `{names[-1]}`")
 
     def _goes_with(self, owner: str, *names: str) -> None:
         """Refuse settings that would be ignored in silence, for want of the one that they belong to."""
         given = [f"`{name}`" for name in names if _is_given(getattr(self, name))]
         if given and not _is_given(getattr(self, owner)):
-            msg = f"{' and '.join(given)} goes with `{owner}`; give that too, or leave it out"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{' and '.join(given)} goes with `{owner}`; give that too, or leave it out")
 
 
 def _is_given(value: Any) -> bool:
@@ -190,25 +179,13 @@ def _is_given(value: Any) -> bool:
 
 
 class Job(abc.ABC):
-    """What is to be done for one record file.
+    """What is to be done for one record file."""
 
-    Attributes
-    ----------
-    header
-        The ``run`` row: what the numbers depend on. A file with another one belongs to another run.
-    items
-        Rows that are written together with it.
-    size
-        All that there is to do, finished or not, for the progress.
-    engine, workers
-        What suits it, unless the settings name others.
-
-    """
-
+    # The ``run`` row: what the numbers depend on. A file with another one belongs to another run.
     header: Mapping[str, Any]
-    items: Sequence[Row] = ()
-    size: int
-    engine: str = "serial"
+    items: Sequence[Row] = ()  # rows that are written together with it
+    size: int  # all that there is to do, finished or not, for the progress
+    engine: str = "serial"  # what suits it, unless the settings name others
     workers: int = 1
 
     @property
@@ -233,20 +210,8 @@ class Job(abc.ABC):
 
 
 def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> list[Row]:
-    """Do what is left of a job, and return all rows of its record file.
-
-    Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The record file is damaged, or belongs to another run.
-    OutputError
-        The records cannot be written.
-    BackendError
-        A process cannot start.
-
-    """
+    """Do what is left of a job, and return all rows of its record file."""
+    # Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
     started = time.monotonic()
     with RecordFile(path, job.header, job.items, overwrite=settings.overwrite) as records:
         with reading_rows():

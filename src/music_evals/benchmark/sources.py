@@ -38,8 +38,9 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     path, local = find_window(dataset, DATASETS, "dataset")
     if local:
         if revision is not None:
-            msg = f"{path} is a folder, which has no revisions: `revision` goes with a Hub id; leave it out"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{path} is a folder, which has no revisions: `revision` goes with a Hub id; leave it out"
+            )
         return None
     if revision is not None and _COMMIT.fullmatch(revision):
         return revision
@@ -59,16 +60,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
 
 
 def split_names(dataset: str, config: str | None, *, revision: str | None = None) -> tuple[str, ...]:
-    """Return the splits of a config, of a Hub id at one revision.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset or config; the message offers the nearest.
-    UnreadableFileError
-        The dataset cannot be read.
-
-    """
+    """Return the splits of a config, of a Hub id at one revision."""
     import datasets
 
     path = find_dataset(dataset)
@@ -83,18 +75,7 @@ def split_names(dataset: str, config: str | None, *, revision: str | None = None
 
 
 def load_split(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> Any:
-    """Return a split of a dataset, as the data set library has it.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset, config or split; the message offers the nearest.
-    NoDataError
-        The folder is empty.
-    UnreadableFileError
-        The dataset cannot be read.
-
-    """
+    """Return a split of a dataset, as the data set library has it."""
     import datasets
     from datasets.data_files import EmptyDatasetError
 
@@ -102,8 +83,9 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
     try:
         return datasets.load_dataset(path, config, split=split, revision=revision)
     except EmptyDatasetError as error:
-        msg = f"dataset folder {path} is empty: it holds no data files; build it first or name another"
-        raise NoDataError(msg) from error
+        raise NoDataError(
+            f"dataset folder {path} is empty: it holds no data files; build it first or name another"
+        ) from error
     except datasets.exceptions.DatasetNotFoundError as error:
         raise UnknownNameError("dataset", dataset, window_names(DATASETS)) from error
     except ConnectionError as error:
@@ -127,15 +109,12 @@ def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
     """Return the model type that the config.json of a model folder names; `known` ones are offered in the message."""
     config = folder / "config.json"
     if not config.is_file():
-        msg = f"{folder} holds no config.json; a model folder holds config.json and model.safetensors"
-        raise NoDataError(msg)
+        raise NoDataError(f"{folder} holds no config.json; a model folder holds config.json and model.safetensors")
     try:
         values = json.loads(config.read_text(encoding="utf-8"))
     except ValueError as error:
-        msg = f"{config} is not JSON ({error}); restore it or train the model again"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{config} is not JSON ({error}); restore it or train the model again") from error
     model_type = values.get("model_type") if isinstance(values, dict) else None
     if not isinstance(model_type, str):
-        msg = f"{config} names no model_type; expected one of {', '.join(sorted(known))}"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{config} names no model_type; expected one of {', '.join(sorted(known))}")
     return model_type

@@ -1,6 +1,6 @@
 """Scores of systems as tables: the same content for a terminal, in Markdown and on a page, for any benchmark.
 
-What is told is put together once, as blocks; a style says how names, marks and controls look.
+What is reported is put together once, as blocks; a style says how names, marks and controls look.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ MOST_REASONS = 3
 """Why a score is undefined, in a note."""
 
 MOST_COLUMNS = 7
-"""Scores of one facet that are more than this are told in several tables of nearly equal widths."""
+"""Scores of one facet that are more than this are reported in several tables of nearly equal widths."""
 
 MOST_CHARACTERS = 100
 """A table for a terminal has its intervals beside the values, unless it gets wider than this: then below them."""
@@ -227,35 +227,37 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     """Return how the tables are read."""
     wording, intervals, marks = results["wording"], results["intervals"], style.marks
     divergences = any("null" in cell for cells in table_of(results)["scores"].values() for cell in cells.values())
-    told = [
+    reported = [
         f"With each score: its {100 * intervals['confidence']:g} % interval, clustered by {intervals['clusters']}"
         + ("; the noise floor of a divergence." if divergences else "."),
         "↑ higher, ↓ lower, →0 nearer to 0 is better.",
     ]
     if results.get("best"):
-        told.append(
+        reported.append(
             f"{marks['best']} best: defined for as many of the items that all systems share as any other, and none is "
             "better on the items that both define."
         )
     if results.get("ranked_by"):
-        told.append(f"Ranked by {results['scales'][results['ranked_by']]['title']}; who failed on items comes last.")
+        reported.append(
+            f"Ranked by {results['scales'][results['ranked_by']]['title']}; who failed on items comes last."
+        )
     if results.get("best_baseline"):
-        told.append(
+        reported.append(
             f"{marks['better']} better, {marks['worse']} worse than the best baseline of that score "
             f"({marks['baseline']}), which was chosen on the validation split; paired test by "
             f"{intervals['clusters']}, Holm-corrected p < {SIGNIFICANCE}."
         )
-    told.append(wording["explained"])
+    reported.append(wording["explained"])
     if any(
         is_beside(cell) for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()
     ):
-        told.append(f"{BESIDE} {WHY_BESIDE}")
+        reported.append(f"{BESIDE} {WHY_BESIDE}")
     roles = {about["role"] for about in results["systems"].values()}
     if "leaking" in roles:
-        told.append("Leaking systems have seen the reference and are compared with nothing.")
+        reported.append("Leaking systems have seen the reference and are compared with nothing.")
     if "control" in roles:
-        told.append(f"Rows {style.control} are controls. {wording['controls']}")
-    return " ".join(filter(None, told))
+        reported.append(f"Rows {style.control} are controls. {wording['controls']}")
+    return " ".join(filter(None, reported))
 
 
 def cautions(results: Mapping[str, Any]) -> list[str]:
@@ -283,12 +285,12 @@ def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
     found: dict[tuple[str, str], Counter[str]] = {}
     for row in results["undefined"]:
         found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += 1
-    told: dict[tuple[str, str], list[str]] = {}
+    reported: dict[tuple[str, str], list[str]] = {}
     for (system, metric), reasons in found.items():
         if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
             why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
-            told.setdefault((system, why), []).append(results["scales"][metric]["title"])
-    for (system, why), titles in told.items():
+            reported.setdefault((system, why), []).append(results["scales"][metric]["title"])
+    for (system, why), titles in reported.items():
         every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
         yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
 
@@ -404,8 +406,8 @@ def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, nam
     hints = [f"between seeds ±{cell['seed_std']:.3f}"] if cell.get("seed_std") is not None else []
     if test := cell.get("test"):
         numbers = (format_value(test[key]) for key in ("difference", "p_value", "p_holm"))
-        told = "{}: difference {}, p {}, corrected {}, n {}"
-        hints.append(told.format(test["against"], *numbers, test["n"]))
+        reported = "{}: difference {}, p {}, corrected {}, n {}"
+        hints.append(reported.format(test["against"], *numbers, test["n"]))
     return Cell(format_value(cell["value"]), kind, format_interval(cell), cell_note(cell), "; ".join(hints))
 
 
@@ -483,16 +485,7 @@ def _first(points: Sequence[str]) -> tuple[str, ...]:
 
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
-    """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart.
-
-    Parameters
-    ----------
-    results
-        The content of results.json.
-    published
-        Add the published results of others, which `markdown_report` always has.
-
-    """
+    """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
     theirs = list(published_blocks(results))
     shown = [*blocks(results), *_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
     parts = [summary(results, TEXT.name)]
@@ -548,18 +541,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
 
 
 def markdown_table(results: Mapping[str, Any], view: str = WHOLE, systems: Collection[str] | None = None) -> str:
-    """Return all scores in one table as Markdown: value, mark and interval in each cell.
-
-    Parameters
-    ----------
-    results
-        The content of results.json.
-    view
-        Part of the items, where there are several.
-    systems
-        Which to show; None for all.
-
-    """
+    """Return all scores in one table as Markdown: value, mark and interval in each cell."""
     table = results["tables"][view] if "tables" in results else results
     block = _scores(results, table, columns(table))
     return _markdown_block(

@@ -48,10 +48,8 @@ def add_verb(verbs: Any, name: str, command: Callable[[argparse.Namespace], int]
 
 
 def in_options(text: str, verb: argparse.ArgumentParser) -> str:
-    """Return a message of the library with the options of a verb in place of the settings that it names.
-
-    The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
-    """
+    """Return a message of the library with the options of a verb in place of the settings that it names."""
+    # The library marks settings so: `` `limit` ``, `` `strict=False` ``, `` `empty='zero'` ``.
     actions = {action.dest: action for action in verb._actions if action.option_strings}
 
     def option(found: re.Match[str]) -> str:
@@ -63,8 +61,8 @@ def in_options(text: str, verb: argparse.ArgumentParser) -> str:
         if value in {"True", "False"}:
             given = str(action.const) == value
             return f"{found['with'] or ''}{flag}" if given else f"{'without' if found['with'] else 'no'} {flag}"
-        told = name if action.const is False else flag  # an option may say the opposite of its setting
-        return (found["with"] or "") + " ".join(filter(None, [told, (value or "").strip("'")]))
+        reported = name if action.const is False else flag  # an option may say the opposite of its setting
+        return (found["with"] or "") + " ".join(filter(None, [reported, (value or "").strip("'")]))
 
     return re.sub(r"(?P<with>with )?`(?P<name>[a-z_]+)(?:=(?P<value>[^`]+))?`", option, text)
 
@@ -167,11 +165,9 @@ def add_published_option(where: Any) -> None:
 
 
 def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
-    """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code.
-
-    What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes those
-    of all scores. A system without a single defined score is a failure too.
-    """
+    """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code."""
+    # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
+    # those of all scores. A system without a single defined score is a failure too.
     from music_evals.benchmark.tables import text_report, undefined_systems
 
     results = outcome.results
@@ -215,8 +211,9 @@ def to_stdout() -> Iterator[None]:
         raise
     except OSError as error:
         drop_stdout()
-        msg = f"cannot write to standard output: {error.strerror or error}; make room or send it elsewhere"
-        raise OutputError(msg) from error
+        raise OutputError(
+            f"cannot write to standard output: {error.strerror or error}; make room or send it elsewhere"
+        ) from error
 
 
 def drop_stdout() -> None:

@@ -113,8 +113,9 @@ def _run(options: argparse.Namespace) -> int:
     print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
     code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
     if failures and options.update_card:
-        msg = f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
-        raise OutputError(msg)
+        raise OutputError(
+            f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
+        )
     return code
 
 

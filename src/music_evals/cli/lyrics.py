@@ -75,8 +75,7 @@ def add(verbs: Any) -> None:
         type=int,
         default=10,
         metavar="N",
-        help="texts in report.html of which is told where they lost points, the worst of each system (default: "
-        "%(default)s)",
+        help="texts in report.html whose lost points are explained, the worst of each system (default: %(default)s)",
     )
 
 

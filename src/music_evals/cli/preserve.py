@@ -91,7 +91,7 @@ def _add_input(what: Any) -> None:
     what.add_argument(
         "--group-by",
         metavar="WHAT",
-        help="clusters of the intervals: file (each original, told by what it holds; default), folder, or a column",
+        help="clusters of the intervals: file (each original, by what it holds; default), folder, or a column",
     )
     what.add_argument("--limit", type=int, metavar="N", help="compare the first N pairs only")
     what.add_argument(
@@ -140,14 +140,14 @@ def _backends(texts: Sequence[str]) -> dict[str, str]:
     chosen_backends: dict[str, str] = {}
     for feature, name in map(_split_backend, texts):
         if chosen_backends.setdefault(feature, name) != name:
-            msg = f"--backend names two extractors of {feature}, {chosen_backends[feature]} and {name}; keep one"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"--backend names two extractors of {feature}, {chosen_backends[feature]} and {name}; keep one"
+            )
     return chosen_backends
 
 
 def _split_backend(text: str) -> tuple[str, str]:
     feature, equals, name = text.partition("=")
     if not (feature and equals and name):
-        msg = f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"--backend takes FEATURE=NAME, such as beats=librosa; got {text!r}")
     return feature, name

@@ -191,13 +191,13 @@ def _endpoints(options: argparse.Namespace) -> list[Endpoint]:
 def _spread(values: Sequence[Any], n: int, option: str) -> list[Any]:
     """Return a value for each endpoint: none, one for all, or one each."""
     if values and not n:
-        msg = f"{option} goes with --endpoint"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{option} goes with --endpoint")
     if len(values) <= 1:
         return list(values or [None]) * n
     if len(values) != n:
-        msg = f"{option} was given {len(values)} times for {n} endpoints; give it once for all, or once for each"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{option} was given {len(values)} times for {n} endpoints; give it once for all, or once for each"
+        )
     return list(values)
 
 
@@ -214,11 +214,9 @@ def _json_options(texts: Sequence[str], option: str) -> dict[str, Any]:
         try:
             found[key] = json.loads(value)
         except ValueError as error:
-            msg = f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}"
-            raise InvalidInputError(msg) from error
+            raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}") from error
         if not (key and equals):
-            msg = f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{option} takes KEY=JSON, such as enable_thinking=false; got {text!r}")
     return found
 
 

@@ -25,21 +25,11 @@ VOICES = ("soprano", "alto", "tenor", "bass")
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One measure of the first part with its repeats written out.
+    """One measure of the first part with its repeats written out."""
 
-    Parameters
-    ----------
-    offset_quarters
-        Where it starts, in quarter notes from the start of the piece.
-    notated_quarters
-        How long the notes in it are.
-    full_quarters
-        How long its time signature says it should be; longer than `notated_quarters` for pickups and their completion.
-
-    """
-
-    offset_quarters: float
-    notated_quarters: float
+    offset_quarters: float  # where it starts, in quarter notes from the start of the piece
+    notated_quarters: float  # how long the notes in it are
+    # How long its time signature says it should be; longer than `notated_quarters` for pickups and their completion.
     full_quarters: float
 
     @property
@@ -50,29 +40,16 @@ class Measure:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Chorale:
-    """One file of the corpus.
+    """One file of the corpus."""
 
-    Parameters
-    ----------
-    name
-        File name without its ending, e.g. ``"bwv269"``.
-    score
-        Its notes with repeats written out, on the grid of the MIDI export; one voice a part, in the order of the page.
-        Key and time signatures are those of the first part's first measure.
-    measures
-        The measures of the first part, repeats written out.
-    time_signatures
-        Every signature that occurs anywhere, e.g. ``{"4/4"}``.
-    mode
-        ``"major"`` or ``"minor"`` as the encoder wrote it beside the key signature; where the file gives none, by
-        music21's key analysis.
-
-    """
-
-    name: str
+    name: str  # file name without its ending, e.g. ``"bwv269"``
+    # Its notes with repeats written out, on the grid of the MIDI export; one voice a part, in the order of the page.
+    # Key and time signatures are those of the first part's first measure.
     score: Score
-    measures: tuple[Measure, ...]
-    time_signatures: frozenset[str]
+    measures: tuple[Measure, ...]  # the measures of the first part, repeats written out
+    time_signatures: frozenset[str]  # every signature that occurs anywhere, e.g. ``{"4/4"}``
+    # ``"major"`` or ``"minor"`` as the encoder wrote it beside the key signature; where the file gives none, by
+    # music21's key analysis.
     mode: str
 
     @property
@@ -149,8 +126,9 @@ def _measure(measure: Any) -> Measure:
 def _export(stream: Any, name: str, key: KeySignature, meter: Any) -> Score:
     score = read_midi(_music21().midi.translate.music21ObjectToMidiFile(stream).writestr())
     if len(score.voices) != len(stream.parts):
-        msg = f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"{name} has {len(stream.parts)} parts, but {len(score.voices)} tracks with notes in its MIDI export"
+        )
     return dataclasses.replace(
         score, time_signatures=(TimeSignature(0, meter.numerator, meter.denominator),), key_signatures=(key,)
     )

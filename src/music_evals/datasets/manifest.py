@@ -34,30 +34,7 @@ def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
 def write_dataset(
     folder: Path, configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]], features: Any, **facts: Any
 ) -> dict[str, Any]:
-    """Write one Parquet file a split and then the manifest, each whole or not at all.
-
-    Parameters
-    ----------
-    folder
-        Holds ``data/<config>/<split>-00000-of-00001.parquet`` and ``manifest.json`` afterwards.
-    configs
-        Config -> split -> rows.
-    features
-        `datasets.Features` of the rows.
-    **facts
-        What else the manifest should say, e.g. the version of the source.
-
-    Returns
-    -------
-    dict
-        The manifest: `facts` and, under ``"files"``, path -> rows, sha256, rows_sha256.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be written to.
-
-    """
+    """Write one Parquet file a split and then the manifest, each whole or not at all."""
     files: dict[str, Any] = {}
     contents: dict[str, bytes] = {}
     for config, splits in configs.items():
@@ -90,17 +67,9 @@ def parquet_bytes(rows: Sequence[Mapping[str, Any]], features: Any) -> bytes:
 
 
 def load_split(dataset: str | os.PathLike[str], config: str, split: str) -> Any:
-    """Load one split as a `datasets.Dataset`, by name, folder or id on the Hub.
-
-    The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
-    out after a rebuild.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such data set, or its folder has no such config and split.
-
-    """
+    """Load one split as a `datasets.Dataset`, by name, folder or id on the Hub."""
+    # The files of a folder are read themselves: `datasets.load_dataset` keeps a copy of a folder and goes on giving it
+    # out after a rebuild.
     import datasets
     import pyarrow as pa
     import pyarrow.parquet as pq

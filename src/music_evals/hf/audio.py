@@ -103,8 +103,7 @@ class AudioMetric(PairModule):
             if sum(rates) == 1:
                 samples, rate = item if rates[1] else reversed(item)
                 return self._spool_samples(samples, rate)
-        msg = f"expected {OFFERED}; got {describe(item)}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(f"expected {OFFERED}; got {describe(item)}")
 
     def _row_as_text(self, row: Mapping[str, Any]) -> str:
         """Read a row of an audio column: samples and rate, or bytes, or a path."""
@@ -114,17 +113,16 @@ class AudioMetric(PairModule):
             return self._keep(row["bytes"], suffix_of(row["bytes"], row.get("path")))
         if isinstance(row.get("path"), str | os.PathLike):
             return _existing(Path(row["path"]))
-        msg = f"a row has an array and its sampling_rate, or bytes, or a path; got the keys {', '.join(map(str, row))}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(
+            f"a row has an array and its sampling_rate, or bytes, or a path; got the keys {', '.join(map(str, row))}"
+        )
 
     def _spool_samples(self, samples: Any, rate: Any) -> str:
         """Write samples as they come, mixed down but neither resampled nor scaled."""
         if not _is_rate(rate):
-            msg = f"expected a sample rate in whole Hz, got {rate!r}"
-            raise InvalidAudioError(msg)
+            raise InvalidAudioError(f"expected a sample rate in whole Hz, got {rate!r}")
         if not hasattr(samples, "__array__") and not holds_only(samples, float):  # tensors and arrays; JSON has lists
-            msg = f"expected samples in an array, got {describe(samples)}"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(f"expected samples in an array, got {describe(samples)}")
         audio = load_audio(
             np.asarray(samples), rate=int(rate), policy=AudioPolicy(sample_rate=int(rate), peak_normalise=False)
         )
@@ -167,8 +165,7 @@ def _read(text: str) -> str | Audio | Score:
 
 def _existing(path: Path) -> str:
     if not path.exists():
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path}: no such file; check the path")
     return str(path.absolute())  # compute may be called from another folder; and no path starts like a score
 
 

@@ -81,19 +81,20 @@ def read_log_probabilities(predictions: Sequence[Sequence[float]]) -> npt.NDArra
     """
     lengths = {len(row) for row in predictions}
     if len(lengths) > 1:
-        msg = f"every row needs one log-probability a step; got rows of {', '.join(map(str, sorted(lengths)))} steps"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"every row needs one log-probability a step; got rows of {', '.join(map(str, sorted(lengths)))} steps"
+        )
     return np.asarray(predictions, dtype=np.float64)
 
 
 def _log_probabilities(index: int, row: Any) -> list[float]:
     is_array = isinstance(row, np.ndarray) and np.issubdtype(row.dtype, np.number) and row.ndim == 1
     if not is_array and not holds_only(row, float | int | np.number):
-        msg = f"predictions[{index}] must be a list, tuple or 1-D array of log-probabilities, got {describe(row)}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(
+            f"predictions[{index}] must be a list, tuple or 1-D array of log-probabilities, got {describe(row)}"
+        )
     try:
         inpainting_nll(row)
     except InvalidInputError as error:
-        msg = f"predictions[{index}]: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"predictions[{index}]: {error}") from error
     return [float(value) for value in row]

@@ -58,7 +58,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     Raises
     ------
     UnknownNameError
-        A config name that is none of these; the message offers the nearest.
+        Another config name; the message offers the nearest.
 
     """
 
@@ -119,8 +119,9 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
             return options
         variant = options.get("variant", self.config_name)
         if variant != self.config_name:
-            msg = f"variant {variant!r} contradicts the config {self.config_name!r} that was loaded; name one of them"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"variant {variant!r} contradicts the config {self.config_name!r} that was loaded; name one of them"
+            )
         return {**options, "variant": variant}
 
     def _discard(self) -> None:
@@ -186,8 +187,9 @@ class PairModule(Module):
         """
         expected, given = list_batch("references", references), list_batch("predictions", predictions)
         if len(expected) != len(given):
-            msg = f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{len(expected)} references and {len(given)} predictions do not pair up; give one of each an item"
+            )
         check_filled("references", expected)
         super().add_batch(
             predictions=[self._encode("predictions", i, item) for i, item in enumerate(given)],
@@ -205,13 +207,13 @@ class PairModule(Module):
 def list_batch(name: str, items: Any) -> Sequence[Any]:
     """Return the items of a batch in a list; a string, a dict or a number is none."""
     if items is None:
-        msg = f"no {name} were given; give one for each item"
-        raise PairCountError(msg)
+        raise PairCountError(f"no {name} were given; give one for each item")
     if isinstance(items, str | bytes | bytearray | Mapping | os.PathLike | Score | Audio) or not isinstance(
         items, Iterable
     ):
-        msg = f"{name} must be a list of items, got {describe(items)}; put a single item into a list"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(
+            f"{name} must be a list of items, got {describe(items)}; put a single item into a list"
+        )
     try:
         return list(items)
     except ImportError as error:  # a column of datasets decodes its recordings one by one
@@ -225,8 +227,7 @@ def list_batch(name: str, items: Any) -> Sequence[Any]:
 def check_filled(name: str, items: Sequence[Any]) -> None:
     """Raise `NoDataError` for a batch without items."""
     if not items:
-        msg = f"{name} are empty; give at least one item"
-        raise NoDataError(msg)
+        raise NoDataError(f"{name} are empty; give at least one item")
 
 
 def _plain(value: Any) -> Any:

@@ -78,8 +78,7 @@ class LyricsMetric(PairModule):
         """Return one text as JSON."""
         if name == "predictions":
             if not isinstance(item, str):
-                msg = f"predictions[{index}]: expected lyrics as one text, got {describe(item)}"
-                raise UnsupportedTypeError(msg)
+                raise UnsupportedTypeError(f"predictions[{index}]: expected lyrics as one text, got {describe(item)}")
             return json.dumps(str(item))
         try:
             return json.dumps(_pattern(item))
@@ -98,8 +97,7 @@ class TagsMetric(PairModule):
         place = f"{name}[{index}]"
         if not isinstance(item, list | tuple | np.ndarray | Mapping):
             advice = "; cut the text at its commas" if isinstance(item, str) else ""
-            msg = f"{place}: expected {TAGS_OFFERED}; got {describe(item)}{advice}"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(f"{place}: expected {TAGS_OFFERED}; got {describe(item)}{advice}")
         return json.dumps(check_item(item, place))
 
 
@@ -117,8 +115,7 @@ def _pattern(item: Any) -> str:
     if isinstance(item, str):
         return str(item)
     if not isinstance(item, list | tuple) or not item:
-        msg = f"expected {PATTERNS_OFFERED}; got {describe(item)}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(f"expected {PATTERNS_OFFERED}; got {describe(item)}")
     if all(isinstance(section, LyricSection) for section in item):
         return sections_text(item)
     for number, row in enumerate(item):
@@ -128,13 +125,14 @@ def _pattern(item: Any) -> str:
 
 def _check_row(number: int, row: Any) -> None:
     if not isinstance(row, Mapping):
-        msg = f"expected {PATTERNS_OFFERED}; got {describe(row)} for section {number}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(f"expected {PATTERNS_OFFERED}; got {describe(row)} for section {number}")
     lines = row.get("rhyme")
     if not isinstance(row.get("label"), str) or not isinstance(lines, list | tuple | np.ndarray):
-        msg = f"section {number}: a row has a label and its rhyme, a list of lines; got {', '.join(map(str, row))}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(
+            f"section {number}: a row has a label and its rhyme, a list of lines; got {', '.join(map(str, row))}"
+        )
     for line in lines:
         if not isinstance(line, str):
-            msg = f"section {number}: a line of a pattern must be a text such as 'ccccR', got {describe(line)}"
-            raise InvalidPatternError(msg)
+            raise InvalidPatternError(
+                f"section {number}: a line of a pattern must be a text such as 'ccccR', got {describe(line)}"
+            )

@@ -33,40 +33,12 @@ tags: [music, symbolic-music, inpainting]
 
 
 def fill_card(results: Mapping[str, Any], system: str, card: str | None = None) -> str:
-    """Return a model card with the scores of one system.
-
-    Parameters
-    ----------
-    results
-        From `benchmark.results.build_results`.
-    system
-        Name of the model in the results.
-    card
-        The card as it is, Markdown with a YAML head; None starts a new one. What stands between `RESULTS_START` and
-        `RESULTS_END` is replaced; without these marks a section is added at the end. Scores that the head holds for
-        other datasets or variants are kept.
-
-    Returns
-    -------
-    str
-        The whole card: ``model-index`` in its head, tables of the model and the baselines in its text.
-
-    Raises
-    ------
-    UnknownNameError
-        The results hold no such system.
-    InvalidInputError
-        The system has seen the reference: its scores belong on no card.
-    UnreadableFileError
-        The card's head is not YAML, or one mark stands without the other.
-
-    """
+    """Return a model card with the scores of one system."""
     held = results["systems"].get(system)
     if held is None:
         raise UnknownNameError("system", system, results["systems"])
     if held["role"] in {"control", "leaking"}:
-        msg = f"{system} has seen the reference; its scores belong on no card"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{system} has seen the reference; its scores belong on no card")
     text = card if card is not None else _BLANK.format(name=system, start=RESULTS_START, end=RESULTS_END)
     return _fill_head(_fill_text(text, _section(results, system)), results, system)
 
@@ -78,8 +50,9 @@ def _fill_text(card: str, section: str) -> str:
     before, _, rest = card.partition(RESULTS_START)
     _, _, after = rest.partition(RESULTS_END)
     if not (has_start and has_end and RESULTS_END in rest):
-        msg = f"the card needs {RESULTS_START} and, below it, {RESULTS_END}; one is missing or they are swapped"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"the card needs {RESULTS_START} and, below it, {RESULTS_END}; one is missing or they are swapped"
+        )
     return f"{before}{RESULTS_START}\n{section}\n{RESULTS_END}{after}"
 
 

@@ -149,15 +149,15 @@ class Hub:
             who = self.api.whoami(cache=True)
         role = who.get("auth", {}).get("accessToken", {}).get("role")
         if role == "read":
-            msg = f"the token of {who['name']} may only read; make one with the right to write and set HF_TOKEN to it"
-            raise HubRightsError(msg)
+            raise HubRightsError(
+                f"the token of {who['name']} may only read; make one with the right to write and set HF_TOKEN to it"
+            )
         owners = {who["name"], *(org["name"] for org in who.get("orgs", []))}
         if writes and role == "write" and owner not in owners:  # of finer rights the token does not tell
-            msg = (
+            raise HubRightsError(
                 f"{who['name']} is no member of {owner} (but of: {', '.join(sorted(owners))}); take another owner or "
                 "another token, or propose the change by a pull request"
             )
-            raise HubRightsError(msg)
 
     def look(self, repository: Repository, revision: str | None = None) -> Held | None:
         """Return what a repository holds at a revision (None: main); None where there is no such repository."""
@@ -200,8 +200,9 @@ class Hub:
         try:
             return str(answer.content, "utf-8")
         except UnicodeDecodeError as error:
-            msg = f"{path} of {repository} is no text in UTF-8: {error}; repair it on the Hub"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"{path} of {repository} is no text in UTF-8: {error}; repair it on the Hub"
+            ) from error
 
     def card_complaints(self, card: str, repository: Repository) -> list[str]:
         """Return what the Hub finds wrong with the head of a card; an empty list if nothing is."""
@@ -249,10 +250,8 @@ class Hub:
         proposal: bool = False,
         onto: Proposal | None = None,
     ) -> Sent:
-        """Make one commit on top of `parent`: all of the files arrive, or none; nothing where somebody else was faster.
-
-        With `proposal` it opens a pull request; `onto` is one of ours that gets it, and `parent` is then of that.
-        """
+        """Make one commit on top of `parent`: all files arrive, or none; nothing where somebody else was faster."""
+        # With `proposal` it opens a pull request; `onto` is one of ours that gets it, and `parent` is then of that.
         from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
         operations: list[Any] = [
@@ -298,8 +297,7 @@ def _bounded(what: str) -> Iterator[None]:
         now, place = time.monotonic(), (request.method, str(request.url))
         silent = now - asked.setdefault(place, now)
         if silent > limit and request.method != "PUT":  # the client asks again; a large file may have broken off late
-            msg = f"{what}: the Hub has not answered for {silent:.0f} s; try again later"
-            raise HubOfflineError(msg)
+            raise HubOfflineError(f"{what}: the Hub has not answered for {silent:.0f} s; try again later")
 
     def hear(response: Any) -> None:
         asked.pop((response.request.method, str(response.request.url)), None)
@@ -345,8 +343,9 @@ def named(what: str) -> Iterator[None]:
     except MusicEvalsError:
         raise
     except LocalTokenNotFoundError as error:
-        msg = f"{what}: there is no token; log in with `hf auth login`, or set HF_TOKEN to one that may write"
-        raise HubTokenError(msg) from error
+        raise HubTokenError(
+            f"{what}: there is no token; log in with `hf auth login`, or set HF_TOKEN to one that may write"
+        ) from error
     except HfHubHTTPError as error:
         raise _refused(what, error) from error
     except RuntimeError as error:  # an upload to large storage; why it failed is in its cause
@@ -354,11 +353,9 @@ def named(what: str) -> Iterator[None]:
             raise _refused(what, error.__cause__) from error
         raise _failed(what, error.__cause__ or error) from error
     except OfflineModeIsEnabled as error:
-        msg = f"{what}: HF_HUB_OFFLINE is set, so that the Hub is not asked; unset it"
-        raise HubOfflineError(msg) from error
+        raise HubOfflineError(f"{what}: HF_HUB_OFFLINE is set, so that the Hub is not asked; unset it") from error
     except ValueError as error:
-        msg = f"{what}: the Hub's client refuses it: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"{what}: the Hub's client refuses it: {error}") from error
     except hub_errors() as error:
         raise _failed(what, error) from error
 

@@ -81,8 +81,7 @@ def read_eval_yaml(text: str, where: str, splits: Sequence[tuple[str, str]] | No
     content = read_yaml(text, where)
     problems = check_eval_yaml(content, splits)
     if problems:
-        msg = f"{where} breaks the schema of eval.yaml: {'; '.join(problems)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{where} breaks the schema of eval.yaml: {'; '.join(problems)}")
     declared: dict[str, Any] = content
     return declared
 
@@ -103,8 +102,7 @@ def read_results_file(text: str, where: str) -> list[Entry]:
     if entries is None:
         return []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        msg = f"{where} is no list of results; repair it or delete it"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{where} is no list of results; repair it or delete it")
     return entries
 
 

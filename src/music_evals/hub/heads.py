@@ -41,8 +41,7 @@ def read_head(text: str) -> dict[str, Any]:
     """Return the YAML of a card, empty where it has none; raise `UnreadableFileError` where it is no mapping."""
     head = read_yaml(split_card(text).head, _WHERE) or {}
     if not isinstance(head, dict):
-        msg = f"{_WHERE} must be a mapping, got {type(head).__name__}; write `key: value` lines"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{_WHERE} must be a mapping, got {type(head).__name__}; write `key: value` lines")
     return head
 
 

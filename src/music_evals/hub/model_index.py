@@ -63,11 +63,10 @@ def read_index(card: str) -> Index:
         if index:
             model_index_to_eval_results(index)
     except (TypeError, KeyError, AttributeError) as error:
-        msg = (
+        raise UnreadableFileError(
             f"the model-index of the card is not of the Hub's form ({type(error).__name__}: {error}); expected a list "
             "of models with name and results, each result with task, dataset and metrics"
-        )
-        raise UnreadableFileError(msg) from error
+        ) from error
     return index
 
 
@@ -77,10 +76,8 @@ def write_index(card: str, index: Index) -> str:
 
 
 def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Index, list[Changed]]:
-    """Put one result into an index, each metric where its value stood; return the index and the values that changed.
-
-    `name` is that of the model, for an index that is empty or holds several. An index that says it all is returned.
-    """
+    """Put one result into an index, each metric where its value stood; return the index and the values that changed."""
+    # `name` is that of the model, for an index that is empty or holds several. An index that says it all is returned.
     merged = copy.deepcopy(index)
     model = _model(merged, name)
     new = {find_key(entry, metric): metric for metric in entry["metrics"]}
@@ -104,10 +101,8 @@ def merge_index(index: Index, entry: Mapping[str, Any], name: str) -> tuple[Inde
 
 
 def merge_published(held: Index, local: Index) -> tuple[Index, list[Changed]]:
-    """Return the index of a card that is published over another, and the values of the folder that do not stand.
-
-    A value on the Hub is changed by a push only; the card of the folder adds those that the Hub does not have.
-    """
+    """Return the index of a card that is published over another, and the values of the folder that do not stand."""
+    # A value on the Hub is changed by a push only; the card of the folder adds those that the Hub does not have.
     if not held:
         return local, []
     known = {key: metric["value"] for key, metric in held_values(held)}
@@ -147,10 +142,8 @@ def _shell(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _renew(result: dict[str, Any], entry: Mapping[str, Any], new: Mapping[Key, Any], missing: dict[Key, Any]) -> bool:
-    """Put new metrics where their old values stand, and take them off the missing ones; tell whether there was any.
-
-    A result of which only a part is said anew, but otherwise, as of another revision, loses that part.
-    """
+    """Put new metrics where their old values stand, and take them off the missing ones; tell whether there was any."""
+    # A result of which only a part is said anew, but otherwise, as of another revision, loses that part.
     metrics = result["metrics"]
     known = {at: key for at, metric in enumerate(metrics) if (key := find_key(result, metric)) in new}
     if known and len(known) == len(metrics):

@@ -118,7 +118,7 @@ def publish(
     """Publish windows.
 
     A published model card keeps the results that the card on the Hub has, such as those that `push_results` put there;
-    where the folder has other values, they are told of.
+    where the folder has other values, they are reported.
 
     Parameters
     ----------
@@ -222,8 +222,7 @@ def _check(windows: Sequence[Window], org: str, hardware: str | None, *, pull_re
         found.append(f"only Spaces run on hardware, and none of the windows becomes one; leave out {hardware}")
     if found:
         lines = "\n".join(f"  {problem}" for problem in found)
-        msg = f"nothing was sent, for these windows are not fit to be published:\n{lines}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"nothing was sent, for these windows are not fit to be published:\n{lines}")
 
 
 def _contents(window: Window, addresses: Addresses) -> dict[str, Content]:
@@ -247,8 +246,7 @@ def _check_on_hub(hub: Hub, contents: Mapping[Window, Mapping[str, Content]], or
         found += [f"  {window.label}: README.md: {complaint}" for complaint in complaints]
     if found:
         lines = "\n".join(found)
-        msg = f"nothing was sent, for the Hub finds these cards invalid:\n{lines}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"nothing was sent, for the Hub finds these cards invalid:\n{lines}")
 
 
 def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
@@ -256,8 +254,7 @@ def _refuse_foreign(jobs: Sequence[_Job], *, adopt: bool) -> None:
     found = [f"  {job.repository}: {stranger}" for job in jobs if (stranger := job.stranger(adopt=adopt))]
     if found:
         lines = "\n".join(found)
-        msg = f"nothing was sent, for these repositories are not ours:\n{lines}"
-        raise HubForeignError(msg)
+        raise HubForeignError(f"nothing was sent, for these repositories are not ours:\n{lines}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -327,8 +324,9 @@ class _Job:
             return Wanted(name, "would be asked for")
         found = self.hub.ask_for_hardware(self.repository, name)
         if found.becomes != name:
-            msg = f"{self.repository} was asked to run on {name}, and the Hub says that it runs on {found.becomes}"
-            raise HubError(msg)
+            raise HubError(
+                f"{self.repository} was asked to run on {name}, and the Hub says that it runs on {found.becomes}"
+            )
         return Wanted(name, "asked for")
 
     def _publish(self, plan: _Plan) -> Published:
@@ -372,11 +370,10 @@ class _Job:
 
     def _propose(self, plan: _Plan) -> Published:
         if plan.held is None:
-            msg = (
+            raise HubNotFoundError(
                 f"there is no {self.repository} to propose a change to, or it is hidden from this token; publish it "
                 "once without a pull request"
             )
-            raise HubNotFoundError(msg)
         for proposal in self.hub.open_proposals(self.repository, self._title)[:1]:
             proposed = self._plan_onto(proposal, plan, plan.held)
             url = self._commit(proposed, onto=proposal) if proposed.changes else proposal.url

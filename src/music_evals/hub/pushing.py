@@ -45,34 +45,17 @@ library_name: music_evals
 
 @dataclasses.dataclass(frozen=True)
 class Pushed:
-    """What became of a push.
+    """What became of a push."""
 
-    Attributes
-    ----------
-    model
-        ``owner/name``.
-    files
-        Path -> what changes in it, as a unified diff; empty where the model holds it all already.
-    changed
-        Values that are on the card and become others.
-    tasks
-        Metric -> task id of the entries below ``.eval_results``.
-    url
-        The commit or pull request that was made or is open already; empty for a dry run or where nothing changes.
-    notes
-        What a reader should know.
-    owners
-        Other systems whose values are among those that change.
-
-    """
-
-    model: str
+    model: str  # ``owner/name``
+    # Path -> what changes in it, as a unified diff; empty where the model holds it all already.
     files: Mapping[str, str]
-    changed: tuple[Changed, ...]
-    tasks: Mapping[str, str]
+    changed: tuple[Changed, ...]  # values that are on the card and become others
+    tasks: Mapping[str, str]  # metric -> task id of the entries below ``.eval_results``
+    # The commit or pull request that was made or is open already; empty for a dry run or where nothing changes.
     url: str
-    notes: tuple[str, ...]
-    owners: tuple[str, ...] = ()
+    notes: tuple[str, ...]  # what a reader should know
+    owners: tuple[str, ...] = ()  # other systems whose values are among those that change
 
     @property
     def diff(self) -> str:
@@ -179,8 +162,9 @@ def push_results(
     found = _found(hub, dataclasses.replace(scores, dataset=place), name, source, day)
     held = hub.look(repository)
     if held is None:
-        msg = f"there is no model {repository.id} on the Hub, or it is hidden from this token; check its name"
-        raise HubNotFoundError(msg)
+        raise HubNotFoundError(
+            f"there is no model {repository.id} on the Hub, or it is hidden from this token; check its name"
+        )
     plan = _plan(hub, repository, held, found)
     sent = None
     if plan.texts and not dry_run:
@@ -192,20 +176,17 @@ def push_results(
 
 def _check_said(source: str | None, day: str) -> None:
     if source is not None and not source.startswith(("https://", "http://")):
-        msg = f"source must be an address that starts with https://, got {source!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"source must be an address that starts with https://, got {source!r}")
     try:
         dt.date.fromisoformat(day)
     except ValueError as error:
-        msg = f"date must be a day, YYYY-MM-DD, got {day!r}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"date must be a day, YYYY-MM-DD, got {day!r}") from error
 
 
 def _repository_id(name: str, kind: str) -> str:
     owner, slash, repository = name.partition("/")
     if not (owner and slash and repository) or "/" in repository:
-        msg = f"the {kind} must be the id of a repository on the Hub, owner/name; got {name!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"the {kind} must be the id of a repository on the Hub, owner/name; got {name!r}")
     return name
 
 
@@ -213,19 +194,17 @@ def _place(held: DatasetPlace, dataset: str | None, config: str | None, split: s
     """Return the dataset by its id on the Hub."""
     on_hub = held.revision is not None
     if dataset is None and not on_hub:
-        msg = f"the results were made on {held.id}, which has no revision on the Hub; name the dataset on the Hub"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"the results were made on {held.id}, which has no revision on the Hub; name the dataset on the Hub"
+        )
     if dataset is not None and on_hub and dataset != held.id:
-        msg = f"the results were made on {held.id}, and not on {dataset}; leave it out"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave it out")
     said = {"config": (held.config, config), "split": (held.split, split)}
     for name, (ours, given) in said.items():
         if ours is None and given is None:
-            msg = f"the results do not say which {name} of the dataset they were made on; name it"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"the results do not say which {name} of the dataset they were made on; name it")
         if None not in {ours, given} and ours != given:
-            msg = f"the results were made on the {name} {ours}, and not on {given}; leave it out"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"the results were made on the {name} {ours}, and not on {given}; leave it out")
     return dataclasses.replace(
         held,
         id=_repository_id(dataset or held.id, "dataset"),
@@ -239,8 +218,9 @@ def _found(hub: Hub, scores: SystemScores, model: str, source: str | None, date:
     repository = Repository("dataset", place.id)
     held = hub.look(repository, place.revision)
     if held is None:
-        msg = f"there is no dataset {place.id} on the Hub, or it is hidden from this token; publish it first"
-        raise HubNotFoundError(msg)
+        raise HubNotFoundError(
+            f"there is no dataset {place.id} on the Hub, or it is hidden from this token; publish it first"
+        )
     _check_whole(scores, hub.read_text(repository, "manifest.json", held))
     declared = hub.read_text(repository, "eval.yaml", held)
     tasks = {}
@@ -266,28 +246,27 @@ def _check_whole(scores: SystemScores, manifest: str | None) -> None:
     except (ValueError, KeyError, TypeError, AttributeError):
         return  # a manifest of another house
     if rows and scores.n_items < sum(rows):
-        msg = (
+        raise InvalidInputError(
             f"{scores.n_items} of the {sum(rows)} rows of {place.id}, config {place.config}, split {place.split}, were "
             "judged; the card shows scores of whole splits, judge all of it"
         )
-        raise InvalidInputError(msg)
 
 
 def _notes(scores: SystemScores, tasks: Mapping[str, str], declared: str | None) -> list[str]:
     place = scores.dataset
-    told = []
+    reported = []
     if declared is None:
-        told.append(f"{place.id} has no eval.yaml: the scores go into the model-index only")
+        reported.append(f"{place.id} has no eval.yaml: the scores go into the model-index only")
     elif scores.departures:
         made = ", ".join(scores.departures)
-        told.append(f"tasks rank the default settings: scores made with {made} go into the model-index only")
+        reported.append(f"tasks rank the default settings: scores made with {made} go into the model-index only")
     elif missing := [name for name in scores.scores if name not in tasks]:
-        told.append(f"no task in eval.yaml, so in the model-index only: {', '.join(missing)}")
+        reported.append(f"no task in eval.yaml, so in the model-index only: {', '.join(missing)}")
     if scores.undefined:
-        told.append(f"undefined, so left out: {', '.join(scores.undefined)}")
+        reported.append(f"undefined, so left out: {', '.join(scores.undefined)}")
     if place.revision is None:
-        told.append("the results were made on a folder: the entries name no revision of the dataset")
-    return told
+        reported.append("the results were made on a folder: the entries name no revision of the dataset")
+    return reported
 
 
 def _entry(scores: SystemScores, name: str, task: str, source: str | None, date: str) -> Entry:
@@ -352,11 +331,12 @@ def _refuse_changes(repository: Repository, plan: _Plan, system: str, *, overwri
     lines = "\n".join(f"  {change.what}: {change.old} would become {change.new}" for change in plan.changed)
     if plan.owners and not adopt:
         others = ", ".join(plan.owners)
-        msg = f"nothing was sent, for on {repository.id} values of {others} would become those of {system}:\n{lines}"
-        raise OtherResultsError(msg, plan.owners)
+        raise OtherResultsError(
+            f"nothing was sent, for on {repository.id} values of {others} would become those of {system}:\n{lines}",
+            plan.owners,
+        )
     if plan.changed and not overwrite:
-        msg = f"nothing was sent, for {repository.id} has other values:\n{lines}"
-        raise OtherResultsError(msg)
+        raise OtherResultsError(f"nothing was sent, for {repository.id} has other values:\n{lines}")
 
 
 def _owners(index: Index, found: _Found, name: str, *, changes: bool) -> tuple[str, ...]:

@@ -34,22 +34,11 @@ _LOADED = re.compile(rf"""(?P<quote>["'])\./(?P<house>{"|".join(HOUSES)})/(?P<na
 
 @dataclasses.dataclass(frozen=True)
 class Addresses:
-    """Where windows and source will be found.
+    """Where windows and source will be found."""
 
-    Parameters
-    ----------
-    org
-        User or organisation of the published windows.
-    endpoint
-        Address of the Hub.
-    source
-        The source repository.
-
-    """
-
-    org: str
-    endpoint: str
-    source: Source
+    org: str  # user or organisation of the published windows
+    endpoint: str  # address of the Hub
+    source: Source  # the source repository
 
 
 def pin_requirements(text: str, source: Source) -> str:
@@ -62,12 +51,10 @@ def _pin(source: Source) -> str:
 
 
 def rewrite_card(text: str, window: Window, addresses: Addresses, *, path: str = "README.md") -> str:
-    """Return a card whose addresses hold on the Hub; `path` is where it lies in the window.
-
-    Links to another window lead to its repository, other relative links to the source; links within the window stay.
-    ``"./metrics/x"`` in examples becomes ``"org/x"``, and so do names of windows in the fields of the head that the Hub
-    reads as ids.
-    """
+    """Return a card whose addresses hold on the Hub; `path` is where it lies in the window."""
+    # Links to another window lead to its repository, other relative links to the source; links within the window stay.
+    # ``"./metrics/x"`` in examples becomes ``"org/x"``, and so do names of windows in the fields of the head that the
+    # Hub reads as ids.
     named = _rewrite_head(text, window, addresses)
     card = split_card(named)
     base = (window.folder / path).parent

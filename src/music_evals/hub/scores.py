@@ -36,7 +36,7 @@ NO_RANK = frozenset({"control", "leaking"})
 
 
 class Task(NamedTuple):
-    """A benchmark as a card tells of it."""
+    """A benchmark as a card describes it."""
 
     type: str
     name: str
@@ -66,10 +66,10 @@ TASKS = {
         {"variant": "mean", "options.normalize_by_self": False, "encoder.name": "BAAI/bge-large-zh-v1.5"},
     ),
 }
-"""Task of the results -> how a card tells of it; others are called by their own name."""
+"""Task of the results -> how a card describes it; others are called by their own name."""
 
 TOLD = ("decoding", "temperature", "content_hash")
-"""What a receipt tells of a system, where the results do."""
+"""What a receipt says of a system, where the results do."""
 
 Results = Mapping[str, Any]
 
@@ -133,19 +133,17 @@ def system_scores(results: Results, system: str | None = None, *, model: str = "
         _refuse(results, name)
         scores = read_scores(results, name)
     except (KeyError, TypeError, AttributeError) as error:
-        msg = f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"the results have an unknown form ({type(error).__name__}: {error}); judge again with this version"
+        ) from error
     if not scores.scores:
-        msg = f"no score of {name} is defined, so that there is nothing to put on a card"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"no score of {name} is defined, so that there is nothing to put on a card")
     return scores
 
 
 def index_entry(scores: SystemScores, model: str, source: str | None = None) -> dict[str, Any]:
-    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them.
-
-    Where the system is not called like the model, each metric says whose it is.
-    """
+    """Return the scores as one result of a ``model-index``; `source` is the address of what stands behind them."""
+    # Where the system is not called like the model, each metric says whose it is.
     from huggingface_hub import EvalResult
     from huggingface_hub.repocard_data import eval_results_to_model_index
 
@@ -191,23 +189,21 @@ def _choose(results: Results, system: str | None, model: str) -> str:
 
 def _refuse(results: Results, system: str) -> None:
     if results["systems"][system]["role"] in NO_RANK:
-        msg = f"{system} has seen the reference, or is a control; its scores belong on no card"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{system} has seen the reference, or is a control; its scores belong on no card")
     limit = (results.get("options") or {}).get("limit")
     if limit is not None:
-        msg = f"only the first {limit} items were judged; run again without a limit"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"only the first {limit} items were judged; run again without a limit")
     if Path(results["dataset"]["id"]).name in RENDERED_DATASETS:
-        msg = f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"
+        )
     failed = [row for row in results["failures"] if row["system"] in {system, None}]
     if failed:
         first = failed[0]
-        msg = (
+        raise InvalidInputError(
             f"{len(failed)} results of {system} failed, the first at {first['item']}: {first['error']}; run the "
             "benchmark again until all items have scores"
         )
-        raise InvalidInputError(msg)
 
 
 def read_scores(results: Results, system: str) -> SystemScores:
@@ -273,19 +269,19 @@ def _is_number(value: object) -> bool:
 
 def _settings(results: Results, system: str) -> list[str]:
     held = results["systems"][system]
-    told = [f"protocol {results['protocol']}"] if results.get("protocol") else []
+    reported = [f"protocol {results['protocol']}"] if results.get("protocol") else []
     seeds = held.get("seeds", results.get("seeds"))
     if seeds:
-        told.append(f"seeds {', '.join(map(str, seeds))}")
+        reported.append(f"seeds {', '.join(map(str, seeds))}")
     options = {**(results.get("options") or {}), **{key: held.get(key) for key in TOLD}}
     said = {key: value for key, value in options.items() if value is not None and value is not False}
-    told += [f"{key} {_option(value)}" for key, value in said.items() if key != "variant"]
+    reported += [f"{key} {_option(value)}" for key, value in said.items() if key != "variant"]
     if encoder := results.get("encoder"):
-        told.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
+        reported.append(" ".join(filter(None, ["encoder", encoder["name"], encoder["revision"]])))
     features = (results.get("extractors") or {}).get("features") or {}
-    told += [f"{feature} by {_extractor(said)}" for feature, said in features.items()]
+    reported += [f"{feature} by {_extractor(said)}" for feature, said in features.items()]
     version = results["versions"]["music_evals"]
-    return [*told, f"music_evals {version}"]
+    return [*reported, f"music_evals {version}"]
 
 
 def _option(value: object) -> str:

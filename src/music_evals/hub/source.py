@@ -23,22 +23,12 @@ _URL_NAMES = ("repository", "source", "source code", "homepage")
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """The source repository; what is not given is found out where it is first needed.
+    """The source repository; what is not given is found out where it is first needed."""
 
-    Parameters
-    ----------
-    root
-        Root of the clone.
-    given_url
-        Address, ``https://...``; None takes that of pyproject.toml.
-    given_revision
-        Commit that published requirements pin; None takes the last one that changed the package, and refuses if the
-        clone holds changes that it does not, or if no remote branch has it.
-
-    """
-
-    root: Path
-    given_url: str | None = None
+    root: Path  # root of the clone
+    given_url: str | None = None  # address, ``https://...``; None takes that of pyproject.toml
+    # Commit that published requirements pin; None takes the last one that changed the package, and refuses if the clone
+    # holds changes that it does not, or if no remote branch has it.
     given_revision: str | None = None
 
     @functools.cached_property
@@ -46,14 +36,14 @@ class Source:
         """Address, without ``.git`` at its end."""
         found = self.given_url or self._declared_url()
         if found is None:
-            msg = (
+            raise InvalidInputError(
                 "the address of the source repository is not known, which requirements and links of published windows "
                 "need: give it, https://..., or write [project.urls] Repository in pyproject.toml"
             )
-            raise InvalidInputError(msg)
         if not re.fullmatch(r"https?://[^\s/]+/\S+", found):
-            msg = f"expected the address of the source repository to start with https://, got {found!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"expected the address of the source repository to start with https://, got {found!r}"
+            )
         return found.rstrip("/").removesuffix(".git")
 
     def _declared_url(self) -> str | None:
@@ -71,21 +61,23 @@ class Source:
             return self._resolved(self.given_revision)
         advice = "published requirements pin a commit that pip can fetch: {}, or name a commit as the revision"
         if self._git("rev-parse", "--git-dir") is None:
-            msg = f"{self.root} is no clone of git; " + advice.format("publish from one")
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{self.root} is no clone of git; " + advice.format("publish from one"))
         places = [place for place in PACKAGE if (self.root / place).exists()]
         changed = self._git("status", "--porcelain", "--", *places)
         if changed:
             names = ", ".join(line[3:] for line in changed.splitlines()[:5])
-            msg = f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
+            )
         pinned = self._git("log", "-1", "--format=%H", "--", *places)
         if not pinned:
-            msg = f"{self.root} has no commit that holds the package; " + advice.format("commit and push it")
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{self.root} has no commit that holds the package; " + advice.format("commit and push it")
+            )
         if not self._git("branch", "--remotes", "--contains", pinned):
-            msg = f"no remote branch that this clone knows has {pinned[:12]}; " + advice.format("push it")
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"no remote branch that this clone knows has {pinned[:12]}; " + advice.format("push it")
+            )
         return pinned
 
     def _resolved(self, revision: str) -> str:
@@ -93,8 +85,9 @@ class Source:
             return revision
         found = self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         if not found:
-            msg = f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the revision must be a commit, all 40 digits or a name that this clone knows; got {revision!r}"
+            )
         return found
 
     def _git(self, *arguments: str) -> str | None:
@@ -114,8 +107,7 @@ def uncommitted(folder: Path) -> list[str]:
     """Return the files of a window, by their paths in the clone, that differ from the last commit."""
     if not _is_in_clone(folder):
         if any((parent / ".git").exists() for parent in folder.parents):
-            msg = f"git cannot read the clone that holds {folder}; see what `git status` says there"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"git cannot read the clone that holds {folder}; see what `git status` says there")
         return []
     changed = _git(folder, "status", "--porcelain", "--untracked-files=all", "--", ".") or ""
     return [line[3:] for line in changed.splitlines()]

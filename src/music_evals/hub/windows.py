@@ -31,27 +31,16 @@ IGNORED_SUFFIXES = frozenset({".pyc", ".pyo", ".part", ".lock", ".log", ".tmp"})
 
 @dataclasses.dataclass(frozen=True)
 class Window:
-    """A folder that mirrors one repository on the Hub.
+    """A folder that mirrors one repository on the Hub."""
 
-    Parameters
-    ----------
-    folder
-        Where it is, absolute: ``<root>/<house>/<name>``.
-
-    Raises
-    ------
-    InvalidInputError
-        The folder, or the house that it lies in, is a link: what is published lies below the root.
-
-    """
-
-    folder: Path
+    folder: Path  # where it is, absolute: ``<root>/<house>/<name>``
 
     def __post_init__(self) -> None:
         house = self.folder.parent
         if self.folder.resolve() != house.parent.resolve() / house.name / self.folder.name:
-            msg = f"{self.folder} leads to {self.folder.resolve()}; a window is no link, put the folder itself there"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{self.folder} leads to {self.folder.resolve()}; a window is no link, put the folder itself there"
+            )
 
     @property
     def name(self) -> str:
@@ -78,10 +67,8 @@ class Window:
         return Repository(HOUSES[self.house], f"{org}/{self.name}")
 
     def files(self) -> dict[str, Path]:
-        """Return path in the repository -> file, without caches, hidden files and what training leaves behind.
-
-        In a clone of git, files that git ignores are left out too.
-        """
+        """Return path in the repository -> file, without caches, hidden files and what training leaves behind."""
+        # In a clone of git, files that git ignores are left out too.
         listed = listed_files(self.folder)
         paths = sorted(_walk(self.folder) if listed is None else listed)
         inner = {path.relative_to(self.folder): path for path in paths}
@@ -102,20 +89,10 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
-    """Return the windows at these paths, each once; a path that is not here may be one of the clone in use.
-
-    Raises
-    ------
-    InvalidInputError
-        A path is no folder, does not lie in one of `HOUSES`, or is a link.
-    NoDataError
-        No path is given.
-
-    """
+    """Return the windows at these paths, each once; a path that is not here may be one of the clone in use."""
     windows = [_window(Path(path) if Path(path).exists() else in_clone(path) or Path(path)) for path in paths]
     if not windows:
-        msg = f"no window is named: give folders such as metrics/note_f1, of {', '.join(HOUSES)}"
-        raise NoDataError(msg)
+        raise NoDataError(f"no window is named: give folders such as metrics/note_f1, of {', '.join(HOUSES)}")
     return list(dict.fromkeys(windows))
 
 
@@ -123,8 +100,7 @@ def _window(path: Path) -> Window:
     given = Path(os.path.abspath(path))  # noqa: PTH100 - links are not followed, for they are refused
     folder = given.parent.parent.resolve() / given.parent.name / given.name
     if not folder.is_dir():
-        msg = f"{path} is no folder; a window is one, such as metrics/note_f1"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{path} is no folder; a window is one, such as metrics/note_f1")
     if folder.parent.name not in HOUSES:
         msg = f"{path} is no window: it lies in {folder.parent.name}/, expected one of {', '.join(HOUSES)}"
         if folder.parent.parent.name in HOUSES:
@@ -134,21 +110,11 @@ def _window(path: Path) -> Window:
 
 
 def all_windows(root: str | os.PathLike[str]) -> list[Window]:
-    """Return all windows below a root, in the order of `HOUSES`.
-
-    Raises
-    ------
-    NoDataError
-        There is none.
-    InvalidInputError
-        One is a link.
-
-    """
+    """Return all windows below a root, in the order of `HOUSES`."""
     base = Path(root).resolve()
     found = [Window(path) for house in HOUSES for path in sorted((base / house).glob("*")) if _is_window(path)]
     if not found:
-        msg = f"{root} holds no window; run from the root of the repository, where {', '.join(HOUSES)} are"
-        raise NoDataError(msg)
+        raise NoDataError(f"{root} holds no window; run from the root of the repository, where {', '.join(HOUSES)} are")
     return found
 
 

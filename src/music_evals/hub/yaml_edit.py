@@ -32,8 +32,9 @@ def read_yaml(text: str, where: str) -> Any:
     except (YAMLError, ValueError) as error:  # ValueError: a number or date that is none
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f", line {mark.line + 1}"
-        msg = f"{where} cannot be read as YAML: {getattr(error, 'problem', None) or error}{line}"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{where} cannot be read as YAML: {getattr(error, 'problem', None) or error}{line}"
+        ) from error
 
 
 def set_block(text: str, place: str | int, value: object, where: str) -> str:
@@ -61,11 +62,10 @@ def set_block(text: str, place: str | int, value: object, where: str) -> str:
     except UnreadableFileError:
         done = False
     if not done:
-        msg = (
+        raise UnreadableFileError(
             f"{place!r} of {where} cannot be changed without touching what others wrote; write it once, as a block of "
             "lines of its own, and without anchors that others use"
         )
-        raise UnreadableFileError(msg)
     return "".join(new_lines).replace("\n", end)
 
 
@@ -109,10 +109,8 @@ def _block(document: Any, place: str | int, lines: list[str]) -> tuple[int, int]
 
 
 def quoted(value: Any) -> Any:
-    """Put quotes around text that a reader of YAML 1.1 or 1.2 takes for something else: no, 1e5, 12:30, 2026-11-21.
-
-    What was read from a file stays as it was written there.
-    """
+    """Put quotes around text that a reader of YAML 1.1 or 1.2 takes for something else: no, 1e5, 12:30, 2026-11-21."""
+    # What was read from a file stays as it was written there.
     from ruamel.yaml.comments import CommentedBase
     from ruamel.yaml.resolver import implicit_resolvers
     from ruamel.yaml.scalarstring import DoubleQuotedScalarString, ScalarString

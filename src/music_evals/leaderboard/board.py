@@ -172,8 +172,7 @@ def read_board(board: str | os.PathLike[str]) -> list[ResultRecord]:
     """Read all records of a board, in the order in which they were added, each id once."""
     found = parts(board)
     if not found:
-        msg = f"{Path(board)} holds no records: there is no file of them below {RESULTS}"
-        raise NoDataError(msg)
+        raise NoDataError(f"{Path(board)} holds no records: there is no file of them below {RESULTS}")
     return list(_records(found))
 
 
@@ -184,8 +183,9 @@ def _records(files: Iterable[Path]) -> Iterator[ResultRecord]:
             try:
                 record = _record(row)
             except (TypeError, ValueError, RecursionError) as error:  # a list that is missing, a number that is NaN
-                msg = f"{path} holds a record that this version does not write ({error}); take the file away"
-                raise CorruptRecordsError(msg) from error
+                raise CorruptRecordsError(
+                    f"{path} holds a record that this version does not write ({error}); take the file away"
+                ) from error
             if record.id not in known:
                 known.add(record.id)
                 yield record
@@ -197,15 +197,12 @@ def _record(row: Mapping[str, Any]) -> ResultRecord:
     record = ResultRecord(**{**row, **lists, **json_columns, "values": tuple(map(tuple, row["values"]))})
     optional = (side for side in (record.references, record.reference_values) if side)
     if any(len(side) != len(record.items) for side in (record.groups, record.values, *optional)):
-        msg = f"columns of {record.system!r} differ in length"
-        raise ValueError(msg)
+        raise ValueError(f"columns of {record.system!r} differ in length")
     known = record.task in TASKS and record.kind in {"mean", "divergence"}
     if not known or record.direction not in {"higher", "lower", "zero"}:
-        msg = f"task, kind or direction of {record.system!r} is unknown"
-        raise ValueError(msg)
+        raise ValueError(f"task, kind or direction of {record.system!r} is unknown")
     if id_of(record) != record.id:
-        msg = f"the id of a record of {record.system!r} is not the hash of its content"
-        raise ValueError(msg)
+        raise ValueError(f"the id of a record of {record.system!r} is not the hash of its content")
     return record
 
 
@@ -222,8 +219,7 @@ def add_part(
         for kind in (RESULTS, DETAILS):
             (folder / kind).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"cannot make {folder}: {error.strerror or error}"
-        raise OutputError(msg) from error
+        raise OutputError(f"cannot make {folder}: {error.strerror or error}") from error
     if not (folder / CARD).exists():
         write_atomically(folder / CARD, _CARD_TEXT.encode())
     if details:
@@ -249,8 +245,9 @@ def details_of(board: str | os.PathLike[str], runs: Iterable[str]) -> list[Detai
         detail = Detail(**{**row, "content": row["content"] or "", "media": row["media"] or b""})
         size += _size(detail)
         if size > MAX_UNFOLDED_BYTES:
-            msg = f"{Path(board)}: details of one run take more than {MAX_UNFOLDED_BYTES} bytes; take files of it away"
-            raise FileTooLargeError(msg)
+            raise FileTooLargeError(
+                f"{Path(board)}: details of one run take more than {MAX_UNFOLDED_BYTES} bytes; take files of it away"
+            )
         found[detail[:4]] = detail
     return list(found.values())
 
@@ -260,10 +257,9 @@ def _size(detail: Detail) -> int:
 
 
 class DetailReader:
-    """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept.
+    """What can be shown of the items of a board; a run is read when it is asked for, and the last ones are kept."""
 
-    What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
-    """
+    # What is kept is bound by `MAX_KEPT_BYTES` and `MAX_KEPT_RUNS`. Threads may share a reader.
 
     def __init__(self, board: str | os.PathLike[str]) -> None:
         self._board = Path(board)
@@ -327,12 +323,12 @@ def _write(folder: Path, rows: Sequence[Mapping[str, Any]], schema: Mapping[str,
         _check_bound(folder, table.nbytes, MAX_UNFOLDED_BYTES, "bytes")
         pq.write_table(table, buffer, compression="zstd", compression_level=19)
     except (pa.ArrowException, UnicodeEncodeError) as error:
-        msg = f"{folder}: records cannot be written as Parquet ({error}); judge again"
-        raise CorruptRecordsError(msg) from error
+        raise CorruptRecordsError(f"{folder}: records cannot be written as Parquet ({error}); judge again") from error
     data = buffer.getvalue()
     if len(data) > MAX_PART_BYTES:
-        msg = f"{folder}: these results take {len(data)} bytes, at most {MAX_PART_BYTES} fit; leave details out"
-        raise FileTooLargeError(msg)
+        raise FileTooLargeError(
+            f"{folder}: these results take {len(data)} bytes, at most {MAX_PART_BYTES} fit; leave details out"
+        )
     digest = hashlib.sha256(data).hexdigest()[:HASH_DIGITS]
     there = parts(folder.parent, folder.name)
     same = next((path for path in there if path.name.endswith(f"-{digest}.parquet")), None)
@@ -349,15 +345,13 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     remedy = "restore the file from a copy, or take it away"
     match = _PART.fullmatch(path.name)
     if match is None or hashlib.sha256(data).hexdigest()[:HASH_DIGITS] != match[2]:
-        msg = f"{path} is damaged: its content does not have the hash of its name; {remedy}"
-        raise CorruptRecordsError(msg)
+        raise CorruptRecordsError(f"{path} is damaged: its content does not have the hash of its name; {remedy}")
     wanted = _arrow(schema)
     try:
         file = pq.ParquetFile(io.BytesIO(data))
         n_rows = _rows_at_once(file.metadata, path)
         if not file.schema_arrow.equals(wanted):
-            msg = f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}"
-            raise CorruptRecordsError(msg)
+            raise CorruptRecordsError(f"{path} has other columns than a board has ({', '.join(schema)}); {remedy}")
         size = 0
         for batch in file.iter_batches(batch_size=n_rows, use_threads=False):
             size += batch.nbytes
@@ -366,8 +360,7 @@ def _read(path: Path, schema: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         if isinstance(error, CorruptRecordsError | FileTooLargeError):
             raise
-        msg = f"{path} cannot be read ({type(error).__name__}: {error}); {remedy}"
-        raise CorruptRecordsError(msg) from error
+        raise CorruptRecordsError(f"{path} cannot be read ({type(error).__name__}: {error}); {remedy}") from error
 
 
 def _rows_at_once(about: Any, path: Path) -> int:
@@ -383,16 +376,13 @@ def _rows_at_once(about: Any, path: Path) -> int:
 
 def _check_bound(path: Path, found: int, most: int, unit: str) -> None:
     if found > most:
-        msg = f"{path} unfolds to more than {most} {unit}; take it away, or add less at once"
-        raise FileTooLargeError(msg)
+        raise FileTooLargeError(f"{path} unfolds to more than {most} {unit}; take it away, or add less at once")
 
 
 def _bytes(path: Path) -> bytes:
     try:
         if path.stat().st_size > MAX_PART_BYTES:
-            msg = f"{path}: more than {MAX_PART_BYTES} bytes; take it away"
-            raise FileTooLargeError(msg)
+            raise FileTooLargeError(f"{path}: more than {MAX_PART_BYTES} bytes; take it away")
         return path.read_bytes()
     except OSError as error:
-        msg = f"{path} cannot be read: {error.strerror or error}"
-        raise CorruptRecordsError(msg) from error
+        raise CorruptRecordsError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -86,21 +86,9 @@ _LATEX_MARKS: Final = {"ranked": "", "unranked": " (not ranked)", "published": "
 def load_leaderboard(
     board: str | os.PathLike[str], records: Sequence[ResultRecord], *, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return all tables of a board, with the tests that lie beside its data, which take the longest.
-
-    The tests are used where their file says that it is of these records, in this order. Their differences and p-values
-    are taken as they are: for a folder of somebody else, use `build_leaderboard`, which reads records alone.
-
-    Parameters
-    ----------
-    board
-        Its folder, which you or somebody you trust made.
-    records
-        From `read_board`.
-    progress
-        Called after each test.
-
-    """
+    """Return all tables of a board, with the tests that lie beside its data, which take the longest."""
+    # The tests are used where their file says that it is of these records, in this order. Their differences and
+    # p-values are taken as they are: for a folder of somebody else, use `build_leaderboard`, which reads records alone.
     return make_leaderboard(records, known=_kept_tests(Path(board) / TABLES, records), progress=progress)
 
 
@@ -135,32 +123,12 @@ def keep_tables(leaderboard: Mapping[str, Any], board: str | os.PathLike[str]) -
 
 
 def write_leaderboard(leaderboard: Mapping[str, Any], out: str | os.PathLike[str]) -> dict[str, Path]:
-    """Write leaderboard.json, index.html and each table as CSV and LaTeX.
-
-    Parameters
-    ----------
-    leaderboard
-        From `tables.build_leaderboard`.
-    out
-        Folder; made where it is missing.
-
-    Returns
-    -------
-    dict
-        Kind of file, or table and format -> path.
-
-    Raises
-    ------
-    OutputError
-        The folder cannot be made or written to.
-
-    """
+    """Write leaderboard.json, index.html and each table as CSV and LaTeX."""
     folder = Path(out)
     try:
         (folder / "tables").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        msg = f"cannot make {folder}: {error.strerror or error}"
-        raise OutputError(msg) from error
+        raise OutputError(f"cannot make {folder}: {error.strerror or error}") from error
     contents = {
         "page": ("index.html", html_page(leaderboard)),
         "tables": (TABLES, dump_json(leaderboard, indent=1) + "\n"),
@@ -254,10 +222,8 @@ def csv_rows(table: Table) -> list[dict[str, Any]]:
 
 
 def csv_table(table: Table) -> str:
-    """Return a table as CSV, one line a score; a text that a spreadsheet would compute begins with an apostrophe.
-
-    Numbers and intervals such as ``-0.2..-0.1`` stay as they are.
-    """
+    """Return a table as CSV, one line a score; a text that a spreadsheet would compute begins with an apostrophe."""
+    # Numbers and intervals such as ``-0.2..-0.1`` stay as they are.
     import pandas as pd
 
     rows = [[_csv_cell(value) for value in row.values()] for row in csv_rows(table)]

@@ -64,11 +64,10 @@ class RankRange(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two systems at one metric, by their positions and that of the metric.
+    """Two systems at one metric, by their positions and that of the metric."""
 
-    ``better`` is the one with the better score on the shared items, or None; ``difference``, ``p_value`` and ``n`` are
-    those of `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
-    """
+    # ``better`` is the one with the better score on the shared items, or None; ``difference``, ``p_value`` and ``n``
+    # are those of `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
 
     a: int
     b: int
@@ -109,20 +108,7 @@ def compare_pairs(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Comparison]:
-    """Compare all pairs of each column, with Holm's correction over all of them.
-
-    Parameters
-    ----------
-    columns
-        Records that may be ranked together, one list a metric.
-    known
-        Tests that were made before of these very columns, by the ids of two records.
-    seed
-        Of the permutations.
-    progress
-        Called after each comparison.
-
-    """
+    """Compare all pairs of each column, with Holm's correction over all of them."""
     pairs = [
         (column, a, b) for column, rows in enumerate(columns) for a, b in itertools.combinations(range(len(rows)), 2)
     ]
@@ -141,11 +127,9 @@ def compare_pairs(
 
 
 def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed: int = 0) -> PairedTest:
-    """Test two systems at one metric on the items that they share; NaN where there is none that both define.
-
-    Where nearer to 0 is better, distances from 0 are compared. The number of resamples grows with `n_tests`, the size
-    of the family.
-    """
+    """Test two systems at one metric on the items that they share; NaN where there is none that both define."""
+    # Where nearer to 0 is better, distances from 0 are compared. The number of resamples grows with `n_tests`, the size
+    # of the family.
     rows = _shared(first, second)
     if not rows:
         return PairedTest(math.nan, math.nan, 0)

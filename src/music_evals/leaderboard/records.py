@@ -55,84 +55,52 @@ Seeds = tuple[float | None, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ResultRecord:
-    """One metric of one system in one run.
+    """One metric of one system in one run."""
 
-    Attributes
-    ----------
-    id
-        Hash of the fields in `CONTENT`.
-    task
-        One of `TASKS`.
-    dataset, config, split, revision, fingerprint
-        What was judged on: id without folders, and None where the run does not say. The fingerprint is a hash of the
-        split's content.
-    system, role, content
-        Name, role (``"system"``, ``"model"``, ``"baseline"``, ``"leaking"``, ``"control"``) and hash of the files and
-        options of the system; the hash is None where the run has none.
-    metric, title, direction
-        Score; ``"higher"``, ``"lower"`` or ``"zero"`` (nearer to 0) is better.
-    kind
-        ``"mean"``: the score is the mean over items. ``"divergence"``: it compares how a feature of the items is
-        distributed.
-    variant
-        Variant of the metric, or aggregation.
-    value, low, high, confidence, floor
-        Score, its interval, and the noise floor of a divergence; None is undefined.
-    n, n_defined, n_failed
-        Items that were judged, that define the score, and that failed.
-    items, groups, references
-        One an item: its id, its group (song), and the hash of what it was held against; empty where the fingerprint of
-        the split says that.
-    values
-        One an item: the score, or for a divergence the feature, of each seed; None is undefined.
-    reference_values
-        One an item: the feature of the reference, for a divergence; else empty.
-    unranked
-        Why this record is in no ranking; empty where it is in one.
-    settings, extractors
-        What must be equal in all that is ranked together; see the module.
-    receipt
-        What else the run says of itself: versions, kernels, options, intervals, the system.
-    run
-        Which records were added together; details of items are found by it.
-    source, date, submitter
-        Address of what stands behind the record, day on which it was added (``YYYY-MM-DD``), and who added it.
-
-    """
-
-    id: str
-    task: str
+    id: str  # hash of the fields in `CONTENT`
+    task: str  # one of `TASKS`
+    # What was judged on: id without folders, and None where the run does not say. The fingerprint is a hash of the
+    # split's content.
     dataset: str
     config: str | None
     split: str | None
     revision: str | None
     fingerprint: str | None
+    # Name, role (``"system"``, ``"model"``, ``"baseline"``, ``"leaking"``, ``"control"``) and hash of the files and
+    # options of the system; the hash is None where the run has none.
     system: str
     role: str
     content: str | None
-    metric: str
+    metric: str  # score; ``"higher"``, ``"lower"`` or ``"zero"`` (nearer to 0) is better
     title: str
     direction: str
+    # ``"mean"``: the score is the mean over items. ``"divergence"``: it compares how a feature of the items is
+    # distributed.
     kind: str
-    variant: str
-    value: float | None
+    variant: str  # variant of the metric, or aggregation
+    value: float | None  # score, its interval, and the noise floor of a divergence; None is undefined
     low: float | None
     high: float | None
     confidence: float
     floor: float | None
-    n: int
+    n: int  # items that were judged, that define the score, and that failed
     n_defined: int
     n_failed: int
+    # One an item: its id, its group (song), and the hash of what it was held against; empty where the fingerprint of
+    # the split says that.
     items: tuple[str, ...]
     groups: tuple[str, ...]
     references: tuple[str, ...]
+    # One an item: the score, or for a divergence the feature, of each seed; None is undefined.
     values: tuple[Seeds, ...]
+    # One an item: the feature of the reference, for a divergence; else empty.
     reference_values: tuple[float | None, ...]
-    unranked: str
-    settings: Mapping[str, Any]
+    unranked: str  # why this record is in no ranking; empty where it is in one
+    settings: Mapping[str, Any]  # what must be equal in all that is ranked together; see the module
     extractors: Mapping[str, Any]
-    receipt: Mapping[str, Any]
-    run: str = ""
+    receipt: Mapping[str, Any]  # what else the run says of itself: versions, kernels, options, intervals, the system
+    run: str = ""  # which records were added together; details of items are found by it
+    # Address of what stands behind the record, day on which it was added (``YYYY-MM-DD``), and who added it.
     source: str = ""
     date: str = ""
     submitter: str = ""
@@ -181,8 +149,7 @@ def _checked_date(text: str) -> str:
     try:
         return dt.date.fromisoformat(text).isoformat()
     except ValueError as error:
-        msg = f"expected a date such as 2026-11-20, got {text!r}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"expected a date such as 2026-11-20, got {text!r}") from error
 
 
 def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
@@ -193,8 +160,9 @@ def _chosen(run: LoadedResults, systems: Sequence[str] | None) -> set[str]:
     chosen = set(known if systems is None else systems)
     for name in chosen:
         if not name.strip() or len(name) > LONGEST_NAME:
-            msg = f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; judge again"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"expected the name of a system of 1 to {LONGEST_NAME} characters, got {name[:60]!r}; judge again"
+            )
     return chosen
 
 
@@ -375,18 +343,16 @@ def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: A
 
 
 class Detail(NamedTuple):
-    """Something to show of an item, found by run, item, system and kind; ``content`` is JSON text.
+    """Something to show of an item, found by run, item, system and kind; ``content`` is JSON text."""
 
-    ==============  ====================================================================================================
-    ``context``     ``tokens`` of an item of inpainting, the true middle among them; its system is empty
-    ``middle``      ``tokens`` that a system wrote with its first seed
-    ``pair``        ``reference`` and ``estimate``, each with name and content; ``remarks``
-    ``outline``     beats, chords, sections and melody of one file; its item is the file's hash, its system empty
-    ``explanation`` ``lines``: where a text lost points
-    ``tags``        ``tags`` that a model gave
-    ``audio``       ``name`` of a recording, whose bytes are ``media``; its item is the file's hash, its system empty
-    ==============  ====================================================================================================
-    """
+    # ==============
+    # ==================================================================================================== ``context``
+    # ``tokens`` of an item of inpainting, the true middle among them; its system is empty ``middle`` ``tokens`` that a
+    # system wrote with its first seed ``pair`` ``reference`` and ``estimate``, each with name and content; ``remarks``
+    # ``outline`` beats, chords, sections and melody of one file; its item is the file's hash, its system empty
+    # ``explanation`` ``lines``: where a text lost points ``tags`` ``tags`` that a model gave ``audio`` ``name`` of a
+    # recording, whose bytes are ``media``; its item is the file's hash, its system empty ==============
+    # ====================================================================================================
 
     run: str
     item: str
@@ -421,15 +387,15 @@ def _recordings(folders: Sequence[str | os.PathLike[str]], wanted: Collection[st
     found: dict[str, Path] = {}
     for folder in map(Path, folders):
         if not folder.is_dir():
-            msg = f"{folder} is no folder; expected one with the recordings that were compared"
-            raise NoDataError(msg)
+            raise NoDataError(f"{folder} is no folder; expected one with the recordings that were compared")
         for path in sorted(folder.rglob("*")):
             if path.suffix.lower() not in AUDIO_SUFFIXES or not path.is_file():
                 continue
             content = hash_file(path)
             if content in wanted and path.stat().st_size > MAX_MEDIA_BYTES:
-                msg = f"{path}: more than {MAX_MEDIA_BYTES} bytes; a board takes shorter or compressed recordings only"
-                raise FileTooLargeError(msg)
+                raise FileTooLargeError(
+                    f"{path}: more than {MAX_MEDIA_BYTES} bytes; a board takes shorter or compressed recordings only"
+                )
             if content in wanted:
                 found.setdefault(content, path)
     return found

@@ -7,7 +7,7 @@ each. Tables of one dataset and split say how they differ, which is why they are
 In a table a row is a system: its name and role, the hash of its files, and who added it. Where all of these are known
 and equal, what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A
 score that may not be ranked never takes the place of one that is. Where the hash or the name of who added it is
-missing, two additions are two rows, as nothing shows that they are of one system; what else cannot be told apart is
+missing, two additions are two rows, as nothing shows that they are of one system; what else cannot be distinguished is
 numbered. Equal records have one id and are read once, such as a baseline that two people ran in the same way. Who
 added a record is what they said.
 
@@ -186,33 +186,7 @@ def shown(value: float | None, low: float | None = None, high: float | None = No
 def make_leaderboard(
     records: Sequence[ResultRecord], *, known: Tests | None = None, seed: int = 0, progress: Progress | None = None
 ) -> dict[str, Any]:
-    """Return all tables, as one value that JSON can hold. Equal records in the same order give equal tables.
-
-    Parameters
-    ----------
-    records
-        Of a board, in the order in which they were added, which decides what counts.
-    known
-        Tests that were made before of these very records.
-    seed
-        Of the tests.
-    progress
-        Called after each test.
-
-    Returns
-    -------
-    dict
-        ``format``, ``alpha``, ``records`` (`records_digest`) and ``tables``, those of presets first. A table has
-        ``id``, ``title``, ``task``, ``preset`` (name or None), ``settings``, ``apart`` (tables of the same split that
-        it is not ranked with: ``table``, ``title``, ``reasons``), ``notes``, ``headline``, ``columns``, ``rows``,
-        ``tests`` and ``published`` (``source`` and ``differences``, or None). A column has ``id``, ``metric``,
-        ``title``, ``direction``, ``extractors``, ``differs`` (what sets it apart from the columns of the same metric)
-        and ``n_ranked``. A row has ``label``, ``system``, ``kind`` (``"ranked"``, ``"unranked"``, ``"published"``),
-        ``why``, ``remark``, ``role``, ``content``, ``submitter``, ``date``, ``source`` and ``cells``: column ->
-        ``value``, ``low``, ``high``, ``floor``, ``n``, ``n_defined``, ``n_failed``, ``rank`` ([first, last] or None),
-        ``why``, ``shown``, ``interval``, ``record`` and ``run``.
-
-    """
+    """Return all tables, as one value that JSON can hold. Equal records in the same order give equal tables."""
     grouped: dict[str, list[ResultRecord]] = {}
     for record in records:
         grouped.setdefault(_key({"task": record.task, **record.settings}), []).append(record)
@@ -373,10 +347,8 @@ def _entry(label: str, records: Sequence[ResultRecord]) -> _Entry:
 
 
 def _labels(keys: Sequence[_Who]) -> list[str]:
-    """Return a label for each row: the name, and where several have it what tells them apart; no label is there twice.
-
-    Two additions that nothing else tells apart are numbered.
-    """
+    """Return a label for each row: the name, and what distinguishes those that share it; no label is there twice."""
+    # Two additions that nothing else tells apart are numbered.
     names = collections.Counter(key.system for key in keys)
     labels: list[str] = []
     for key in keys:

@@ -24,20 +24,11 @@ _KEPT_HASHES = 1 << 18
 
 
 class CharNgrams:
-    """Unit vectors of hashed character 1-, 2- and 3-grams, the same on every machine and in every process.
+    """Unit vectors of hashed character 1-, 2- and 3-grams, the same on every machine and in every process."""
 
-    A text is stripped after NFKC normalisation and case-folded, and gets a mark at each end, which 2- and 3-grams may
-    hold. Each n-gram is hashed by BLAKE2b to one of 2048 places and a sign; the counts are divided by their length.
-    Texts without a common n-gram have a cosine near 0, give or take collisions, and below 0 at times.
-
-    Attributes
-    ----------
-    name
-        ``"char-ngrams"``.
-    revision
-        Version of the definition above.
-
-    """
+    # A text is stripped after NFKC normalisation and case-folded, and gets a mark at each end, which 2- and 3-grams may
+    # hold. Each n-gram is hashed by BLAKE2b to one of 2048 places and a sign; the counts are divided by their length.
+    # Texts without a common n-gram have a cosine near 0, give or take collisions, and below 0 at times.
 
     name = "char-ngrams"
     revision = VERSION

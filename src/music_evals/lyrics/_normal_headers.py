@@ -166,10 +166,8 @@ def is_header(line: str) -> bool:
 
 
 def split_headers(line: str) -> list[str]:
-    """Return a folded line as headers in the released form, each on its own, and the words between them.
-
-    What stands in brackets behind a header, and the title of a heading, is a remark and left out.
-    """
+    """Return a folded line as headers in the released form, each on its own, and the words between them."""
+    # What stands in brackets behind a header, and the title of a heading, is a remark and left out.
     parts: list[str] = []
     pending = [line]
     while pending:

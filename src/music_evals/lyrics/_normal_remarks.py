@@ -76,10 +76,8 @@ def is_fence(line: str) -> bool:
 
 
 def drop_fences(text: str) -> str:
-    """Remove code fences, and what stands outside of them unless a section header stands there.
-
-    Where something stands outside, a fence leaves a blank line: what comes after it stands apart.
-    """
+    """Remove code fences, and what stands outside of them unless a section header stands there."""
+    # Where something stands outside, a fence leaves a blank line: what comes after it stands apart.
     inside: list[str] = []
     outside: list[str] = []
     fenced = False
@@ -94,12 +92,10 @@ def drop_fences(text: str) -> str:
 
 
 def drop_remarks(text: str) -> str:
-    """Remove what stands before the first header, and closing remarks after the last one.
-
-    Without a header, an introduction of one line is known by how it begins and by its words. A closing remark stands
-    apart, below a blank line, a rule or a code fence; it speaks about the text; and no line of the song follows, only
-    more of it. Anything less may be sung, and stays.
-    """
+    """Remove what stands before the first header, and closing remarks after the last one."""
+    # Without a header, an introduction of one line is known by how it begins and by its words. A closing remark stands
+    # apart, below a blank line, a rule or a code fence; it speaks about the text; and no line of the song follows, only
+    # more of it. Anything less may be sung, and stays.
     lines = text.split("\n")
     headers = [i for i, line in enumerate(lines) if is_released_header(line)]
     if headers:

@@ -39,21 +39,7 @@ def rhyme_of_bopomofo(syllable: str) -> RhymeClass:
 
 
 class Readings:
-    """Rhyme classes of words, by the readings that pypinyin would give.
-
-    Parameters
-    ----------
-    load_phrases
-        Returns tables phrase -> readings of its characters; the first that knows a phrase decides. Called when a word
-        is first looked up: single characters do without these large tables.
-    characters
-        Character -> its readings, the usual one first.
-    bopomofo
-        Reading in pinyin with tone marks -> bopomofo.
-    is_han
-        Tells whether a character counts as Chinese.
-
-    """
+    """Rhyme classes of words, by the readings that pypinyin would give."""
 
     def __init__(
         self,
@@ -133,14 +119,7 @@ class Readings:
 
 @functools.cache
 def load_readings() -> Readings:
-    """Return the readings of ``large_pinyin`` and ``cc_cedict`` over pypinyin's own; loaded once.
-
-    Raises
-    ------
-    MissingBackendError
-        pypinyin or pypinyin-dict is not installed.
-
-    """
+    """Return the readings of ``large_pinyin`` and ``cc_cedict`` over pypinyin's own; loaded once."""
     with importing("lyrics", "the rhyme of a Chinese line"):
         from pypinyin.constants import RE_HANS
         from pypinyin.phrases_dict import phrases_dict

@@ -28,16 +28,7 @@ _ADVICE = "'char-ngrams' needs no weights"
 
 
 class SentenceEncoder:
-    """A sentence-transformers model in single precision, pooled as its own configuration says, without a prompt.
-
-    Parameters
-    ----------
-    model
-        A ``SentenceTransformer``.
-    name, revision
-        What records say.
-
-    """
+    """A sentence-transformers model in single precision, pooled as its own configuration says, without a prompt."""
 
     def __init__(self, model: Any, name: str, revision: str) -> None:
         self._model, self.name, self.revision = model, name, revision
@@ -48,14 +39,7 @@ class SentenceEncoder:
         return str(self._model.device)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, shape (n, dimensions), float32.
-
-        Raises
-        ------
-        BackendError
-            The model failed, as where the memory of the device is full.
-
-        """
+        """Return unit vectors, shape (n, dimensions), float32."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
@@ -64,37 +48,14 @@ class SentenceEncoder:
                     list(texts), prompt="", batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True
                 )
         except RuntimeError as error:
-            msg = f"the encoder {self.name!r} failed on {len(texts)} texts: {error}"
-            raise BackendError(msg) from error
+            raise BackendError(f"the encoder {self.name!r} failed on {len(texts)} texts: {error}") from error
         return np.asarray(vectors, dtype=np.float32)
 
 
 def load_sentence_encoder(
     name: str, *, revision: str | None = None, device: str | None = None, trust_remote_code: bool = False
 ) -> SentenceEncoder:
-    """Load a sentence-transformers model.
-
-    Parameters
-    ----------
-    name
-        Folder or Hub id.
-    revision
-        Commit, tag or branch of a Hub id; None is the newest, or without a connection the one on this machine.
-    device
-        As torch has it; None takes a GPU where there is one.
-    trust_remote_code
-        Run code that comes with the model.
-
-    Raises
-    ------
-    MissingBackendError
-        sentence-transformers is not installed.
-    ModelUnavailableError
-        No such folder or Hub id, no connection and no copy here, or files that are cut or missing.
-    InvalidInputError
-        A revision of a folder, or a device that is not there.
-
-    """
+    """Load a sentence-transformers model."""
     if importlib.util.find_spec(PACKAGE) is None:
         raise MissingBackendError("sentence-transformers", "text", "an encoder of texts")
     place = find_model(name, revision, MODULES, advice=_ADVICE)  # before the library, which takes seconds to import
@@ -102,11 +63,10 @@ def load_sentence_encoder(
     library = importlib.import_module(PACKAGE)
     with _named(name), _quiet():
         if not library.util.is_sentence_transformer_model(name, revision=place.commit, local_files_only=place.here):
-            msg = (
+            raise ModelUnavailableError(
                 f"{name!r} is not a sentence-transformers model: it has no {MODULES}, which says how tokens become one "
                 "vector; name one that has, or wrap your own function by as_encoder"
             )
-            raise ModelUnavailableError(msg)
         model = library.SentenceTransformer(
             name,
             revision=place.commit,

@@ -19,48 +19,19 @@ _LITTLE_ENDIAN = np.dtype("<f4")
 
 
 class StoredEncoder:
-    """An encoder that looks a text up before it encodes it.
-
-    Parameters
-    ----------
-    encoder
-        Makes the vectors that are not stored.
-    folder
-        Of the `music_evals.files.Store` that holds the others; encoders and revisions may share it.
-
-    Attributes
-    ----------
-    name, revision
-        Those of the encoder.
-
-    Raises
-    ------
-    InvalidInputError
-        An encoder without a revision: stored vectors could then be those of another version of it.
-
-    """
+    """An encoder that looks a text up before it encodes it."""
 
     def __init__(self, encoder: TextEncoder, folder: str | os.PathLike[str]) -> None:
         self.name, self.revision = encoder.name, encoder.revision
         self._encoder, self._store = encoder, Store(folder)
         if not encoder.revision:
-            msg = (
+            raise InvalidInputError(
                 f"the encoder {encoder.name!r} has no revision, so stored embeddings could be those of another version "
                 "of it; give it one, as_encoder(..., revision=...), or leave the cache out"
             )
-            raise InvalidInputError(msg)
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return unit vectors, shape (n, dimensions), float32.
-
-        Raises
-        ------
-        BackendError
-            The encoder does not give one finite unit vector a text; nothing is stored.
-        OutputError
-            The store cannot be written.
-
-        """
+        """Return unit vectors, shape (n, dimensions), float32."""
         stored = {text: self._store.get(self._key(text)) for text in texts}
         known = {text: np.frombuffer(content, _LITTLE_ENDIAN) for text, content in stored.items() if content}
         missing = [text for text, content in stored.items() if not content]

@@ -18,40 +18,27 @@ Vectors = npt.NDArray[np.float32]
 
 
 def check_vectors(given: npt.ArrayLike, texts: Sequence[str], name: str) -> Vectors:
-    """Return one finite vector a text, float32.
-
-    Raises
-    ------
-    BackendError
-        Another number of vectors, or values that are not finite.
-
-    """
+    """Return one finite vector a text, float32."""
     vectors = np.asarray(given, dtype=np.float32)
     if vectors.ndim != 2 or len(vectors) != len(texts):
-        msg = f"the encoder {name!r} must give one vector a text, shape ({len(texts)}, dimensions), got {vectors.shape}"
-        raise BackendError(msg)
+        raise BackendError(
+            f"the encoder {name!r} must give one vector a text, shape ({len(texts)}, dimensions), got {vectors.shape}"
+        )
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
-        msg = f"the encoder {name!r} gives values that are not finite for {texts[int(np.argmin(finite))]!r}"
-        raise BackendError(msg)
+        raise BackendError(
+            f"the encoder {name!r} gives values that are not finite for {texts[int(np.argmin(finite))]!r}"
+        )
     return vectors
 
 
 def check_lengths(vectors: Vectors, texts: Sequence[str], name: str) -> None:
-    """Hold vectors to length 1.
-
-    Raises
-    ------
-    BackendError
-        One is longer or shorter.
-
-    """
+    """Hold vectors to length 1."""
     lengths = np.linalg.norm(vectors, axis=1)
     wrong = np.flatnonzero(np.abs(lengths - 1) > UNIT_TOLERANCE)
     if len(wrong):
         text, length = texts[wrong[0]], lengths[wrong[0]]
-        msg = (
+        raise BackendError(
             f"the encoder {name!r} must give unit vectors, but that of {text!r} has length {length:.4g}; as_encoder "
             "divides by it"
         )
-        raise BackendError(msg)

@@ -38,18 +38,7 @@ class Model(NamedTuple):
 
 
 class LastWords:
-    """Finds last words.
-
-    Parameters
-    ----------
-    weights
-        Word -> log probability; the beginning of a word that is none itself -> 0.
-    unknown
-        Weight of a character that the dictionary does not know.
-    model
-        For runs of single characters.
-
-    """
+    """Finds last words."""
 
     def __init__(self, weights: Mapping[str, float], unknown: float, model: Model) -> None:
         self._weights, self._unknown = weights, unknown
@@ -157,14 +146,7 @@ def read_weights(lines: list[str]) -> tuple[dict[str, float], float]:
 
 @functools.cache
 def load_last_words() -> LastWords:
-    """Return the finder with jieba's dictionary and model; loaded once, about a second.
-
-    Raises
-    ------
-    MissingBackendError
-        jieba is not installed.
-
-    """
+    """Return the finder with jieba's dictionary and model; loaded once, about a second."""
     with importing("lyrics", "the official rhyme of a Chinese line"), warnings.catch_warnings():
         # jieba 0.42 asks for pkg_resources, and has escapes that newer Python warns of
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -86,8 +86,7 @@ def load_encoder(
     encoder: TextEncoder
     if name == CHAR_NGRAMS:
         if revision is not None or device is not None:
-            msg = f"{CHAR_NGRAMS!r} has no revisions and needs no device; leave both out"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{CHAR_NGRAMS!r} has no revisions and needs no device; leave both out")
         encoder = CharNgrams()
     else:
         encoder = load_sentence_encoder(name, revision=revision, device=device, trust_remote_code=trust_remote_code)
@@ -121,8 +120,9 @@ def as_encoder(
 
     """
     if not callable(function) or not name:
-        msg = f"expected a function from texts to vectors and a name for it, got {function!r} and {name!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"expected a function from texts to vectors and a name for it, got {function!r} and {name!r}"
+        )
     encoder: TextEncoder = _FunctionEncoder(function, name, revision)
     return encoder if cache is None else StoredEncoder(encoder, cache)
 
@@ -141,8 +141,9 @@ class _FunctionEncoder:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not lengths.all():
             text = texts[int(np.argmin(lengths))]
-            msg = f"the encoder {self.name!r} gives a vector of zeros for {text!r}; it has no direction to compare"
-            raise BackendError(msg)
+            raise BackendError(
+                f"the encoder {self.name!r} gives a vector of zeros for {text!r}; it has no direction to compare"
+            )
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 

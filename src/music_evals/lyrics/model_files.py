@@ -65,8 +65,7 @@ def find_model(name: str, revision: str | None, mark: str, *, advice: str = "") 
     """
     if _is_folder(name):
         if revision is not None:
-            msg = f"{name} is a folder, which has no revisions; a revision goes with a Hub id"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{name} is a folder, which has no revisions; a revision goes with a Hub id")
         return ModelPlace(None, folder_hash(Path(name)), here=True)
     if not _is_hub_id(name):
         raise unavailable(name, "there is no such folder, and it is no Hub id (owner/name)", advice)
@@ -179,13 +178,15 @@ def choose_device(device: str | None) -> torch.device:
     try:
         found = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     except RuntimeError as error:
-        msg = f"torch has no device {device!r}; expected 'cpu', 'cuda', 'cuda:1' ...: {str(error).splitlines()[0]}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(
+            f"torch has no device {device!r}; expected 'cpu', 'cuda', 'cuda:1' ...: {str(error).splitlines()[0]}"
+        ) from error
     n_gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if found.type == "cuda" and (found.index or 0) >= n_gpus:
         seen = f"{n_gpus} of them" if n_gpus else "none"
-        msg = f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"device {device!r} needs a GPU that is not there: torch sees {seen}; leave the device out or say 'cpu'"
+        )
     return found
 
 

@@ -112,8 +112,7 @@ def normalise_lyrics(text: str) -> Normalised:
 
 def _check_text(text: Any) -> None:
     if not isinstance(text, str):
-        msg = f"expected the text of a song, got {type(text).__name__}; give one string a song"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(f"expected the text of a song, got {type(text).__name__}; give one string a song")
 
 
 def unify_line_breaks(text: str) -> str:
@@ -161,11 +160,9 @@ def write_headers(text: str) -> str:
 
 
 def write_pauses(text: str) -> str:
-    """Turn punctuation inside lines into single spaces, which are pauses, and drop it at both ends.
-
-    Kept are letters, digits and their marks, and an apostrophe or hyphen between Latin letters. A line of Chinese
-    characters and single spaces stays as it is.
-    """
+    """Turn punctuation inside lines into single spaces, which are pauses, and drop it at both ends."""
+    # Kept are letters, digits and their marks, and an apostrophe or hyphen between Latin letters. A line of Chinese
+    # characters and single spaces stays as it is.
     return "\n".join(map(_with_pauses, text.split("\n")))
 
 

@@ -173,8 +173,7 @@ def check_pattern(text: str) -> SplitText:
 
 def _check_text(text: object) -> None:
     if not isinstance(text, str):
-        msg = f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(f"a pattern must be a text with headers such as (verse1), got {type(text).__name__}")
 
 
 def _marked_body(body: str, written: list[str], find: Callable[[str], Hashable], known: dict[str, Hashable]) -> str:

@@ -122,8 +122,9 @@ def _template(language: str) -> str:
 
 def _checked_theme(theme: str) -> str:
     if not isinstance(theme, str) or not theme.strip():
-        msg = f"the theme of a lyric must be a text that is not empty, got {theme!r}; say what the song is about"
-        raise InvalidLyricsError(msg)
+        raise InvalidLyricsError(
+            f"the theme of a lyric must be a text that is not empty, got {theme!r}; say what the song is about"
+        )
     return theme.strip()
 
 

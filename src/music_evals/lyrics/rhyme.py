@@ -188,8 +188,9 @@ def class_counts(classes: Iterable[Hashable]) -> dict[Hashable, int]:
 
 def _named(method: object) -> str:
     if not isinstance(method, str):
-        msg = f"rhyme must be one of {', '.join(METHODS)} or a function line -> class, got {type(method).__name__}"
-        raise UnsupportedTypeError(msg)
+        raise UnsupportedTypeError(
+            f"rhyme must be one of {', '.join(METHODS)} or a function line -> class, got {type(method).__name__}"
+        )
     if method not in METHODS:
         raise UnknownNameError("rhyme method", method, METHODS)
     return method

@@ -38,7 +38,7 @@ def fold_tag(tag: str) -> str:
 
 
 class TagGroup(NamedTuple):
-    """Songs that share something, told by their tags.
+    """Songs that share something, identified by their tags.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ def _read() -> dict[str, Grouping]:
     import yaml
 
     text = resources.files("music_evals.lyrics").joinpath("tag_groups.yaml").read_text(encoding="utf-8")
-    told: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    reported: dict[str, dict[str, Any]] = yaml.safe_load(text)
     return {
         name: Grouping(
             name,
@@ -116,7 +116,7 @@ def _read() -> dict[str, Grouping]:
                 for group, names in grouping["groups"].items()
             ),
         )
-        for name, grouping in told.items()
+        for name, grouping in reported.items()
     }
 
 

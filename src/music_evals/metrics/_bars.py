@@ -42,22 +42,11 @@ _TRIPLE_MASK = np.uint64((1 << _TRIPLE_BITS) - 1)
 
 
 class BarContent(NamedTuple):
-    """The bars of n passages; each of shape (bars, n).
+    """The bars of n passages; each of shape (bars, n)."""
 
-    Attributes
-    ----------
-    onsets
-        uint32, bit k is set where step k has an onset.
-    n_notes
-        Number of onsets.
-    pitch_classes
-        uint64, twelve counts of onsets of five bits each, C lowest.
-
-    """
-
-    onsets: npt.NDArray[np.uint32]
-    n_notes: npt.NDArray[np.int64]
-    pitch_classes: npt.NDArray[np.uint64]
+    onsets: npt.NDArray[np.uint32]  # uint32, bit k is set where step k has an onset
+    n_notes: npt.NDArray[np.int64]  # number of onsets
+    pitch_classes: npt.NDArray[np.uint64]  # uint64, twelve counts of onsets of five bits each, C lowest
 
     def bars(self, rows: slice) -> BarContent:
         """Return some of the bars."""

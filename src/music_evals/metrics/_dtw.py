@@ -40,27 +40,9 @@ _STEPS: Final = ((1, 1), (0, 1), (1, 0))
 def alignment_cost(
     reference: Frames, estimate: Frames, *, metric: str = "sqeuclidean", band: float | None = None
 ) -> tuple[float, int]:
-    """Return the total cost of the cheapest alignment and the number of pairs on it.
-
-    Where several alignments cost the same, the shortest counts: the result does not depend on an order of steps, and
-    is the same when the two sequences change places.
-
-    Parameters
-    ----------
-    reference, estimate
-        Frames, shapes (n, d) and (m, d), n and m at least 1.
-    metric
-        A name that `scipy.spatial.distance.cdist` knows; symmetric.
-    band
-        Frames i and j may meet only where |i / (n - 1) - j / (m - 1)| is at most this share of the length, or the
-        smallest share that lets a path through. None: everywhere.
-
-    Returns
-    -------
-    tuple of float and int
-        Total cost and length.
-
-    """
+    """Return the total cost of the cheapest alignment and the number of pairs on it."""
+    # Where several alignments cost the same, the shortest counts: the result does not depend on an order of steps, and
+    # is the same when the two sequences change places.
     n, m = len(reference), len(estimate)
     outside = _Band(n, m, band) if band is not None else None
     # of anti-diagonals d, d - 1 and d - 2, row i at i + 1
@@ -94,24 +76,9 @@ def _shortest(costs: tuple[FloatArray, ...], cheapest: FloatArray, lengths: tupl
 
 
 def warping_path(reference: Frames, estimate: Frames, *, metric: str) -> npt.NDArray[np.int64]:
-    """Return the cheapest path as `librosa.sequence.dtw` finds it, from the first pair to the last.
-
-    Where several steps into a cell cost the same after adding the cell's own cost, (1, 1) comes before (0, 1) before
-    (1, 0), as there. One byte a cell is kept: 60 MB for two times 3 minutes of 43 frames a second.
-
-    Parameters
-    ----------
-    reference, estimate
-        Frames, shapes (n, d) and (m, d), n and m at least 1.
-    metric
-        A name that `scipy.spatial.distance.cdist` knows. No cost may be NaN.
-
-    Returns
-    -------
-    IntArray
-        Pairs of frames, shape (length, 2).
-
-    """
+    """Return the cheapest path as `librosa.sequence.dtw` finds it, from the first pair to the last."""
+    # Where several steps into a cell cost the same after adding the cell's own cost, (1, 1) comes before (0, 1) before
+    # (1, 0), as there. One byte a cell is kept: 60 MB for two times 3 minutes of 43 frames a second.
     n, m = len(reference), len(estimate)
     steps = np.zeros(n * m, dtype=np.uint8)  # one anti-diagonal after the other
     starts = np.zeros(n + m, dtype=np.int64)

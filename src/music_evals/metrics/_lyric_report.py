@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from music_evals.annotations import Pattern
 
-__all__ = ["Level", "LineReport", "SectionReport", "line_counts", "report_sections", "told_sections"]
+__all__ = ["Level", "LineReport", "SectionReport", "line_counts", "report_sections", "reported_sections"]
 
 _MATCHED: Final = "matched"
 _MISSING: Final = "missing"
@@ -16,59 +16,27 @@ _EXTRA: Final = "extra"
 
 
 class Level(NamedTuple):
-    """One of the levels that points are given for.
+    """One of the levels that points are given for."""
 
-    Attributes
-    ----------
-    name
-        ``"song"``, ``"section"``, ``"phrase"``, ``"word"``, ``"rhyme"`` or ``"reward"``.
-    points, maximum
-        What was reached, and what can be.
-    ratio
-        Of this level alone, 0..1; of the reward its factor. Points also carry the ratios of earlier levels.
-    reason
-        In words.
-
-    """
-
-    name: str
-    points: float
+    name: str  # ``"song"``, ``"section"``, ``"phrase"``, ``"word"``, ``"rhyme"`` or ``"reward"``
+    points: float  # what was reached, and what can be
     maximum: float
-    ratio: float
-    reason: str
+    ratio: float  # of this level alone, 0..1; of the reward its factor. Points also carry the ratios of earlier levels
+    reason: str  # in words
 
 
 class LineReport(NamedTuple):
-    """A line and what was expected of it.
+    """A line and what was expected of it."""
 
-    Attributes
-    ----------
-    status
-        ``"matched"``: compared. ``"missing"``: expected and not there. ``"extra"``: there and not expected.
-    expected, found
-        Patterns, stripped; None where there is none.
-    words
-        The line as written; None where it is not known.
-    expected_count, found_count
-        Characters that the word level counts.
-    foreign_count
-        Characters of the line that are none of ``c``, ``R`` and space: Latin, punctuation.
-    ratio
-        Of this line at the word level, 0..1; NaN where it was not compared.
-    rhyme_expected, rhyme_found
-        Whether the pattern asks for a rhyme, and whether the line has one.
-
-    """
-
-    status: str
-    expected: str | None
+    status: str  # ``"matched"``: compared. ``"missing"``: expected and not there. ``"extra"``: there and not expected
+    expected: str | None  # patterns, stripped; None where there is none
     found: str | None
-    words: str | None
-    expected_count: int
+    words: str | None  # the line as written; None where it is not known
+    expected_count: int  # characters that the word level counts
     found_count: int
-    foreign_count: int
-    ratio: float
-    rhyme_expected: bool
+    foreign_count: int  # characters of the line that are none of ``c``, ``R`` and space: Latin, punctuation
+    ratio: float  # of this line at the word level, 0..1; NaN where it was not compared
+    rhyme_expected: bool  # whether the pattern asks for a rhyme, and whether the line has one
     rhyme_found: bool
 
     @property
@@ -78,35 +46,20 @@ class LineReport(NamedTuple):
 
 
 class SectionReport(NamedTuple):
-    """A section and its counterpart.
+    """A section and its counterpart."""
 
-    Attributes
-    ----------
-    status
-        ``"matched"``, ``"missing"`` (expected and not there) or ``"extra"`` (there and not expected).
-    expected_label, found_label
-        Without brackets; None where there is no such section.
-    expected_index, found_index
-        Its place among the sections of its text, from 0; None where there is no such section.
-    lines
-        In their order: compared ones first, then missing or extra ones.
-
-    """
-
-    status: str
-    expected_label: str | None
+    status: str  # ``"matched"``, ``"missing"`` (expected and not there) or ``"extra"`` (there and not expected)
+    expected_label: str | None  # without brackets; None where there is no such section
     found_label: str | None
-    expected_index: int | None
+    expected_index: int | None  # its place among the sections of its text, from 0; None where there is no such section
     found_index: int | None
-    lines: tuple[LineReport, ...]
+    lines: tuple[LineReport, ...]  # in their order: compared ones first, then missing or extra ones
 
 
 def line_counts(expected: str, found: str, variant: str) -> tuple[int, int, int]:
-    """Return what the word level compares of two stripped lines: common, expected and found count.
-
-    Official: the common count is at most the line's ``c``, ``R`` and spaces, while foreign characters lengthen it.
-    Paper: only ``c`` and ``R`` count.
-    """
+    """Return what the word level compares of two stripped lines: common, expected and found count."""
+    # Official: the common count is at most the line's ``c``, ``R`` and spaces, while foreign characters lengthen it.
+    # Paper: only ``c`` and ``R`` count.
     characters = found.count("c") + found.count("R")
     if variant == "paper":
         wanted = expected.count("c") + expected.count("R")
@@ -132,7 +85,7 @@ def report_sections(
     return tuple(reports)
 
 
-def told_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
+def reported_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
     """Yield a line of text for each section and line that lost points; all sections in reading order."""
     expected = found = 0  # place among the sections of its text, from 1
     for report in reports:

@@ -25,10 +25,8 @@ def note_patterns(melody: Melody, n: int) -> Counter[Pattern]:
 
 
 def frame_patterns(track: F0Track, n: int) -> set[Pattern]:
-    """Return the rows of n steps between frames of 1/20 s that the authors' code takes for interval patterns.
-
-    The contour is read at the nearest frame, unvoiced frames are 1e-8 Hz, steps are rounded to semitones.
-    """
+    """Return the rows of n steps between frames of 1/20 s that the authors' code takes for interval patterns."""
+    # The contour is read at the nearest frame, unvoiced frames are 1e-8 Hz, steps are rounded to semitones.
     times = track.times_sec
     if len(times) < 2:
         return set()

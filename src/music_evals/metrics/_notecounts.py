@@ -23,38 +23,19 @@ _TOP = np.uint64(63)
 
 
 class NoteCounts(NamedTuple):
-    """What the note metrics are made of; each of shape (n,).
+    """What the note metrics are made of; each of shape (n,)."""
 
-    Attributes
-    ----------
-    reference, estimate
-        Onsets of each side.
-    shared
-        Positions (steps) where both sides have an onset.
-    same_pitch, same_duration
-        Shared positions with equal pitch, and with equal duration.
-
-    """
-
-    reference: IntArray
+    reference: IntArray  # onsets of each side
     estimate: IntArray
-    shared: IntArray
-    same_pitch: IntArray
+    shared: IntArray  # positions (steps) where both sides have an onset
+    same_pitch: IntArray  # shared positions with equal pitch, and with equal duration
     same_duration: IntArray
 
 
 def count_notes(reference: Tokens, estimate: Tokens) -> NoteCounts:
-    """Compare two sets of sequences note by note.
-
-    A note starts at a token < 128 and lasts to the next onset, the first rest or the end of the sequence. Holds at the
-    start and after a rest belong to no note.
-
-    Parameters
-    ----------
-    reference, estimate
-        Shape (n, steps), uint8, values 0..129.
-
-    """
+    """Compare two sets of sequences note by note."""
+    # A note starts at a token < 128 and lasts to the next onset, the first rest or the end of the sequence. Holds at
+    # the start and after a rest belong to no note.
     onsets = reference < HOLD
     reference_onsets, estimate_onsets = _pack(onsets), _pack(estimate < HOLD)
     shared = reference_onsets & estimate_onsets
@@ -75,13 +56,11 @@ def count_rests(tokens: Tokens) -> IntArray:
 
 
 def _count_different_ends(starts: Words, first: Words, second: Words) -> IntArray:
-    """Count the notes, begun together at `starts`, that end at different steps.
-
-    `first` and `second` hold the steps that stop a note. The next stop of either side decides: if it stops both, the
-    durations are equal. That next stop is found by a carry: a one, added just after the start, runs through the steps
-    where both sides hold and comes to rest on the first that stops one of them. No two carries meet, since every start
-    is itself a stop.
-    """
+    """Count the notes, begun together at `starts`, that end at different steps."""
+    # `first` and `second` hold the steps that stop a note. The next stop of either side decides: if it stops both, the
+    # durations are equal. That next stop is found by a carry: a one, added just after the start, runs through the steps
+    # where both sides hold and comes to rest on the first that stops one of them. No two carries meet, since every
+    # start is itself a stop.
     stops = first | second
     moved = _add(~stops, _shift(starts))
     return _popcount(moved & stops & (first ^ second))

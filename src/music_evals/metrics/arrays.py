@@ -68,13 +68,15 @@ def check_pairs(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> tuple[Toke
     single = first.ndim == 1
     for tokens in (first, second):
         if tokens.ndim not in {1, 2} or (tokens.ndim == 1) != single:
-            msg = f"expected two arrays of shape (steps,) or two of (n, steps), got {first.shape} and {second.shape}"
-            raise InvalidTokensError(msg)
+            raise InvalidTokensError(
+                f"expected two arrays of shape (steps,) or two of (n, steps), got {first.shape} and {second.shape}"
+            )
     first, second = np.atleast_2d(first), np.atleast_2d(second)
     check_same_count(first, second)
     if first.shape[1] != second.shape[1] or not first.shape[1]:
-        msg = f"reference and estimate must have the same number of steps, got {first.shape[1]} and {second.shape[1]}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(
+            f"reference and estimate must have the same number of steps, got {first.shape[1]} and {second.shape[1]}"
+        )
     return first, second, single
 
 
@@ -91,16 +93,16 @@ def check_middles(middles: npt.ArrayLike) -> Tokens:
 def _check_shape(tokens: npt.ArrayLike, n_steps: int, what: str) -> Tokens:
     checked = check_tokens(tokens)
     if checked.ndim != 2 or checked.shape[1] != n_steps:
-        msg = f"expected {what}, of shape (n, {n_steps}), got {checked.shape}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(f"expected {what}, of shape (n, {n_steps}), got {checked.shape}")
     return checked
 
 
 def check_same_count(reference: npt.NDArray[np.generic], estimate: npt.NDArray[np.generic]) -> None:
     """Raise `PairCountError` unless both sides have the same number of items."""
     if len(reference) != len(estimate):
-        msg = f"{len(reference)} references and {len(estimate)} estimates do not pair up; give one of each an item"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{len(reference)} references and {len(estimate)} estimates do not pair up; give one of each an item"
+        )
 
 
 def warn_undefined(name: str, values: FloatArray, why: str, *, stacklevel: int = 3) -> None:

@@ -99,11 +99,10 @@ class Metric:
 
     def __post_init__(self) -> None:
         if self.direction not in DIRECTIONS or self.kind not in KINDS or not self.low < self.high:
-            msg = (
+            raise InvalidInputError(
                 f"{self.name}: expected a direction of {', '.join(DIRECTIONS)}, a kind of {', '.join(KINDS)} and a "
                 f"range with its lower end first; got {self.direction!r}, {self.kind!r}, {self.low:g} to {self.high:g}"
             )
-            raise InvalidInputError(msg)
         object.__setattr__(self, "heading", self.heading or self.title)
 
     @property

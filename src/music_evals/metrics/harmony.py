@@ -209,8 +209,9 @@ def _compare_majmin(reference: list[str], estimate: list[str]) -> FloatArray:
     try:
         scores: FloatArray = majmin(reference, estimate)
     except InvalidChordException as error:
-        msg = f"a chord label is not in Harte syntax: {error}; write C:maj, A:min, N for no chord"
-        raise InvalidAnnotationError(msg) from error
+        raise InvalidAnnotationError(
+            f"a chord label is not in Harte syntax: {error}; write C:maj, A:min, N for no chord"
+        ) from error
     return scores
 
 
@@ -317,10 +318,8 @@ def _mean_similarity(first: FloatArray, second: FloatArray, *, band: float | Non
 
 
 def _unit_frames(frames: FloatArray) -> FloatArray:
-    """Return frames of length 1, shape (n, d + 1): those that are all zero become the unit vector of the last column.
-
-    Half the squared distance of unit vectors is 1 - cosine, and exactly 0 for equal ones.
-    """
+    """Return frames of length 1, shape (n, d + 1); those that are all zero become the last unit vector."""
+    # Half the squared distance of unit vectors is 1 - cosine, and exactly 0 for equal ones.
     norms = np.linalg.norm(frames, axis=1)
     silent = norms == 0
     units: FloatArray = np.column_stack([frames / np.where(silent, 1, norms)[:, None], silent])
@@ -365,11 +364,10 @@ def _official_dtw(reference: npt.NDArray[Any], estimate: npt.NDArray[Any]) -> fl
     if not len(first) or not len(second):
         return 0.0
     if len(first) * len(second) > _OFFICIAL_MAX_PAIRS:
-        msg = (
+        raise NotComparableError(
             f"the official DTW of {len(first)} and {len(second)} frames needs more than 1 GB for its path; cut the "
             'recordings or use variant="corrected"'
         )
-        raise NotComparableError(msg)
     if not first.any(axis=1).all() or not second.any(axis=1).all():  # a cost is NaN: librosa refuses, no warping
         n = min(len(first), len(second))
         path = np.stack([np.arange(n)] * 2, axis=1)

@@ -221,11 +221,10 @@ def _ratio(
 def _check_official(counts: NoteCounts) -> None:
     failing = (counts.reference == 0) & (counts.estimate > 0)
     if failing.any():
-        msg = (
+        raise InvalidInputError(
             f"item {int(np.argmax(failing))}: the official code cannot score a reference without onset (it stops with "
             f'an IndexError); leave out such items ({int(failing.sum())} here) or use variant="corrected"'
         )
-        raise InvalidInputError(msg)
 
 
 # Extensions: what the authors name as future work.
@@ -342,7 +341,6 @@ def _corpus_measures(corpus: npt.ArrayLike, *, transposed: bool) -> npt.NDArray[
     if not tokens.size:
         raise NoDataError("the corpus is empty; give it at least one measure, or None for the context")
     if tokens.shape[-1] % n_steps:
-        msg = f"the corpus must be whole measures of {n_steps} steps, got shape {tokens.shape}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(f"the corpus must be whole measures of {n_steps} steps, got shape {tokens.shape}")
     measures, sounding = _measures(tokens.reshape(-1, n_steps), transposed=transposed)
     return np.unique(measures[sounding])

@@ -48,14 +48,12 @@ def inpainting_nll(log_probabilities: npt.ArrayLike) -> FloatArray | np.float64:
     """
     values = np.asarray(log_probabilities, dtype=np.float64)
     if values.ndim not in {1, 2} or not values.shape[-1]:
-        msg = f"expected log-probabilities of shape (n, steps) or (steps,), got {values.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"expected log-probabilities of shape (n, steps) or (steps,), got {values.shape}")
     wrong = ~(values <= _TOLERANCE)
     if wrong.any():
-        msg = (
+        raise InvalidInputError(
             f"log-probabilities must be at most 0, got {values[wrong][0]}; give the natural logarithm of the "
             "probability of the true token at each step"
         )
-        raise InvalidInputError(msg)
     nll = -np.minimum(values, 0.0).mean(axis=-1) + 0.0  # + 0.0 turns -0 into 0
     return nll if values.ndim == 2 else np.float64(nll)

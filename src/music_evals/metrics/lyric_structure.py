@@ -46,7 +46,7 @@ from music_evals.metrics._lyric_report import (
     SectionReport,
     line_counts,
     report_sections,
-    told_sections,
+    reported_sections,
 )
 from music_evals.metrics._undefined import undefined
 
@@ -171,7 +171,7 @@ class LyricStructure:
             for level in self.levels
         ]
         total = f"{'total':8}{self.total:7.2f} of 110   ({self.variant})"
-        return (total, *levels, *told_sections(self.sections), *(f"note: {note}" for note in self.notes))
+        return (total, *levels, *reported_sections(self.sections), *(f"note: {note}" for note in self.notes))
 
 
 class _Points(NamedTuple):
@@ -320,8 +320,9 @@ def rhyme_agreement(reference_marks: Sequence[bool], marks: Sequence[bool]) -> A
 
     """
     if len(reference_marks) != len(marks):
-        msg = f"{len(reference_marks)} reference marks and {len(marks)} marks; give one of each a line"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{len(reference_marks)} reference marks and {len(marks)} marks; give one of each a line"
+        )
     wanted, found = sum(map(bool, reference_marks)), sum(map(bool, marks))
     both = sum(bool(first and second) for first, second in zip(reference_marks, marks, strict=True))
     return Agreement(
@@ -346,8 +347,9 @@ def _check_initials(labels: Sequence[str], *, strict: bool) -> tuple[str, ...]:
         return ()
     about = f"the first letter of section label {odd!r} becomes {odd[0].upper()!r} as a capital"
     if strict:
-        msg = f"{about}, where the official code loses count of the sections; rename it, or score it with strict=False"
-        raise InvalidLyricsError(msg)
+        raise InvalidLyricsError(
+            f"{about}, where the official code loses count of the sections; rename it, or score it with strict=False"
+        )
     return (f"{about}: the official code cannot score this",)
 
 
@@ -359,8 +361,9 @@ def _check_blanks(reference: Pattern, blanks: Sequence[tuple[int, int]], *, stri
     place = f"section {section + 1} ({reference.labels[section]}), line {line + 1}"
     about = f"{place}: blank in the reference and in the lyrics"
     if strict:
-        msg = f"{about}, where the official code divides by zero; remove the line, or score it with strict=False"
-        raise InvalidLyricsError(msg)
+        raise InvalidLyricsError(
+            f"{about}, where the official code divides by zero; remove the line, or score it with strict=False"
+        )
     return (f"{about}; scored as 1, where the official code stops",)
 
 

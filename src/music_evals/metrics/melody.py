@@ -205,10 +205,8 @@ def _grid(name: str, reference: F0Track, estimate: F0Track, variant: str) -> _Gr
 
 
 def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return times and frequencies with an unvoiced frame one hop before and after, where the grid reaches beyond.
-
-    Without them mir_eval would hold the first and the last frame up to the ends of the grid.
-    """
+    """Return times and frequencies with an unvoiced frame one hop before and after, where the grid reaches beyond."""
+    # Without them mir_eval would hold the first and the last frame up to the ends of the grid.
     times_sec, frequencies_hz = estimate.times_sec, estimate.frequencies_hz
     hops_sec = np.diff(times_sec if len(times_sec) > 1 else grid_sec)
     hop_sec = float(np.median(hops_sec)) if len(hops_sec) else 1.0
@@ -223,11 +221,10 @@ def _with_silent_ends(estimate: F0Track, grid_sec: FloatArray) -> tuple[FloatArr
 def _official_grid(name: str, reference: F0Track, estimate: F0Track) -> _Grid:
     n, m = len(reference.times_sec), len(estimate.times_sec)
     if n != m:
-        msg = (
+        raise NotComparableError(
             f"{name}: the official code cannot compare tracks of {n} and {m} frames (mir_eval stops with a "
             'ValueError); cut the recordings to one length or use variant="corrected"'
         )
-        raise NotComparableError(msg)
     sides = [(side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)]
     return _Grid(*sides[0], *sides[1])
 

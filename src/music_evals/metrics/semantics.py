@@ -131,11 +131,10 @@ def check_options(aggregation: str, empty: str, *, normalize_by_self: bool) -> N
     if empty not in EMPTY:
         raise UnknownNameError("way with empty lists", empty, EMPTY)
     if normalize_by_self and aggregation != "mean":
-        msg = (
+        raise InvalidInputError(
             f"normalize_by_self goes with aggregation='mean'; got {aggregation!r}, under which a list scores 1 against "
             "itself already"
         )
-        raise InvalidInputError(msg)
 
 
 def cosine_matrix(generated: npt.ArrayLike, reference: npt.ArrayLike) -> Floats:
@@ -154,11 +153,10 @@ def cosine_matrix(generated: npt.ArrayLike, reference: npt.ArrayLike) -> Floats:
     """
     first, second = _unit_vectors(generated, "generated"), _unit_vectors(reference, "reference")
     if first.shape[1] != second.shape[1] and len(first) and len(second):
-        msg = (
+        raise InvalidInputError(
             f"generated and reference vectors must have equal dimensions, got {first.shape[1]} and {second.shape[1]}; "
             "embed both with one encoder"
         )
-        raise InvalidInputError(msg)
     if not (len(first) and len(second)):
         return np.empty((len(first), len(second)), dtype=np.float32)
     with one_thread():
@@ -295,8 +293,7 @@ def semantic_similarity(
 def _of_empty(shape: tuple[int, ...], empty: str) -> float:
     side = "reference" if shape[0] else "generated"
     if empty == "raise":
-        msg = f"the {side} list is empty; give it a text, or choose empty='nan' or empty='zero'"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(f"the {side} list is empty; give it a text, or choose empty='nan' or empty='zero'")
     if empty == "zero":
         return 0.0
     return undefined("semantic similarity", f"the {side} list is empty", stacklevel=4)
@@ -307,11 +304,11 @@ def _unit_vectors(given: npt.ArrayLike, name: str) -> Floats:
     if vectors.shape in {(0,), (0, 0)}:
         return np.empty((0, 0), dtype=np.float32)
     if vectors.ndim != 2:
-        msg = f"{name} must hold one vector a text, shape (n, dimensions), got {vectors.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{name} must hold one vector a text, shape (n, dimensions), got {vectors.shape}")
     lengths = np.linalg.norm(vectors, axis=1)
     wrong = np.flatnonzero(~(np.abs(lengths - 1) <= UNIT_TOLERANCE))
     if len(wrong):
-        msg = f"{name} must hold unit vectors, but vector {wrong[0]} has length {lengths[wrong[0]]:.4g}; divide by it"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{name} must hold unit vectors, but vector {wrong[0]} has length {lengths[wrong[0]]:.4g}; divide by it"
+        )
     return vectors

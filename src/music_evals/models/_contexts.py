@@ -12,26 +12,7 @@ __all__ = ["hide_middle"]
 
 
 def hide_middle(contexts: npt.ArrayLike, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
-    """Return checked contexts with `annotations.MASK` in the middle, whatever stood there.
-
-    Parameters
-    ----------
-    contexts
-        Shape (n, `layout.n_steps`), values 0..129 outside of the middle; the middle may be masked already.
-
-    Returns
-    -------
-    Tokens
-        A new array of the same shape.
-
-    Raises
-    ------
-    InvalidTokensError
-        Values outside the vocabulary in past or future.
-    ContextLengthError
-        Not (n, `layout.n_steps`).
-
-    """
+    """Return checked contexts with `annotations.MASK` in the middle, whatever stood there."""
     array = np.array(contexts)
     if array.ndim == 2 and array.shape[1] == layout.n_steps:
         array[:, layout.middle] = REST

@@ -38,16 +38,7 @@ _MOST_CHANNELS = 5  # that BS.1770 weighs
 
 
 def content_hash(source: Source) -> str:
-    """Return the SHA-256 of a recording: of the file's bytes, or of samples and rate.
-
-    Raises
-    ------
-    UnsupportedTypeError
-        Not a `Source`.
-    NoDataError, UnreadableFileError
-        There is no such file, or it cannot be read.
-
-    """
+    """Return the SHA-256 of a recording: of the file's bytes, or of samples and rate."""
     given = _given(source)
     if given.array is not None:
         about = f"{given.array.dtype.str}:{given.array.shape}:{given.rate}:"
@@ -58,52 +49,18 @@ def content_hash(source: Source) -> str:
         with Path(given.path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
-        msg = f"{given.path}: no such file; check the path"
-        raise NoDataError(msg) from None
+        raise NoDataError(f"{given.path}: no such file; check the path") from None
     except OSError as error:
-        msg = f"{given.path}: cannot be read ({error.strerror})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{given.path}: cannot be read ({error.strerror})") from error
 
 
 def prepare(
     source: Source, *, rate: int, channels: int, loudness: float | None, resample: bool, max_seconds: float | None
 ) -> Samples:
-    """Return what an encoder hears.
-
-    Loudness is measured over all channels at the recording's own rate; then the channels are mixed or doubled, and
-    the result is resampled (soxr HQ; the released code resamples with torchaudio, which differs by rounding and in the
-    last kilohertz below half the rate).
-
-    Parameters
-    ----------
-    source
-        The recording.
-    rate
-        Of the encoder, in Hz.
-    channels
-        1 takes the mean of all channels; 2 takes two as they are, and one twice.
-    loudness
-        Target in LUFS, not clipped; None leaves the level as it is.
-    resample
-        False hands on the samples at whatever rate they have, as if it were `rate`.
-    max_seconds
-        What comes later is cut off; None takes all.
-
-    Returns
-    -------
-    numpy.ndarray
-        float32, shape (channels, n).
-
-    Raises
-    ------
-    InvalidAudioError
-        Silence, which has no loudness; shorter than 0.4 s; more than 2 channels where the encoder takes 2.
-    NoDataError, UnreadableFileError, FileTooLargeError
-        As `audio.io.load_audio`.
-    MissingBackendError
-        Loudness without pyloudnorm.
-
-    """
+    """Return what an encoder hears."""
+    # Loudness is measured over all channels at the recording's own rate; then the channels are mixed or doubled, and
+    # the result is resampled (soxr HQ; the released code resamples with torchaudio, which differs by rounding and in
+    # the last kilohertz below half the rate).
     given = _given(source)
     place = given.path or "the recording"
     frames, own_rate = _decode(given, place)  # (n, channels)
@@ -139,11 +96,10 @@ def _given(source: Source) -> _Given:
             return _Given(path, array=np.asarray(source["array"]), rate=source["sampling_rate"])
         if source.get("bytes") is not None or path:
             return _Given(path, source.get("bytes"))
-    msg = (
+    raise UnsupportedTypeError(
         f"expected a path, bytes, {{'bytes', 'path'}} or {{'array', 'sampling_rate'}}, got {type(source).__name__}; "
         'read a data set with cast_column("audio", Audio(decode=False))'
     )
-    raise UnsupportedTypeError(msg)
 
 
 def _decode(given: _Given, place: str) -> tuple[Samples, int]:
@@ -164,15 +120,13 @@ def _normalised(frames: Samples, rate: int, target: float, place: str) -> Sample
     with importing("models", "bringing recordings to one loudness"):
         import pyloudnorm
     if len(frames) < _BLOCK_SEC * rate or frames.shape[1] > _MOST_CHANNELS:
-        msg = (
+        raise InvalidAudioError(
             f"{place}: {len(frames) / rate:.2f} s in {frames.shape[1]} channels; loudness is defined from "
             f"{_BLOCK_SEC} s on, for up to {_MOST_CHANNELS} channels; leave it out, or pass loudness=None"
         )
-        raise InvalidAudioError(msg)
     loudness = pyloudnorm.Meter(rate).integrated_loudness(frames)
     if not np.isfinite(loudness):
-        msg = f"{place}: silent, its loudness is not defined; leave it out, or pass loudness=None"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}: silent, its loudness is not defined; leave it out, or pass loudness=None")
     return frames * np.float32(10 ** ((target - loudness) / 20))
 
 
@@ -181,6 +135,5 @@ def _mixed(frames: Samples, channels: int, place: str) -> Samples:
         mono: Samples = frames.mean(axis=1, keepdims=True)
         return mono
     if frames.shape[1] > channels:
-        msg = f"{place}: {frames.shape[1]} channels, the encoder takes {channels}; mix it down first"
-        raise InvalidAudioError(msg)
+        raise InvalidAudioError(f"{place}: {frames.shape[1]} channels, the encoder takes {channels}; mix it down first")
     return frames if frames.shape[1] == channels else np.repeat(frames, channels, axis=1)

@@ -31,25 +31,12 @@ _OF_THE_CLASS = ("model_type", "architectures", "auto_map", "transformers_versio
 
 
 class Origin(NamedTuple):
-    """Where a network comes from.
+    """Where a network comes from."""
 
-    Attributes
-    ----------
-    model
-        Id on the Hub, or a folder.
-    revision
-        Branch, tag or commit; None is the newest.
-    processor
-        Id or folder of the preprocessor's settings.
-    trust_remote_code
-        Whether code of the model's own repository may run here.
-
-    """
-
-    model: str
-    revision: str | None
-    processor: str
-    trust_remote_code: bool
+    model: str  # id on the Hub, or a folder
+    revision: str | None  # branch, tag or commit; None is the newest
+    processor: str  # id or folder of the preprocessor's settings
+    trust_remote_code: bool  # whether code of the model's own repository may run here
 
 
 class _Window(NamedTuple):
@@ -58,25 +45,7 @@ class _Window(NamedTuple):
 
 
 class Transformer:
-    """A network over the waveform: HuBERT, MERT, Data2Vec.
-
-    Parameters
-    ----------
-    model
-        A transformers model whose configuration has `conv_stride` and `hidden_size`.
-    extractor
-        Its `Wav2Vec2FeatureExtractor`.
-    layer
-        Which hidden state, 0 (before the first layer) to the number of layers; None takes the last.
-    window_seconds
-        Length of a window; None takes the whole recording in one pass.
-
-    Raises
-    ------
-    InvalidInputError
-        A layer that the network does not have, or a window that is no whole number of frames.
-
-    """
+    """A network over the waveform: HuBERT, MERT, Data2Vec."""
 
     channels = 1
 
@@ -89,11 +58,11 @@ class Transformer:
         n_layers = model.config.num_hidden_layers
         self.layer = n_layers if layer is None else layer
         if not 0 <= self.layer <= n_layers:
-            msg = f"layer must lie in 0..{n_layers}, got {layer}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"layer must lie in 0..{n_layers}, got {layer}")
         if self.window is not None and (self.window < self.stride or self.window % self.stride):
-            msg = f"a window of {self.window} samples is no whole number of frames of {self.stride} samples"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"a window of {self.window} samples is no whole number of frames of {self.stride} samples"
+            )
 
     @one_thread()
     def pool(self, samples: Samples, batch_size: int) -> Samples:
@@ -109,8 +78,9 @@ class Transformer:
 
     def _windows(self, mono: Samples) -> Iterator[_Window]:
         if len(mono) < self.stride:
-            msg = f"{len(mono) / self.rate:.3f} s are shorter than one frame ({self.stride} samples); leave it out"
-            raise InvalidAudioError(msg)
+            raise InvalidAudioError(
+                f"{len(mono) / self.rate:.3f} s are shorter than one frame ({self.stride} samples); leave it out"
+            )
         if self.window is None:
             yield _Window(mono, len(mono))  # there are fewer frames than samples: all are kept
             return
@@ -130,34 +100,16 @@ class Transformer:
 
 
 class Encodec:
-    """The quantised latents of EnCodec.
-
-    Parameters
-    ----------
-    model
-        An `EncodecModel`.
-    bandwidth
-        In kbit/s, one of its own.
-    pooling
-        ``"mean"`` decodes the codes and takes the mean over all frames that are not padding. ``"muchin"`` repeats a
-        slip of the released code (`und_eval/tools/encodec_decode.py`): codes of a segment go into the quantiser with
-        their axes in the wrong order, so that the indices of all codebooks are looked up in the first one; the result
-        is averaged over segments and codebooks, not over time.
-
-    Raises
-    ------
-    InvalidInputError
-        A bandwidth that the model does not have.
-
-    """
+    """The quantised latents of EnCodec."""
 
     def __init__(self, model: Any, *, bandwidth: float, pooling: str) -> None:
         self.model, self.bandwidth, self.pooling = model, bandwidth, pooling
         self.rate: int = model.config.sampling_rate
         self.channels: int = model.config.audio_channels
         if bandwidth not in model.config.target_bandwidths:
-            msg = f"bandwidth must be one of {model.config.target_bandwidths} kbit/s, got {bandwidth}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"bandwidth must be one of {model.config.target_bandwidths} kbit/s, got {bandwidth}"
+            )
         if pooling == "muchin" and model.config.chunk_length is None:
             raise InvalidInputError("pooling='muchin' needs a model that works in segments, as facebook/encodec_48khz")
 
@@ -221,22 +173,11 @@ def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
 
 
 def load_mert(origin: Origin) -> tuple[Any, Any, str]:
-    """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the two.
-
-    MERT's repository brings code of its own. Where the configuration switches everything off that this code adds to
-    HuBERT, as that of MERT-v1-95M does, the weights are loaded into transformers' own class, and every tensor must find
-    its place there; otherwise that code must be trusted.
-
-    All is read at one commit, whatever happens on the Hub in between.
-
-    Raises
-    ------
-    ModelUnavailableError
-        No such model, none to be had now, weights that do not fit, or one that needs code which is not trusted.
-    InvalidInputError
-        A revision of a folder.
-
-    """
+    """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the two."""
+    # MERT's repository brings code of its own. Where the configuration switches everything off that this code adds to
+    # HuBERT, as that of MERT-v1-95M does, the weights are loaded into transformers' own class, and every tensor must
+    # find its place there; otherwise that code must be trusted.
+    # All is read at one commit, whatever happens on the Hub in between.
     transformers = _transformers()
     values, pinned, identity = _configuration(transformers, origin)
     if origin.trust_remote_code and "auto_map" in values:
@@ -291,8 +232,7 @@ def _configuration(transformers: Any, origin: Origin) -> tuple[dict[str, Any], O
 def _config_values(transformers: Any, origin: Origin) -> dict[str, Any]:
     values: dict[str, Any] = transformers.PreTrainedConfig.get_config_dict(origin.model, revision=origin.revision)[0]
     if not values:
-        msg = "it holds no config.json."
-        raise OSError(msg)
+        raise OSError("it holds no config.json.")
     return values
 
 
@@ -301,11 +241,10 @@ def _check_hubert(values: Mapping[str, Any], model: str) -> None:
     extras = [name for name, off in _MERT_EXTRAS.items() if name in values and not off(values[name])]
     if extras or values.get("model_type") not in {"hubert", "mert_model", "music2vec"}:
         what = f"it uses {', '.join(extras)}" if extras else f"its model_type is {values.get('model_type')!r}"
-        msg = (
+        raise ModelUnavailableError(
             f"{model!r} cannot be loaded as HuBERT: {what}. Its repository brings code that can; read that code, and "
             "pass trust_remote_code=True to run it"
         )
-        raise ModelUnavailableError(msg)
 
 
 def _load_class(kind: Any, origin: Origin, config: Any) -> Any:
@@ -323,8 +262,9 @@ def _load_class(kind: Any, origin: Origin, config: Any) -> Any:
     if config is not None:  # another class than the one that wrote the weights: nothing may be left over either
         wrong += sorted(info["unexpected_keys"])
     if wrong:
-        msg = f"the weights of {origin.model!r} do not fit {kind.__name__}: {', '.join(wrong[:5])}; get a whole copy"
-        raise ModelUnavailableError(msg)
+        raise ModelUnavailableError(
+            f"the weights of {origin.model!r} do not fit {kind.__name__}: {', '.join(wrong[:5])}; get a whole copy"
+        )
     return model.eval()
 
 
@@ -339,11 +279,10 @@ def _load_remote(transformers: Any, origin: Origin) -> Any:
     try:
         return _fetch(origin.model, load).eval()
     except (ImportError, AttributeError, TypeError) as error:  # code that was written for another transformers
-        msg = (
+        raise ModelUnavailableError(
             f"the code of {origin.model!r} does not run with transformers {transformers.__version__} "
             f"({type(error).__name__}: {error}); install what it asks for, or leave trust_remote_code away"
-        )
-        raise ModelUnavailableError(msg) from error
+        ) from error
 
 
 def _load_extractor(transformers: Any, pinned: Origin) -> tuple[Any, str]:

@@ -27,52 +27,10 @@ __all__ = ["EndpointWriter"]
 
 
 class EndpointWriter:
-    """A server that speaks ``POST .../chat/completions`` as OpenAI's does: hosted models, vLLM, llama.cpp, Ollama.
+    """A server that speaks ``POST .../chat/completions`` as OpenAI's does: hosted models, vLLM, llama.cpp, Ollama."""
 
-    The key is read from the environment, sent to this address only (redirects are not followed) and written nowhere.
-    Seeds are sent along; what a server makes of them is its own affair.
-
-    Parameters
-    ----------
-    url
-        http or https address: up to the host, up to ``/v1``, or the whole path ending in ``/chat/completions``.
-    model
-        Id of the model on the server.
-    name
-        System id in records and tables; None takes the last part of `model`.
-    api_key_env
-        Environment variable that holds the key; None sends none.
-    max_new_tokens
-        The longest answer, at least 1; sent as ``max_tokens``.
-    temperature, top_p
-        At least 0; above 0 and up to 1. None leaves it to the server.
-    options
-        Further fields of the request, which go before ours; None as a value leaves a field out. They stand in the
-        receipt: no secrets. Not ``messages``, ``model``, ``stream`` and ``n``. With a ``temperature`` of 0, from here
-        or above, it counts as deterministic and no seed is sent; a ``seed`` here is sent with every request, and one of
-        None never.
-    timeout_sec
-        Longest silence of the server.
-    retries
-        How often a request is sent again after 408, 429, a 5xx or a lost connection, at least 0.
-    concurrency
-        Requests at once, at least 1: `write` may be called from so many threads.
-    allow_http
-        Send the key over plain http to another machine too, where anybody on the way can read it.
-    sleep
-        Waits that many seconds; None ends the wait where `cancel` is called.
-
-    Raises
-    ------
-    InvalidInputError
-        A number out of range; an address that is not http(s), or that holds a user, password or query; a key for plain
-        http to another machine; or one of `options` that is ours to set.
-    ModelUnavailableError
-        The environment variable is not set, or holds no key.
-    MissingBackendError
-        httpx is not installed.
-
-    """
+    # The key is read from the environment, sent to this address only (redirects are not followed) and written nowhere.
+    # Seeds are sent along; what a server does with them is up to the server.
 
     batch_size = 1
 
@@ -95,11 +53,10 @@ class EndpointWriter:
     ) -> None:
         check_decoding(temperature, top_p, max_new_tokens)
         if not (timeout_sec > 0 and retries >= 0 and concurrency >= 1):
-            msg = (
+            raise InvalidInputError(
                 f"expected a timeout above 0 s, at least 0 retries and at least 1 request at once; got {timeout_sec}, "
                 f"{retries} and {concurrency}"
             )
-            raise InvalidInputError(msg)
         self.url = _checked_url(url)
         self.model = checked_name(model)
         self.name = checked_name(Path(model).name if name is None else name)
@@ -124,16 +81,7 @@ class EndpointWriter:
         self._open_client: Any = None
 
     def write(self, prompts: Sequence[str], *, seed: int) -> list[Written]:
-        """Return one answer a prompt, in their order, asked one after the other.
-
-        Raises
-        ------
-        ModelUnavailableError
-            The server cannot be reached, refuses the key or does not know the model.
-        BackendError
-            The server answered with an error again and again, or with something other than a text.
-
-        """
+        """Return one answer a prompt, in their order, asked one after the other."""
         return [self._write_one(prompt, seed) for prompt in prompts]
 
     def describe(self) -> Mapping[str, Any]:
@@ -174,11 +122,10 @@ class EndpointWriter:
         try:
             return _read_answer(response.json())
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            msg = (
+            raise BackendError(
                 f"{self.url} answered with something other than a chat completion ({type(error).__name__}: "
                 f"{self._shown(str(error))}); expected JSON with a text in choices[0].message.content"
-            )
-            raise BackendError(msg) from error
+            ) from error
 
     def _post(self, body: Mapping[str, Any]) -> Any:
         """Send a request, again where that may help, and return a good answer."""
@@ -208,14 +155,17 @@ class EndpointWriter:
 
     def _checked(self, found: Any, times: int) -> Any:
         if isinstance(found, self._httpx.TimeoutException):
-            msg = f"{self.url} did not answer within {self._timeout_sec:g} s, {times} times; try later"
-            raise BackendError(msg) from found
+            raise BackendError(
+                f"{self.url} did not answer within {self._timeout_sec:g} s, {times} times; try later"
+            ) from found
         if isinstance(found, self._httpx.TransportError):
-            msg = f"{self.url} cannot be reached ({found}); check address, server and network"
-            raise ModelUnavailableError(msg) from found
+            raise ModelUnavailableError(
+                f"{self.url} cannot be reached ({found}); check address, server and network"
+            ) from found
         if isinstance(found, Exception):  # it came, and is not what its head says
-            msg = f"the answer of {self.url} cannot be read ({self._shown(str(found))}); try later"
-            raise BackendError(msg) from found
+            raise BackendError(
+                f"the answer of {self.url} cannot be read ({self._shown(str(found))}); try later"
+            ) from found
         self._check_status(found, times)
         return found
 
@@ -226,18 +176,18 @@ class EndpointWriter:
         if status in {401, 403}:
             # the answer is not quoted: some servers put parts of the key in it
             held = f"the key in ${self._key_name}" if self._key_name else "a request without a key; name its variable"
-            msg = f"{self.url} refused {held} (status {status})"
-            raise ModelUnavailableError(msg)
+            raise ModelUnavailableError(f"{self.url} refused {held} (status {status})")
         reason = f"status {status}: {self._shown(response.text)}"
         if status == 404:
-            msg = f"{self.url} does not exist, or has no model {self.model!r} ({reason}); check both"
-            raise ModelUnavailableError(msg)
+            raise ModelUnavailableError(
+                f"{self.url} does not exist, or has no model {self.model!r} ({reason}); check both"
+            )
         if 300 <= status < 400:
-            msg = f"{self.url} sends elsewhere (status {status}), which is not followed; give the final address"
-            raise BackendError(msg)
+            raise BackendError(
+                f"{self.url} sends elsewhere (status {status}), which is not followed; give the final address"
+            )
         times = f", {n_sent} times" if n_sent > 1 else ""
-        msg = f"{self.url} answered with an error{times} ({reason})"
-        raise BackendError(msg)
+        raise BackendError(f"{self.url} answered with an error{times} ({reason})")
 
     def _shown(self, text: str) -> str:
         """Return the beginning of what a server said, on one line and without the key."""
@@ -258,8 +208,9 @@ def _checked_url(url: str) -> str:
             "address, and the key in an environment variable"
         )
     if parts.scheme not in {"http", "https"} or not host:
-        msg = f"the endpoint must be an http or https address such as http://localhost:8000/v1, got {url!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"the endpoint must be an http or https address such as http://localhost:8000/v1, got {url!r}"
+        )
     path = parts.path.rstrip("/")
     if not path.endswith("/chat/completions"):
         path = (path or "/v1") + "/chat/completions"
@@ -276,19 +227,19 @@ def _is_loopback(url: str) -> bool:
 
 def _check_encrypted(url: str) -> None:
     if urlsplit(url).scheme == "http" and not _is_loopback(url):
-        msg = (
+        raise InvalidInputError(
             f"{url} is plain http, over which anybody on the way could read the key; give the https address, or no "
             "key; allow_http=True (--allow-http) sends it all the same"
         )
-        raise InvalidInputError(msg)
 
 
 def _merged(asked: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of every request, those of the options over ours."""
     wrong = [name for name in _OURS if name in options]
     if wrong:
-        msg = f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{', '.join(wrong)} cannot be an option of an endpoint: it is set for each request; leave it out"
+        )
     return {name: value for name, value in {**asked, **options}.items() if value is not None}
 
 
@@ -297,11 +248,13 @@ def _read_key(variable: str | None) -> str | None:
         return None
     key = os.environ.get(variable, "").strip()
     if not key:
-        msg = f"the environment variable {variable} holds no key; set it with: export {variable}=..."
-        raise ModelUnavailableError(msg)
+        raise ModelUnavailableError(
+            f"the environment variable {variable} holds no key; set it with: export {variable}=..."
+        )
     if not (key.isascii() and key.isprintable()):
-        msg = f"the environment variable {variable} holds characters that a key cannot have; set it again"
-        raise ModelUnavailableError(msg)
+        raise ModelUnavailableError(
+            f"the environment variable {variable} holds characters that a key cannot have; set it again"
+        )
     return key
 
 
@@ -334,8 +287,7 @@ def _read_answer(content: Mapping[str, Any]) -> Written:
     choice = content["choices"][0]
     text = choice["message"]["content"]
     if not isinstance(text, str):
-        msg = f"the content is {type(text).__name__}, not a text"
-        raise TypeError(msg)
+        raise TypeError(f"the content is {type(text).__name__}, not a text")
     reason = choice.get("finish_reason")
     usage = content.get("usage") or {}
     cut_off = None if reason is None else reason == "length"

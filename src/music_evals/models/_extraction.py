@@ -19,22 +19,11 @@ Feature = npt.NDArray[np.float32]
 
 
 class Extractor(Protocol):
-    """Anything that turns a recording into one vector.
+    """Anything that turns a recording into one vector."""
 
-    Attributes
-    ----------
-    name
-        One of `music_encoders.ENCODERS`.
-    size
-        Length of the vector.
-    about
-        All that decides the numbers besides the recording, for records and keys.
-
-    """
-
-    name: str
-    size: int
-    about: Mapping[str, Any]
+    name: str  # one of `music_encoders.ENCODERS`
+    size: int  # length of the vector
+    about: Mapping[str, Any]  # all that decides the numbers besides the recording, for records and keys
 
     def features(self, source: Source) -> Feature:
         """Return float32, shape (size,)."""
@@ -57,21 +46,7 @@ class Extraction(abc.ABC):
     def extract(
         self, sources: Iterable[tuple[str, Source]], *, progress: bool = False
     ) -> Iterator[tuple[str, Feature]]:
-        """Yield (id, feature) of each (id, recording), one after the other: nothing is held back.
-
-        Parameters
-        ----------
-        sources
-            Ids and recordings, as from `tag_songs.Sources`; read as they are needed.
-        progress
-            Show a bar on stderr.
-
-        Raises
-        ------
-        MusicEvalsError
-            As `features`; the message names the id. What came before is stored: run again to go on from there.
-
-        """
+        """Yield (id, feature) of each (id, recording), one after the other: nothing is held back."""
         from tqdm import tqdm
 
         total = len(sources) if isinstance(sources, Sized) else None

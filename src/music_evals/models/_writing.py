@@ -24,11 +24,8 @@ def checked_name(name: str) -> str:
 
 def check_decoding(temperature: float | None, top_p: float | None, max_new_tokens: int) -> None:
     if temperature is not None and not 0 <= temperature < float("inf"):
-        msg = f"the temperature must be at least 0 and finite, got {temperature}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"the temperature must be at least 0 and finite, got {temperature}")
     if top_p is not None and not 0 < top_p <= 1:
-        msg = f"top_p must lie above 0 and be at most 1, got {top_p}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"top_p must lie above 0 and be at most 1, got {top_p}")
     if max_new_tokens < 1:
-        msg = f"an answer must have room for at least 1 token, got {max_new_tokens}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"an answer must have room for at least 1 token, got {max_new_tokens}")

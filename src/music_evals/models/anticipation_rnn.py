@@ -97,15 +97,12 @@ class AnticipationRNNConfig:
     def __post_init__(self) -> None:
         for name in ("note_embedding_size", "metadata_embedding_size", "hidden_size", "n_layers", "linear_size"):
             if getattr(self, name) < 1:
-                msg = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
         for name in ("dropout", "note_dropout"):
             if not 0 <= getattr(self, name) < 1:
-                msg = f"{name} must lie in [0, 1), got {getattr(self, name)}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
         if self.model_type != "anticipation_rnn":
-            msg = f"model_type must be 'anticipation_rnn', got {self.model_type!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"model_type must be 'anticipation_rnn', got {self.model_type!r}")
         if self.decoding == "teacher_forced":
             raise InvalidInputError("teacher_forced reads the true middle and cannot be a default; ask for it by name")
         _check_decoding(self.decoding, self.temperature)
@@ -115,8 +112,7 @@ def _check_decoding(decoding: str, temperature: float) -> None:
     if decoding not in DECODINGS:
         raise UnknownNameError("decoding", decoding, DECODINGS)
     if not 0 <= temperature < float("inf"):
-        msg = f"temperature must be 0 or more, got {temperature}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"temperature must be 0 or more, got {temperature}")
 
 
 class AnticipationRNN(
@@ -420,14 +416,16 @@ class AnticipationRNN(
         from safetensors import SafetensorError
 
         if os.path.isdir(model_id) and not (Path(model_id) / "model.safetensors").exists():  # noqa: PTH112
-            msg = f"{model_id} holds no model.safetensors; train it first: music-evals train {model_id}/train.yaml"
-            raise NoDataError(msg)
+            raise NoDataError(
+                f"{model_id} holds no model.safetensors; train it first: music-evals train {model_id}/train.yaml"
+            )
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
                 model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
         except (SafetensorError, RuntimeError) as error:
-            msg = f"the weights in {model_id} do not fit its config.json, or are damaged: {error}"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"the weights in {model_id} do not fit its config.json, or are damaged: {error}"
+            ) from error
         return model
 
 
@@ -443,10 +441,8 @@ def _middle_mask(contexts: Tensor) -> Tensor:
 
 
 def _varied_masks(contexts: Tensor) -> Tensor:
-    """Mark other steps: the middle in half of the rows, in the others a span between any two steps before its end.
-
-    In half of both, each marked step is shown after all with a probability that is drawn for the row.
-    """
+    """Mark other steps: the middle in half of the rows, in the others a span between any two steps before its end."""
+    # In half of both, each marked step is shown after all with a probability that is drawn for the row.
     middle, (rows, steps) = MUSIB_LAYOUT.middle, contexts.shape
     ends = torch.randint(middle.stop + 1, (rows, 2)).sort(1).values  # (rows, 2)
     ends[torch.rand(rows) < 0.5] = torch.tensor([middle.start, middle.stop])
@@ -463,10 +459,8 @@ def _repeat(state: Tensor, batch: int) -> tuple[Tensor, Tensor]:
 
 
 def _draw(log_p: Tensor, temperature: float, uniform: Tensor) -> Tensor:
-    """Draw one class a row from log-probabilities (batch, classes) by inverting the cumulative sum at uniform (batch,).
-
-    Temperature 0 takes the most likely class.
-    """
+    """Draw a class a row from log-probabilities (batch, classes): the cumulative sum inverted at uniform (batch,)."""
+    # Temperature 0 takes the most likely class.
     if temperature == 0:
         return log_p.argmax(-1)
     cumulative = (log_p / temperature).softmax(-1).cumsum(-1)  # (batch, classes)

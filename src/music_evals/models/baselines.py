@@ -165,8 +165,7 @@ class MarkovChain:
 
     def __init__(self, train_contexts: Tokens, *, order: int = MARKOV_ORDER) -> None:
         if order < 1:
-            msg = f"the order of a Markov chain must be at least 1, got {order}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"the order of a Markov chain must be at least 1, got {order}")
         self.order = order
         counts: dict[tuple[Event, ...], collections.Counter[Event]] = collections.defaultdict(collections.Counter)
         for tokens in check_contexts(train_contexts):
@@ -237,8 +236,9 @@ def _plain(function: Callable[[Tokens], Tokens]) -> Callable[[Tokens | None], Fi
 def _fitted(name: str, make: Callable[[Tokens], Fill]) -> Callable[[Tokens | None], Fill]:
     def make_or_raise(train_contexts: Tokens | None) -> Fill:
         if train_contexts is None or len(train_contexts) == 0:
-            msg = f"the baseline {name!r} is fitted on training contexts, and there are none; pass train_contexts"
-            raise NoDataError(msg)
+            raise NoDataError(
+                f"the baseline {name!r} is fitted on training contexts, and there are none; pass train_contexts"
+            )
         return make(train_contexts)
 
     return make_or_raise

@@ -83,8 +83,7 @@ class CallableWriter:
 
     def _checked(self, text: object) -> str:
         if not isinstance(text, str):
-            msg = f"{self.name} returned {type(text).__name__} in place of a text; return a str"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(f"{self.name} returned {type(text).__name__} in place of a text; return a str")
         return text
 
 
@@ -94,7 +93,7 @@ class TransformersWriter:
     A model with a chat template gets the prompt as the message of a user; one without gets the plain prompt, which its
     receipt says. Configuration and tokenizer are read at once, weights at the first prompt.
 
-    Each prompt has random numbers of its own, drawn from its seed and its words: the text of a prompt does not hang on
+    Each prompt has random numbers of its own, drawn from its seed and its words: a prompt's text does not depend on
     which others stand in its batch, but for sums that round differently with the padding (never seen in float32; in 16
     bits a near tie may fall the other way).
 
@@ -154,8 +153,7 @@ class TransformersWriter:
     ) -> None:
         check_decoding(temperature, top_p, max_new_tokens)
         if batch_size < 1:
-            msg = f"the batch size must be at least 1, got {batch_size}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"the batch size must be at least 1, got {batch_size}")
         self.source = os.fspath(model)
         self.name = checked_name(Path(self.source).name if name is None else name)
         self.batch_size = batch_size
@@ -228,8 +226,9 @@ class TransformersWriter:
                     logits_processor=_processors(self.sampling, prompts, seed, self._device),
                 )
         except torch.OutOfMemoryError as error:
-            msg = f"{self.name}: out of memory with {len(prompts)} prompts in a batch; lower the batch size"
-            raise BackendError(msg) from error
+            raise BackendError(
+                f"{self.name}: out of memory with {len(prompts)} prompts in a batch; lower the batch size"
+            ) from error
         read = inputs["attention_mask"].sum(dim=1).tolist()
         answers = output[:, inputs["input_ids"].shape[1] :].tolist()  # (batch, new tokens)
         return [self._decoded(row, n_read) for row, n_read in zip(answers, read, strict=True)]
@@ -265,11 +264,10 @@ class TransformersWriter:
         room = getattr(self._loaded.config.get_text_config(), "max_position_embeddings", None)
         needed = inputs["input_ids"].shape[1] + self.max_new_tokens
         if room is not None and needed > room:
-            msg = (
+            raise InvalidInputError(
                 f"{self.name} reads {room} tokens at most; prompt and answer may take {needed}, "
                 f"{self.max_new_tokens} of them the answer; lower these, or take another model"
             )
-            raise InvalidInputError(msg)
         return inputs
 
     def _generation(self) -> Any:
@@ -301,8 +299,7 @@ def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
         return own if isinstance(own, torch.dtype) else torch.float32
     found = getattr(torch, dtype, None)
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        msg = f"dtype must be auto or one of float32, float16 and bfloat16, got {dtype!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"dtype must be auto or one of float32, float16 and bfloat16, got {dtype!r}")
     return found
 
 

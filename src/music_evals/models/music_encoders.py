@@ -168,8 +168,7 @@ class EncoderSettings:
         }
         for field in dataclasses.fields(self):
             if kind not in owners.get(field.name, {kind}) and getattr(self, field.name) != field.default:
-                msg = f"the encoder {self.name!r} has no option {field.name!r}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"the encoder {self.name!r} has no option {field.name!r}")
 
     @property
     def info(self) -> EncoderInfo:
@@ -217,8 +216,7 @@ class MusicEncoder(Extraction):
         self.settings, self.network, self.cache = settings, network, cache
         self.batch_size = settings.info.batch_size if batch_size is None else batch_size
         if self.batch_size < 1:
-            msg = f"batch_size must be at least 1, got {batch_size}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"batch_size must be at least 1, got {batch_size}")
         self.name = settings.name
         self.size = network.size
         values = dataclasses.asdict(settings)

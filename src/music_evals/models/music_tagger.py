@@ -92,17 +92,16 @@ class MusicTaggerConfig:
         object.__setattr__(self, "groups", tuple(self.groups))  # JSON and YAML hold lists
         for name in ("input_size", "hidden_size"):
             if getattr(self, name) < 1:
-                msg = f"{name} must be at least 1, got {getattr(self, name)}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
         for group in self.groups:
             if group not in GROUPS:
                 raise UnknownNameError("group of annotators", str(group), GROUPS)
         if not self.groups or len(set(self.groups)) != len(self.groups):
-            msg = f"groups must name one or both of {', '.join(GROUPS)}, each once, got {self.groups}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"groups must name one or both of {', '.join(GROUPS)}, each once, got {self.groups}"
+            )
         if self.model_type != "music_tagger":
-            msg = f"model_type must be 'music_tagger', got {self.model_type!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"model_type must be 'music_tagger', got {self.model_type!r}")
         _check_threshold(self.threshold)
         _ = self.encoder_settings
 
@@ -115,8 +114,7 @@ class MusicTaggerConfig:
 
 def _check_threshold(threshold: float) -> None:
     if not 0 <= threshold <= 1:
-        msg = f"threshold must lie in 0..1, got {threshold}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"threshold must lie in 0..1, got {threshold}")
 
 
 def probe_network(input_size: int, hidden_size: int, output_size: int) -> nn.Sequential:
@@ -186,8 +184,9 @@ class MusicTagger(
         self._run = {"trust_remote_code": trust_remote_code, "cache": features_cache, "device": device}
         self._encoder: Extractor | None = None
         if set(vocabulary.groups) != set(config.groups):
-            msg = f"the config is for {', '.join(config.groups)}, the vocabulary for {', '.join(vocabulary.groups)}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the config is for {', '.join(config.groups)}, the vocabulary for {', '.join(vocabulary.groups)}"
+            )
         if extractor is not None:
             self._use(extractor)
         self.probes = nn.ModuleDict(
@@ -227,10 +226,9 @@ class MusicTagger(
 
     def _use(self, encoder: Extractor) -> None:
         if encoder.size != self.config.input_size:
-            msg = (
+            raise InvalidInputError(
                 f"the encoder {encoder.name!r} gives {encoder.size} numbers, the tagger takes {self.config.input_size}"
             )
-            raise InvalidInputError(msg)
         self._encoder = encoder
 
     def forward(self, features: Tensor) -> dict[str, Tensor]:
@@ -269,8 +267,7 @@ class MusicTagger(
 
         """
         if features.ndim != 2 or features.shape[1] != self.config.input_size:
-            msg = f"expected features of shape (n, {self.config.input_size}), got {features.shape}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"expected features of shape (n, {self.config.input_size}), got {features.shape}")
         weight = next(self.parameters())
         with torch.inference_mode(), one_thread():
             logits = self(torch.from_numpy(features).to(weight.device, weight.dtype))
@@ -372,12 +369,14 @@ class MusicTagger(
         from safetensors import SafetensorError
 
         if not isinstance(options.get("config"), MusicTaggerConfig):
-            msg = f"{model_id} holds no config.json of a music_tagger; name the folder that training wrote to"
-            raise NoDataError(msg)
+            raise NoDataError(
+                f"{model_id} holds no config.json of a music_tagger; name the folder that training wrote to"
+            )
         folder = Path(model_id)
         if folder.is_dir() and not (folder / _WEIGHTS).exists():
-            msg = f"{model_id} holds no {_WEIGHTS}; train it first: music-evals train {model_id}/train.yaml"
-            raise NoDataError(msg)
+            raise NoDataError(
+                f"{model_id} holds no {_WEIGHTS}; train it first: music-evals train {model_id}/train.yaml"
+            )
         options.pop("vocabulary", None)  # of a config.json that is not ours
         vocabulary = TagVocabulary.from_json(
             _vocabulary_file(model_id, options).read_bytes(), f"{model_id}/{VOCABULARY}"
@@ -388,8 +387,9 @@ class MusicTagger(
                     model_id=model_id, strict=strict, vocabulary=vocabulary, **options
                 )
         except (SafetensorError, RuntimeError) as error:
-            msg = f"the weights in {model_id} do not fit its config.json and {VOCABULARY}, or are damaged: {error}"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"the weights in {model_id} do not fit its config.json and {VOCABULARY}, or are damaged: {error}"
+            ) from error
         return model.eval()
 
 
@@ -397,12 +397,14 @@ def _vocabulary_file(model_id: str, options: Mapping[str, Any]) -> Path:
     folder = Path(model_id)
     if folder.is_dir():
         if not (folder / VOCABULARY).exists():
-            msg = f"{model_id} holds no {VOCABULARY}; train it first: music-evals train {model_id}/train.yaml"
-            raise NoDataError(msg)
+            raise NoDataError(
+                f"{model_id} holds no {VOCABULARY}; train it first: music-evals train {model_id}/train.yaml"
+            )
         return folder / VOCABULARY
     hub: dict[str, Any] = {name: options[name] for name in ("revision", "cache_dir", "local_files_only", "token")}
     try:
         return Path(hf_hub_download(model_id, VOCABULARY, **hub))
     except (EntryNotFoundError, OSError) as error:
-        msg = f"cannot get {VOCABULARY} of {model_id!r} ({error}); name a folder, or fetch it: hf download {model_id}"
-        raise ModelUnavailableError(msg) from error
+        raise ModelUnavailableError(
+            f"cannot get {VOCABULARY} of {model_id!r} ({error}); name a folder, or fetch it: hf download {model_id}"
+        ) from error

@@ -59,8 +59,9 @@ class PrecomputedFeatures(Extraction):
 
         """
         if not isinstance(source, str | os.PathLike):
-            msg = f"{self.name} features are read from files; pass a path, not {type(source).__name__}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{self.name} features are read from files; pass a path, not {type(source).__name__}"
+            )
         return read_features(Path(source).with_suffix(FEATURES_SUFFIX), size=self.size)
 
 
@@ -96,8 +97,7 @@ def write_features(
 
     array = np.ascontiguousarray(features, dtype=np.float32)
     if array.ndim not in {1, 2} or not array.size or not np.isfinite(array).all():
-        msg = f"expected finite features of shape (size,) or (frames, size), got shape {array.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"expected finite features of shape (size,) or (frames, size), got shape {array.shape}")
     about = {"song_id": song_id, "sample_rate": str(sample_rate), "layer": str(layer)}
     return write_atomically(Path(folder) / f"{song_id}{FEATURES_SUFFIX}", save({"features": array}, metadata=about))
 
@@ -122,21 +122,23 @@ def read_features(path: str | os.PathLike[str], *, size: int = JUKEBOX_SIZE) -> 
 
     path = Path(path)
     if not path.is_file():
-        msg = f"{path}: no such file; features of a song lie in <song id>.safetensors (see models/music_tagger)"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"{path}: no such file; features of a song lie in <song id>.safetensors (see models/music_tagger)"
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             about = file.metadata() or {}
             array = np.asarray(file.get_tensor("features"), dtype=np.float32)
     except (SafetensorError, OSError, ValueError, TypeError) as error:
-        msg = f"{path}: not a file of features ({error}); write it with music_evals.models.precomputed.write_features"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path}: not a file of features ({error}); write it with music_evals.models.precomputed.write_features"
+        ) from error
     wrong = [name for name in ("song_id", "sample_rate", "layer") if name not in about]
     if wrong or about["song_id"] != path.stem:
         what = f"lacks the metadata {', '.join(wrong)}" if wrong else f"holds the song {about['song_id']!r}"
-        msg = f"{path}: {what}; name the file after its song and write it with write_features"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{path}: {what}; name the file after its song and write it with write_features")
     if array.ndim not in {1, 2} or array.shape[-1] != size or not array.size or not np.isfinite(array).all():
-        msg = f"{path}: expected finite features of shape ({size},) or (frames, {size}), got {array.shape}"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"{path}: expected finite features of shape ({size},) or (frames, {size}), got {array.shape}"
+        )
     return array if array.ndim == 1 else array.mean(axis=0, dtype=np.float64).astype(np.float32)

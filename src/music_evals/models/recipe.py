@@ -117,8 +117,7 @@ class TrainingConfig:
         for rule, holds in rules.items():
             if not holds:
                 name = rule.split()[0]
-                msg = f"{rule}, got {getattr(self, name)!r}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{rule}, got {getattr(self, name)!r}")
 
     @property
     def n_epochs(self) -> int:
@@ -207,11 +206,13 @@ def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, An
     try:
         values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        msg = f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"cannot read the recipe {path}: {error}; expected a YAML file such as models/anticipation_rnn/train.yaml"
+        ) from error
     if not isinstance(values, dict) or any(not isinstance(values.get(name, {}), dict) for name in SECTIONS):
-        msg = f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
+        )
     for change in changes:
         _change(values, change)
     return values
@@ -226,11 +227,9 @@ def _change(values: dict[str, Any], change: str) -> None:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        msg = f"the value in {change!r} is not YAML: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"the value in {change!r} is not YAML: {error}") from error
     if not equals or not sections or not name:
-        msg = f"expected section.setting=value, as data.audio=songs, got {change!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"expected section.setting=value, as data.audio=songs, got {change!r}")
     if isinstance(value, str):
         value = _number(value)
     if name in _PATHS and isinstance(value, str) and Path(value).exists():
@@ -239,8 +238,7 @@ def _change(values: dict[str, Any], change: str) -> None:
     for section in sections:
         inner = inner.setdefault(section, {})
         if not isinstance(inner, dict):
-            msg = f"{change!r}: {section!r} is no section of the recipe; set it as a whole"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{change!r}: {section!r} is no section of the recipe; set it as a whole")
     inner[name] = value
 
 
@@ -279,5 +277,4 @@ def from_mapping(kind: Any, values: Mapping[str, Any], what: str) -> Any:
     try:
         return kind(**values)
     except TypeError as error:
-        msg = f"{what}s are incomplete or of the wrong type: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"{what}s are incomplete or of the wrong type: {error}") from error

@@ -143,8 +143,7 @@ class TaggerTraining:
 def _check(settings: Any, rules: Mapping[str, bool]) -> None:
     for rule, holds in rules.items():
         if not holds:
-            msg = f"{rule}, got {getattr(settings, rule.split()[0])!r}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{rule}, got {getattr(settings, rule.split()[0])!r}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,22 +76,23 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
     songs = [Song(str(row["id"]), row, read) for row, read in pairs if read is not None]
     missing = [str(row["id"]) for row, read in pairs if read is None]
     if missing and data.missing == "error":
-        msg = (
+        raise NoDataError(
             f"{len(missing)} of {len(pairs)} songs have no recording in {data.audio or data.audio_column}, the first "
             f"is {missing[0]!r}; add it, or pass --set data.missing=skip"
         )
-        raise NoDataError(msg)
     if not songs:
-        msg = f"split {split!r} of {data.dataset} has no song with a recording in {data.audio or data.audio_column}"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"split {split!r} of {data.dataset} has no song with a recording in {data.audio or data.audio_column}"
+        )
     return songs
 
 
 def _check_ids(ids: Sequence[str], place: str) -> None:
     if len(set(ids)) != len(ids) or "None" in ids:
         twice = next((name for name, count in Counter(ids).items() if count > 1), "None")
-        msg = f"{place}: every row needs an id of its own, got {twice!r} more than once or none at all"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{place}: every row needs an id of its own, got {twice!r} more than once or none at all"
+        )
 
 
 def _place(folder: Path, name: str) -> Path:
@@ -103,11 +104,9 @@ def _json_lines(path: Path) -> list[Mapping[str, Any]]:
         # not splitlines: a text may hold U+2028 and other characters that it takes for ends of lines
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except (OSError, ValueError, RecursionError) as error:
-        msg = f"{path}: not JSON lines in UTF-8 ({error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: not JSON lines in UTF-8 ({error})") from error
     if not all(isinstance(row, dict) for row in rows):
-        msg = f"{path}: every line must be a JSON object, one song each"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{path}: every line must be a JSON object, one song each")
     return rows
 
 
@@ -118,8 +117,7 @@ def _load(data: TaggerData, split: str, place: Path) -> Any:
     try:
         rows = datasets.load_dataset(name, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:
-        msg = f"cannot load split {split!r} of {data.dataset} (config {data.config}): {error}"
-        raise NoDataError(msg) from error
+        raise NoDataError(f"cannot load split {split!r} of {data.dataset} (config {data.config}): {error}") from error
     for column, kind in rows.features.items():
         if isinstance(kind, datasets.Audio):  # we decode, and only what is needed
             rows = rows.cast_column(column, datasets.Audio(decode=False))
@@ -149,8 +147,7 @@ def _cell(rows: Any, index: int, column: str) -> Source:
 def _files(rows: Any, data: TaggerData, folder: Path) -> list[Callable[[], Source] | None]:
     place = _place(folder, str(data.audio))
     if not place.is_dir():
-        msg = f"there is no folder {data.audio}; say where the recordings are: --set data.audio=DIR"
-        raise NoDataError(msg)
+        raise NoDataError(f"there is no folder {data.audio}; say where the recordings are: --set data.audio=DIR")
     precomputed = _is_precomputed(str(data.encoder.get("name")))
     suffixes = (FEATURES_SUFFIX,) if precomputed else AUDIO_SUFFIXES
     found = recordings(place, [str(row.get("id")) for row in rows], suffixes)

@@ -182,8 +182,9 @@ def positive_weights(targets: npt.NDArray[np.bool_]) -> Features:
 def _config(recipe: TaggerRecipe, *, input_size: int) -> MusicTaggerConfig:
     for name in ("input_size", "groups", "encoder", "model_type"):
         if name in recipe.model:
-            msg = f"model.{name} follows from the section data; leave it away, and set data.encoder or data.groups"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"model.{name} follows from the section data; leave it away, and set data.encoder or data.groups"
+            )
     settings = {"model_type": recipe.model_type, "groups": recipe.data.groups, "encoder": recipe.data.encoder}
     config: MusicTaggerConfig = from_mapping(
         MusicTaggerConfig, {**settings, "input_size": input_size, **recipe.model}, "model setting"
@@ -278,8 +279,9 @@ class _ProbeRun:
         order = np.random.default_rng((*self.seed, epoch)).permutation(len(self.features))
         loss, f1 = self._pass(torch.from_numpy(order).to(self.features.device))
         if not np.isfinite(loss):
-            msg = f"the loss of {self.group} is {loss} in epoch {epoch + 1}; lower learning_rate and start again"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the loss of {self.group} is {loss} in epoch {epoch + 1}; lower learning_rate and start again"
+            )
         seconds = round(time.monotonic() - started, 4)
         self.history.append({"epoch": epoch + 1, "loss": loss, "f1": f1, "seconds": seconds})
 
@@ -321,11 +323,11 @@ class _ProbeRun:
                 state = json.loads(file.metadata()["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            msg = f"the checkpoint is damaged ({error}); {advice}"
-            raise CorruptRecordsError(msg) from error
+            raise CorruptRecordsError(f"the checkpoint is damaged ({error}); {advice}") from error
         if state["key"] != self.key or len(state["history"]) > self.settings.epochs:
-            msg = f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}"
-            raise CorruptRecordsError(msg)
+            raise CorruptRecordsError(
+                f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}"
+            )
         self.history = state["history"]
         self.probe.load_state_dict(
             {name.removeprefix("probe."): value for name, value in tensors.items() if name.startswith("probe.")}

@@ -152,8 +152,9 @@ class TagVocabulary:
         try:
             return cls(json.loads(text))
         except (ValueError, TypeError, AttributeError, LookupError) as error:
-            msg = f"{place}: not a vocabulary of group -> dimension -> tags ({error}); train the tagger again"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(
+                f"{place}: not a vocabulary of group -> dimension -> tags ({error}); train the tagger again"
+            ) from error
 
     @classmethod
     def build(cls, rows: Mapping[str, Sequence[Mapping[str, Sequence[str]]]], *, min_count: int = 1) -> TagVocabulary:
@@ -175,8 +176,7 @@ class TagVocabulary:
 
         """
         if min_count < 1:
-            msg = f"min_count must be at least 1, got {min_count}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"min_count must be at least 1, got {min_count}")
         tags: dict[str, dict[str, list[str]]] = {}
         for group, songs in rows.items():
             counts = {name: Counter(tag for song in songs for tag in set(song[name])) for name in SCORED[group]}
@@ -185,8 +185,9 @@ class TagVocabulary:
                 for name, count in counts.items()
             }
             if not any(tags[group].values()):
-                msg = f"no {group} tag occurs in {min_count} or more of {len(songs)} songs; lower min_count"
-                raise NoDataError(msg)
+                raise NoDataError(
+                    f"no {group} tag occurs in {min_count} or more of {len(songs)} songs; lower min_count"
+                )
         return cls(tags)
 
 
@@ -196,32 +197,23 @@ def _dimensions(group: str, tags: Mapping[str, Sequence[str]]) -> Mapping[str, t
             raise UnknownNameError(group + " dimension", name, SCORED[group])
     missing = [name for name in SCORED[group] if name not in tags]
     if missing:
-        msg = f"the {group} dimensions {', '.join(missing)} are missing; give them an empty list where they have no tag"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"the {group} dimensions {', '.join(missing)} are missing; give them an empty list where they have no tag"
+        )
     result = {name: check_tags(tags[name], f"{group}, {name}") for name in SCORED[group]}
     for name, values in result.items():
         if len(set(values)) != len(values):
-            msg = f"{group}, {name}: a tag occurs twice"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(f"{group}, {name}: a tag occurs twice")
     if not any(result.values()):
-        msg = f"the group {group!r} has no tag at all"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"the group {group!r} has no tag at all")
     return MappingProxyType(result)
 
 
 def check_tags(tags: Any, place: str) -> tuple[str, ...]:
-    """Return tags as a tuple.
-
-    Raises
-    ------
-    InvalidTagsError
-        Not a list of strings. An empty one is a tag: the released rows have it, and it is scored.
-
-    """
+    """Return tags as a tuple."""
     is_list = isinstance(tags, Sequence | np.ndarray) and not isinstance(tags, str | bytes)
     if not is_list or not all(isinstance(tag, str) for tag in tags):
-        msg = f"{place}: expected a list of tags that are strings, got {tags!r:.80}"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(f"{place}: expected a list of tags that are strings, got {tags!r:.80}")
     return tuple(str(tag) for tag in tags)
 
 
@@ -246,13 +238,13 @@ def row_tags(row: Mapping[str, Any], group: str, clusters: Clusters | None = Non
     place = f"song {row.get('id')!r}, {group}"
     dimensions = (row.get(group) or {}).get("dimensions")
     if not isinstance(dimensions, Mapping):
-        msg = f"{place}: no dimensions; expected the schema of caimd (datasets_scripts/caimd)"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(f"{place}: no dimensions; expected the schema of caimd (datasets_scripts/caimd)")
     result = {}
     for name in SCORED[group]:
         if not isinstance(dimensions.get(name), Mapping):
-            msg = f"{place}: the dimension {name!r} is missing; expected the schema of caimd (datasets_scripts/caimd)"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(
+                f"{place}: the dimension {name!r} is missing; expected the schema of caimd (datasets_scripts/caimd)"
+            )
         tags = check_tags(dimensions[name].get("tags"), f"{place}, {name}")
         names = clusters.get(group, {}).get(name, {}) if clusters else {}
         result[name] = list(dict.fromkeys(names.get(tag, tag) for tag in tags))
@@ -276,11 +268,11 @@ def read_clusters(path: str | Path) -> Clusters:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         names = [name for tags in values.values() for part in tags.values() for name in part.values()]
     except (OSError, ValueError, AttributeError) as error:
-        msg = f"{path}: expected JSON, group -> dimension -> tag -> name of its cluster ({error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path}: expected JSON, group -> dimension -> tag -> name of its cluster ({error})"
+        ) from error
     if not all(isinstance(name, str) and name for name in names):
-        msg = f"{path}: the names of clusters must be texts that are not empty"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{path}: the names of clusters must be texts that are not empty")
     for group, tags in values.items():
         if group not in GROUPS:
             raise UnknownNameError("group of annotators", group, GROUPS)

@@ -23,5 +23,6 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[st
         try:
             save_file(copies, part, metadata=dict(metadata))
         except SafetensorError as error:
-            msg = f"cannot write {path}: {error}; make room or allow writing, and run again: it goes on"
-            raise OutputError(msg) from error
+            raise OutputError(
+                f"cannot write {path}: {error}; make room or allow writing, and run again: it goes on"
+            ) from error

@@ -137,8 +137,9 @@ def train_from_file(
             trust_remote_code=trust_remote_code,
         )
     if trust_remote_code:
-        msg = f"trust_remote_code is for the encoder of a tagger; {values['model_type']} has none, leave it out"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"trust_remote_code is for the encoder of a tagger; {values['model_type']} has none, leave it out"
+        )
     recipe = build_recipe(values)
     settings = {"model_type": recipe.model_type, **recipe.model}
     config = from_mapping(network.config_class, settings, "model setting")
@@ -158,11 +159,11 @@ def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
     try:
         rows = load_dataset(place, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:
-        msg = f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
-        raise NoDataError(msg) from error
+        raise NoDataError(
+            f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
+        ) from error
     if len(rows) == 0:
-        msg = f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts"
-        raise NoDataError(msg)
+        raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts")
     return check_contexts(np.stack(rows.with_format("numpy")[:]["tokens"]))
 
 
@@ -364,8 +365,9 @@ class _Run:
         plain = self.settings.plain_epochs
         loss = self._losses(contexts, varied=plain is not None and len(self.history) >= plain).mean()
         if not torch.isfinite(loss):
-            msg = f"the loss is {loss.item()} in epoch {len(self.history) + 1}; lower learning_rate and start again"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the loss is {loss.item()} in epoch {len(self.history) + 1}; lower learning_rate and start again"
+            )
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_gradient_norm)
@@ -432,14 +434,7 @@ class _Run:
         _write_whole(self.checkpoint, save(copies, metadata={"state": json.dumps(state)}))
 
     def restore(self) -> None:
-        """Go back to the end of the last finished epoch.
-
-        Raises
-        ------
-        CorruptRecordsError
-            The checkpoint cannot be read, or another recipe wrote it.
-
-        """
+        """Go back to the end of the last finished epoch."""
         from safetensors import SafetensorError, safe_open
 
         advice = f"delete {self.checkpoint}, or start again without resuming"
@@ -448,11 +443,9 @@ class _Run:
                 state = json.loads(file.metadata()["state"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
         except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            msg = f"the checkpoint is damaged ({error}); {advice}"
-            raise CorruptRecordsError(msg) from error
+            raise CorruptRecordsError(f"the checkpoint is damaged ({error}); {advice}") from error
         if state["recipe"] != self.recipe.key():
-            msg = f"the checkpoint was written by another recipe; {advice}"
-            raise CorruptRecordsError(msg)
+            raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
         self.history = state["history"]
         self.rng.bit_generator.state = state["random"]
         self.best = _section(tensors, "best.")
@@ -486,5 +479,6 @@ def _named_output_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        msg = f"cannot write {path}: {error}; free some space or allow writing, and run again: it goes on from there"
-        raise OutputError(msg) from error
+        raise OutputError(
+            f"cannot write {path}: {error}; free some space or allow writing, and run again: it goes on from there"
+        ) from error

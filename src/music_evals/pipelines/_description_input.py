@@ -30,14 +30,7 @@ SHOWN = 5  # ids in a message
 
 
 def description_of_row(row: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
-    """Return the tags of a row of CaiMD: group of annotators -> dimension -> tags.
-
-    Raises
-    ------
-    InvalidTagsError
-        A group without ``dimensions``, a dimension without ``tags``, or tags that are not lists of strings.
-
-    """
+    """Return the tags of a row of CaiMD: group of annotators -> dimension -> tags."""
     found: dict[str, dict[str, list[str]]] = {}
     for group in GROUPS:
         if row.get(group) is None:
@@ -46,52 +39,39 @@ def description_of_row(row: Mapping[str, Any]) -> dict[str, dict[str, list[str]]
             entries = row[group]["dimensions"].items()
             tags = {name: entry["tags"] for name, entry in entries if entry is not None}
         except (KeyError, TypeError, AttributeError) as error:
-            msg = f"{group} of a row must be {{dimensions: {{name: {{tags: [...]}}}}}}: {error!r}"
-            raise InvalidTagsError(msg) from error
+            raise InvalidTagsError(
+                f"{group} of a row must be {{dimensions: {{name: {{tags: [...]}}}}}}: {error!r}"
+            ) from error
         found[group] = {name: list(check_tags(given, f"{group}/{name}")) for name, given in tags.items()}
     return found
 
 
 def check_tags(tags: Any, where: str) -> tuple[str, ...]:
-    """Return tags as a tuple, as they are written.
-
-    Raises
-    ------
-    InvalidTagsError
-        One text in place of a list, or anything in it that is not a string.
-
-    """
+    """Return tags as a tuple, as they are written."""
     if isinstance(tags, str | bytes) or not isinstance(tags, Sequence | np.ndarray):
-        msg = f"{where}: tags must be a list of strings, as ['慢速', '抒情'], got {type(tags).__name__} {tags!r:.60}"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(
+            f"{where}: tags must be a list of strings, as ['慢速', '抒情'], got {type(tags).__name__} {tags!r:.60}"
+        )
     for place, tag in enumerate(tags):
         if not isinstance(tag, str):
-            msg = f"{where}: tags must be strings, but tag {place} is {type(tag).__name__} {tag!r:.60}"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(
+                f"{where}: tags must be strings, but tag {place} is {type(tag).__name__} {tag!r:.60}"
+            )
     return tuple(str(tag) for tag in tags)
 
 
 def check_description(description: Any, where: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return a description whose groups, dimensions and tags exist.
-
-    Raises
-    ------
-    UnknownNameError
-        Another group or dimension; the message offers the nearest.
-    InvalidTagsError
-        Something of another shape, or tags that are not strings.
-
-    """
+    """Return a description whose groups, dimensions and tags exist."""
     if not isinstance(description, Mapping):
-        msg = f"{where}: a description must be {{group: {{dimension: [tags]}}}}, got {type(description).__name__}"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(
+            f"{where}: a description must be {{group: {{dimension: [tags]}}}}, got {type(description).__name__}"
+        )
     checked: dict[str, dict[str, tuple[str, ...]]] = {}
     for group, dimensions in description.items():
         if group not in DIMENSIONS:
             raise UnknownNameError("group of annotators", str(group), GROUPS, f"in {where}")
         if not isinstance(dimensions, Mapping):
-            msg = f"{where}: {group} must be {{dimension: [tags]}}, got {type(dimensions).__name__}"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(f"{where}: {group} must be {{dimension: [tags]}}, got {type(dimensions).__name__}")
         _check_dimensions(group, dimensions, where)
         checked[group] = {name: check_tags(tags, f"{where}, {group}/{name}") for name, tags in dimensions.items()}
     return checked
@@ -109,25 +89,7 @@ def choose_dimensions(
     dimensions: Mapping[str, Sequence[str]] | None,
     generated: Iterable[Description],
 ) -> dict[str, tuple[str, ...]]:
-    """Return group -> dimensions to judge.
-
-    Parameters
-    ----------
-    annotators
-        Groups; None for those that any of `generated` speaks for.
-    dimensions
-        Group -> dimensions, where they are not those of `annotations.SCORED`.
-    generated
-        Checked descriptions.
-
-    Raises
-    ------
-    UnknownNameError
-        A group or dimension that does not exist.
-    NoDataError
-        No group to judge.
-
-    """
+    """Return group -> dimensions to judge."""
     wanted = {**SCORED, **(dimensions or {})}
     groups = list(annotators) if annotators is not None else None
     if groups is None:
@@ -139,8 +101,9 @@ def choose_dimensions(
     for group, names in wanted.items():
         _check_dimensions(group, names, "dimensions")
     if not groups:
-        msg = f"no generated description speaks for {' or '.join(GROUPS)}; give {{group: {{dimension: [tags]}}}}"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"no generated description speaks for {' or '.join(GROUPS)}; give {{group: {{dimension: [tags]}}}}"
+        )
     return {group: tuple(dict.fromkeys(wanted[group])) for group in GROUPS if group in groups}
 
 
@@ -148,21 +111,9 @@ def pair_up(
     generated: Descriptions,
     references: Descriptions,
 ) -> tuple[list[tuple[Description, Description]], list[str]]:
-    """Return pairs of checked descriptions, and the id or the place of each song.
-
-    Raises
-    ------
-    PairCountError
-        Numbers or ids that differ; the first few are named.
-    NoDataError
-        No songs.
-    UnknownNameError, InvalidTagsError
-        As `check_description`.
-
-    """
+    """Return pairs of checked descriptions, and the id or the place of each song."""
     if isinstance(generated, Mapping) != isinstance(references, Mapping):
-        msg = "generated and references must both be in order or both be by id; got one of each"
-        raise PairCountError(msg)
+        raise PairCountError("generated and references must both be in order or both be by id; got one of each")
     ids: list[str]
     if isinstance(references, Mapping) and isinstance(generated, Mapping):
         ids = list(references)
@@ -172,13 +123,11 @@ def pair_up(
         first: list[Any] = list(generated)
         second: list[Any] = list(references)
         if len(first) != len(second):
-            msg = f"generated and references must pair up, got {len(first)} and {len(second)} songs"
-            raise PairCountError(msg)
+            raise PairCountError(f"generated and references must pair up, got {len(first)} and {len(second)} songs")
         ids = [f"song {place}" for place in range(len(second))]
         both = list(zip(first, second, strict=True))
     if not both:
-        msg = "no songs to judge; give at least one description and its reference"
-        raise NoDataError(msg)
+        raise NoDataError("no songs to judge; give at least one description and its reference")
     pairs: list[tuple[Description, Description]] = [
         (check_description(one, f"generated, {item}"), check_description(other, f"references, {item}"))
         for (one, other), item in zip(both, ids, strict=True)
@@ -187,12 +136,11 @@ def pair_up(
 
 
 def _check_ids(generated: Mapping[str, Any], references: Mapping[str, Any]) -> None:
-    told = []
+    reported = []
     for side, own, other in (("generated", generated, references), ("references", references, generated)):
         missing = [item for item in other if item not in own]
         if missing:
             dots = " ..." if len(missing) > SHOWN else ""
-            told.append(f"{side} lacks {len(missing)}: {', '.join(map(str, missing[:SHOWN]))}{dots}")
-    if told:
-        msg = f"song ids must pair up; {'; '.join(told)}"
-        raise PairCountError(msg)
+            reported.append(f"{side} lacks {len(missing)}: {', '.join(map(str, missing[:SHOWN]))}{dots}")
+    if reported:
+        raise PairCountError(f"song ids must pair up; {'; '.join(reported)}")

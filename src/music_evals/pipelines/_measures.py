@@ -51,20 +51,11 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
 _ON_SPAN: Final = frozenset(
     {"beat_f_measure", "information_gain", "beat_f_measure_aligned", "information_gain_aligned"}
 )
-"""Scores whose function must be told where the reference ends; the others read it off their annotations."""
+"""Scores whose function must be reported where the reference ends; the others read it off their annotations."""
 
 
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:
-    """Return the function behind a metric or companion, and the keyword arguments that make it this one.
-
-    Parameters
-    ----------
-    name, variant
-        Of the score.
-    end_sec
-        End of the reference. What the estimate has after it is not judged, but by the official code.
-
-    """
+    """Return the function behind a metric or companion, and the keyword arguments that make it this one."""
     found = _NAMED.get(name) or _Measure(metric_of(name).facet, name, {})
     module = importlib.import_module(f"music_evals.metrics.{found.module}")
     span = {"end_sec": end_sec} if name in _ON_SPAN and variant != "official" else {}
@@ -80,25 +71,15 @@ def options_of(name: str, variant: str) -> tuple[str, ...]:
 
 
 def check_options(options: Mapping[str, Any], scores: Iterable[str], variant: str) -> None:
-    """Raise unless all options are free ones of scores that are computed, with values that their functions can take.
-
-    Raises
-    ------
-    UnknownNameError
-        A score that is not computed, an option that it does not have, or an alignment that does not exist.
-    UnsupportedTypeError
-        The options of a score are not a mapping.
-    InvalidInputError
-        A value of another type, or out of range.
-
-    """
+    """Raise unless all options are free ones of scores that are computed, with values that their functions can take."""
     computed = tuple(scores)
     for name, chosen in options.items():
         if name not in computed:
             raise UnknownNameError("computed metric", name, computed)
         if not isinstance(chosen, Mapping):
-            msg = f"options of {name} must be a mapping of option to value, got {type(chosen).__name__}"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(
+                f"options of {name} must be a mapping of option to value, got {type(chosen).__name__}"
+            )
         free, kind = options_of(name, variant), f"option of {name}"
         for option, value in chosen.items():
             if option not in free:
@@ -113,8 +94,7 @@ def _check_option(name: str, option: str, value: Any) -> None:
         return
     accepts, expected = _ACCEPTED[option]
     if not accepts(value):
-        msg = f"option {option} of {name} must be {expected}, got {value!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"option {option} of {name} must be {expected}, got {value!r}")
 
 
 def _is_number(value: Any, kind: type = numbers.Real) -> bool:
@@ -145,26 +125,12 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
 
 
 def select_metrics(names: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the metrics that are asked for, in the order of `PRESERVATION_METRICS`; None for all.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric that does not exist; names the nearest.
-
-    """
+    """Return the metrics that are asked for, in the order of `PRESERVATION_METRICS`; None for all."""
     return _select(names, PRESERVATION_METRICS, "metric")
 
 
 def select_companions(names: Iterable[str] | bool, metrics: Iterable[str]) -> tuple[str, ...]:  # noqa: FBT001
-    """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets.
-
-    Raises
-    ------
-    UnknownNameError
-        A companion that does not exist; names the nearest.
-
-    """
+    """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets."""
     if isinstance(names, bool):
         return facet_companions(metrics) if names else ()
     return _select(names, COMPANIONS, "companion")

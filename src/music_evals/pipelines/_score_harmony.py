@@ -27,10 +27,8 @@ STAY: Final = 0.2  # probability that a chord lasts for another beat; the other 
 
 
 def score_key(notes: PitchedNotes) -> Key | None:
-    """Return the key whose Aarden-Essen profile fits the durations of the pitch classes best, None if all fit alike.
-
-    There is no noise in notes, and so no threshold as for recordings.
-    """
+    """Return the key whose Aarden-Essen profile fits the durations of the pitch classes best, None if all fit alike."""
+    # There is no noise in notes, and so no threshold as for recordings.
     weights = np.zeros(12)
     np.add.at(weights, notes.pitches % 12, notes.offset_ticks - notes.onset_ticks)
     correlations = key_correlations(weights)
@@ -53,10 +51,8 @@ def score_chords(score: Score, notes: PitchedNotes) -> Chords:
 def _beat_contents(
     notes: PitchedNotes, ticks: npt.NDArray[np.float64]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the share of each beat that each pitch class sounds, and 1 where it is the bass: shape (12, n_beats) each.
-
-    The bass of a beat is its lowest note, whenever it sounds in it.
-    """
+    """Return the share of each beat that a pitch class sounds, and 1 where it is the bass: shape (12, n_beats) each."""
+    # The bass of a beat is its lowest note, whenever it sounds in it.
     n_beats = len(ticks) - 1
     first = np.searchsorted(ticks, notes.onset_ticks, side="right") - 1
     last = np.searchsorted(ticks, notes.offset_ticks, side="left") - 1

@@ -40,12 +40,10 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def melody_voice(score: Score) -> int | None:
-    """Return the voice whose name says that it is the melody, None where none does.
-
-    Names with a word that starts with "melod", "lead", "vocal", "soprano" or "solo", or that is "vox", "tune" or
-    "sing", with the forms of the last two, in the order of `_NAMES`; then the first voice. Voices of drums and voices
-    without notes do not count.
-    """
+    """Return the voice whose name says that it is the melody, None where none does."""
+    # Names with a word that starts with "melod", "lead", "vocal", "soprano" or "solo", or that is "vox", "tune" or
+    # "sing", with the forms of the last two, in the order of `_NAMES`; then the first voice. Voices of drums and voices
+    # without notes do not count.
     drums = set(np.flatnonzero(np.array(score.programs) == DRUMS).tolist())
     sounding = [index for index in np.unique(score.notes["voice"]).tolist() if index not in drums]
     for name in _NAMES:

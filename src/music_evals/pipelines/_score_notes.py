@@ -16,27 +16,14 @@ __all__ = ["PitchedNotes", "beat_ticks", "most_beats", "pitched_notes", "tactus_
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class PitchedNotes:
-    """The notes of all voices that are no drums, in onset order; every array has shape (n,).
+    """The notes of all voices that are no drums, in onset order; every array has shape (n,)."""
 
-    Parameters
-    ----------
-    onset_ticks, offset_ticks
-        On the score's grid.
-    onsets_sec, offsets_sec
-        The same in seconds.
-    pitches
-        MIDI numbers, int64.
-    voices
-        Index of the voice.
-
-    """
-
-    onset_ticks: npt.NDArray[np.int64]
+    onset_ticks: npt.NDArray[np.int64]  # on the score's grid
     offset_ticks: npt.NDArray[np.int64]
-    onsets_sec: npt.NDArray[np.float64]
+    onsets_sec: npt.NDArray[np.float64]  # the same in seconds
     offsets_sec: npt.NDArray[np.float64]
-    pitches: npt.NDArray[np.int64]
-    voices: npt.NDArray[np.int64]
+    pitches: npt.NDArray[np.int64]  # MIDI numbers, int64
+    voices: npt.NDArray[np.int64]  # index of the voice
 
     def only(self, voice: int) -> PitchedNotes:
         """Return the notes of one voice."""
@@ -60,10 +47,8 @@ def pitched_notes(score: Score) -> PitchedNotes:
 
 
 def beat_ticks(score: Score) -> npt.NDArray[np.float64]:
-    """Return the tick of every beat before the end of the last note, shape (n,); whole numbers or fractions of a tick.
-
-    Beats are counted from the start of each bar, and in a pickup from its end backwards.
-    """
+    """Return the tick of every beat before the end of the last note, shape (n,); fractions of a tick are possible."""
+    # Beats are counted from the start of each bar, and in a pickup from its end backwards.
     bars = meter_map(score)
     ticks = [
         float(tick)

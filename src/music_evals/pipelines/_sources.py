@@ -77,31 +77,15 @@ class Source(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What decides which numbers come out for a pair. `of` makes them of what a caller says, and checks it.
+    """What decides which numbers come out for a pair. `of` makes them of what a caller says, and checks it."""
 
-    Parameters
-    ----------
-    metrics, companions
-        Names, in the order of the results.
-    variant
-        ``"corrected"``, ``"official"`` or ``"paper"``.
-    backends
-        Feature -> backend, where it is not the variant's.
-    store
-        Feature store; `of` takes the folder of one too.
-    policy
-        How recordings are decoded; None for the variant's policy.
-    options
-        Metric -> keyword arguments of its function.
-
-    """
-
-    metrics: tuple[str, ...]
+    metrics: tuple[str, ...]  # names, in the order of the results
     companions: tuple[str, ...] = ()
-    variant: str = "corrected"
-    backends: Mapping[str, str] | None = None
-    store: FeatureStore | None = None
-    policy: AudioPolicy | None = None
+    variant: str = "corrected"  # ``"corrected"``, ``"official"`` or ``"paper"``
+    backends: Mapping[str, str] | None = None  # feature -> backend, where it is not the variant's
+    store: FeatureStore | None = None  # feature store; `of` takes the folder of one too
+    policy: AudioPolicy | None = None  # how recordings are decoded; None for the variant's policy
+    # Metric -> keyword arguments of its function.
     options: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
 
     @classmethod
@@ -116,18 +100,7 @@ class Settings:
         policy: AudioPolicy | None = None,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Self:
-        """Build settings from what a caller may say.
-
-        Raises
-        ------
-        UnknownNameError
-            A metric, companion, variant, feature or backend that does not exist, options of what is not computed, or
-            an option that its metric does not have or that is not free: the variant, the end of the reference, and
-            what makes a companion of a metric.
-        InvalidInputError, UnsupportedTypeError
-            A value that an option cannot take.
-
-        """
+        """Build settings from what a caller may say."""
         check_variant(variant)
         names = select_metrics(metrics)
         opened = store if store is None or isinstance(store, FeatureStore) else FeatureStore(store)
@@ -177,10 +150,8 @@ class SourceLoader:
         self._parser = None
 
     def load(self, source: SourceValue) -> Source:
-        """Return the features of a source.
-
-        A backend that is missing or fails is told in `Source.failures`; whatever is wrong with the file is raised.
-        """
+        """Return the features of a source."""
+        # A backend that is missing or fails is reported in `Source.failures`; what is wrong with the file is raised.
         if entrance(source) == "audio":
             return self._of_audio(source if isinstance(source, Audio) else self._decode(source))
         return self._of_score(source if isinstance(source, Score) else self._parse(source))
@@ -232,7 +203,7 @@ def entrance(source: object) -> str:
     Parameters
     ----------
     source
-        A path, an `Audio` or a `Score`. A file is told by its suffix (``symbolic.files.READERS``), never opened.
+        A path, an `Audio` or a `Score`. A file is identified by its suffix (``symbolic.files.READERS``), never opened.
 
     Raises
     ------
@@ -251,8 +222,9 @@ def entrance(source: object) -> str:
         return "symbolic"
     if isinstance(source, str | os.PathLike):
         return "symbolic" if Path(source).suffix.lower() in READERS else "audio"
-    msg = f"expected a path, an Audio or a Score, got {type(source).__name__}; samples become one by load_audio"
-    raise UnsupportedTypeError(msg)
+    raise UnsupportedTypeError(
+        f"expected a path, an Audio or a Score, got {type(source).__name__}; samples become one by load_audio"
+    )
 
 
 def load_features(
@@ -265,34 +237,7 @@ def load_features(
     store: FeatureStore | str | os.PathLike[str] | None = None,
     policy: AudioPolicy | None = None,
 ) -> Features:
-    """Return the features of one recording or score that the metrics need.
-
-    Parameters
-    ----------
-    source
-        A path, an `Audio` or a `Score`; `entrance` tells which way it goes. Backends, store and policy are those of
-        recordings.
-    variant
-        ``"official"`` takes the extractors of the official code (`OFFICIAL_BACKENDS`) and leaves the level as it is.
-    metrics, companions
-        What is going to be computed; None for all eleven metrics, True for all their companions.
-    backends
-        Feature -> backend, where it is not the variant's.
-    store
-        Feature store or its folder. It does not change a number.
-    policy
-        How recordings are decoded; None for the variant's policy.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric, companion, variant, feature or backend that does not exist.
-    MissingBackendError, BackendError
-        A backend needs a package that is not installed, or failed.
-    NoDataError, UnreadableFileError, FileTooLargeError, InvalidAudioError
-        What is wrong with the file.
-
-    """
+    """Return the features of one recording or score that the metrics need."""
     settings = Settings.of(
         metrics=metrics, companions=companions, variant=variant, backends=backends, store=store, policy=policy
     )

@@ -368,12 +368,12 @@ def evaluate_descriptions(
     for name, interval in zip(names, intervals_of_means(columns, drawn), strict=True):
         result |= report(name, interval)
     result |= {f"{name}_std": _mean([song.similarities[name].std for song in songs]) for name in songs[0].similarities}
-    told = {
+    reported = {
         group: np.array([[bool(song.similarities[f"{group}/{name}"].n_reference) for name in chosen] for song in songs])
         for group, chosen in scoring.dimensions.items()
     }
-    result["n_dimensions"] = {group: int(has_tags.any(axis=0).sum()) for group, has_tags in told.items()}
-    result["n_without_reference"] = {group: int((~has_tags).sum()) for group, has_tags in told.items()}
+    result["n_dimensions"] = {group: int(has_tags.any(axis=0).sum()) for group, has_tags in reported.items()}
+    result["n_without_reference"] = {group: int((~has_tags).sum()) for group, has_tags in reported.items()}
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         by_id = isinstance(references, Mapping)
@@ -390,7 +390,7 @@ def _all_judged(
     tags = (tag for pair in pairs for side in pair for tag in _tags(side, scoring))
     vectors = embed(encoder, tags)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are told in the judgements
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reasons are reported in the judgements
         return [_judged(*pair, vectors, scoring, place) for pair, place in zip(pairs, ids, strict=True)]
 
 

@@ -11,7 +11,7 @@ Levels
     study does; it measures how alike the lists look as a whole.
 
 What to keep in mind
-    Groups overlap, and a song without any keyword is in none. The emotion of a song is told by the professionals' tags
+    Groups overlap, and a song without any keyword is in none. The emotion of a song is known by the professionals' tags
     of the very dimension that is then compared, as it is for purposes. Short lists and lists of similar tags score
     higher under the default mean, whoever wrote them: `normalize_by_self` takes that out. For most songs the themes of
     the lyrics were written by a machine for both groups, and audio effects are a closed question.
@@ -281,8 +281,7 @@ def study_discrepancy(
     """
     resampling.check_options(confidence, n_resamples, seed, least=0)
     if not isinstance(n_permutations, int) or n_permutations < 0:
-        msg = f"n_permutations must be a whole number of at least 0, got {n_permutations!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"n_permutations must be a whole number of at least 0, got {n_permutations!r}")
     names = _check_names(by, dimensions)
     check_level(level, aggregation, normalize_by_self=normalize_by_self)
     songs = _songs(descriptions)
@@ -369,15 +368,15 @@ def facing_similarities(
 def _check_similarities(values: npt.ArrayLike, shape: tuple[int, int]) -> Floats:
     found = np.asarray(values, dtype=np.float64)
     if found.shape != shape:
-        msg = f"similarities must have one row a song and one column a dimension, shape {shape}, got {found.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"similarities must have one row a song and one column a dimension, shape {shape}, got {found.shape}"
+        )
     return found
 
 
 def _check_names(by: Iterable[str], dimensions: Sequence[str] | None) -> tuple[str, ...]:
     if isinstance(by, str):
-        msg = f"by must be a list of groupings, as ['genre', 'emotion'], got {by!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"by must be a list of groupings, as ['genre', 'emotion'], got {by!r}")
     for name in by:
         if name not in GROUPINGS:
             raise UnknownNameError("grouping", name, GROUPINGS)

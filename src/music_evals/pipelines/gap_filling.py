@@ -83,8 +83,7 @@ def diff_notes(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> NoteDiff:
     """
     sides = [noteseq.check_tokens(tokens) for tokens in (reference, estimate)]
     if len(sides[0]) != len(sides[1]):
-        msg = f"expected two middles of one length, got {len(sides[0])} and {len(sides[1])} steps"
-        raise PairCountError(msg)
+        raise PairCountError(f"expected two middles of one length, got {len(sides[0])} and {len(sides[1])} steps")
     true, given = (
         {(int(note["onset_tick"]), int(note["pitch"])): int(note["duration_tick"]) for note in noteseq.decode(tokens)}
         for tokens in sides
@@ -164,8 +163,7 @@ def fill_gap(
     if inpainter.sees_reference:
         raise InvalidInputError("a system that sees the true middle fills no gap")
     if seed < 0 or n_candidates < 1:
-        msg = f"expected a seed of 0 or more and 1 candidate or more, got {seed} and {n_candidates}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"expected a seed of 0 or more and 1 candidate or more, got {seed} and {n_candidates}")
     masked = noteseq.mask_middle(context[None])
     for number in range(1, 2 if inpainter.deterministic else n_candidates + 1):
         middle = inpainter.inpaint(masked, rng=np.random.default_rng([seed, number]))[0]

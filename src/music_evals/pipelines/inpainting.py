@@ -229,8 +229,9 @@ def evaluate_nll(
     if not len(rows):
         raise NoDataError("there are no log-probabilities; give one row an item")
     if rows.ndim != 2:
-        msg = f"expected log-probabilities of shape (n, steps), got {rows.shape}; give one row an item"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"expected log-probabilities of shape (n, steps), got {rows.shape}; give one row an item"
+        )
     values = np.asarray(likelihood.inpainting_nll(rows))
     options = Options(check_groups(groups, len(values)), confidence, n_resamples, seed)
     result = report("inpainting_nll", intervals_of_means(values[:, None], options)[0])

@@ -36,8 +36,7 @@ def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | Non
         return None
     labels = np.asarray(groups)
     if labels.shape != (n,):
-        msg = f"groups must hold one label an item, shape ({n},), got {labels.shape}"
-        raise PairCountError(msg)
+        raise PairCountError(f"groups must hold one label an item, shape ({n},), got {labels.shape}")
     return labels
 
 

@@ -250,8 +250,7 @@ def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
 def _check_texts(reference: object, generated: object) -> None:
     for name, text in (("a reference pattern", reference), ("generated lyrics", generated)):
         if not isinstance(text, str):
-            msg = f"{name} must be a text with headers such as (verse), got {type(text).__name__}"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(f"{name} must be a text with headers such as (verse), got {type(text).__name__}")
 
 
 def _check_contents(
@@ -267,8 +266,7 @@ def _check_contents(
         notes.append(HEADERS_ONLY)
     if strict and notes:
         otherwise = "" if normalise else "read them with `normalise=True`, "
-        msg = f"{notes[0]}; give lyrics with headers, {otherwise}or score them with `strict=False`"
-        raise InvalidLyricsError(msg)
+        raise InvalidLyricsError(f"{notes[0]}; give lyrics with headers, {otherwise}or score them with `strict=False`")
     written = [line for section in marked.words for line in section] if marked.labels else generated.splitlines()
     if any(map(str.strip, written)) and all(last_character(line) < 0 for line in written):
         notes.append(NO_CHINESE)
@@ -285,12 +283,14 @@ def _reference_pattern(text: str, split: SplitText) -> Pattern:
 def _pair_up(references: Iterable[str], generated: Iterable[str]) -> list[tuple[str, str]]:
     for name, side in {"references": references, "generated": generated}.items():
         if isinstance(side, str | bytes | Mapping):
-            msg = f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(
+                f"{name} must be a list of texts, got {type(side).__name__}; put a single one into a list"
+            )
     wanted, written = list(references), list(generated)
     if len(wanted) != len(written):
-        msg = f"{len(wanted)} references and {len(written)} lyrics do not pair up; give one of each a song"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{len(wanted)} references and {len(written)} lyrics do not pair up; give one of each a song"
+        )
     if not wanted:
         raise NoDataError("no lyrics to score; give at least one with its reference")
     return list(zip(wanted, written, strict=True))

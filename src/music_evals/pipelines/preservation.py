@@ -124,7 +124,7 @@ def compare(
     -------
     dict
         Name -> `Value`. A feature that is undefined on either side makes NaN with the reason
-        (``"reference: no key ..."``); what a metric makes of features that are there but empty is its own affair: no
+        (``"reference: no key ..."``); what a metric makes of features that are there but empty is up to the metric: no
         beats on one side is an F measure of 0.
 
     Raises
@@ -152,11 +152,10 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
 
     """
     if reference.entrance != estimate.entrance:
-        msg = (
+        raise InvalidInputError(
             f"the reference comes by the {reference.entrance} entrance, the prediction by the {estimate.entrance} one; "
             "compare two recordings, or two scores"
         )
-        raise InvalidInputError(msg)
     failures: dict[str, MusicEvalsError] = {}
     for name in settings.scores:
         for feature in features_of(name, settings.variant):
@@ -209,7 +208,7 @@ def evaluate_preservation(
         ``"corrected"`` (default); ``"official"``, the formulas and extractors of the official code; ``"paper"``, the
         formulas of the text on our extractors. Scores have no extractors: there the variants are formulas alone.
     groups
-        Cluster of each pair for the intervals, shape (n,); None makes the edits of one original a cluster, told by
+        Cluster of each pair for the intervals, shape (n,); None makes the edits of one original a cluster, known by
         what the files hold.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
@@ -228,7 +227,7 @@ def evaluate_preservation(
         Metric -> keyword arguments of its function, as in `compare`.
     failures
         ``"raise"``: the first source that cannot be read, or backend that is missing or fails, ends it all.
-        ``"record"``: it makes NaN, and is told in ``per_item``.
+        ``"record"``: it makes NaN, and is reported in ``per_item``.
 
     Returns
     -------
@@ -278,7 +277,7 @@ def evaluate_preservation(
     for name, interval in zip(settings.scores, intervals_of_means(columns, drawn), strict=True):
         result |= report(name, interval)
     if per_item:
-        result["per_item"] = [row.told() for row in rows]
+        result["per_item"] = [row.reported() for row in rows]
     return result
 
 
@@ -292,7 +291,7 @@ class _Row(NamedTuple):
     entrance: str
     cluster: str
 
-    def told(self) -> dict[str, Any]:
+    def reported(self) -> dict[str, Any]:
         """Return the pair's entry in ``per_item``."""
         about = {"reasons": self.reasons, "errors": self.errors, "notes": list(self.notes), "entrance": self.entrance}
         return {**self.scores, **about}
@@ -392,12 +391,14 @@ def _pair_up(
     sides = {"references": references, "predictions": predictions}
     for name, side in sides.items():
         if isinstance(side, str | bytes | os.PathLike | Mapping | Audio | Score):
-            msg = f"{name} must be a list of sources, got {type(side).__name__}; put a single one into a list"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(
+                f"{name} must be a list of sources, got {type(side).__name__}; put a single one into a list"
+            )
     first, second = list(references), list(predictions)
     if len(first) != len(second):
-        msg = f"{len(first)} references and {len(second)} predictions do not pair up; give one of each a pair"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{len(first)} references and {len(second)} predictions do not pair up; give one of each a pair"
+        )
     if not first:
         raise NoDataError("there are no pairs to score; give at least one reference and its prediction")
     for name, side in {"references": first, "predictions": second}.items():
@@ -417,17 +418,18 @@ def _value(name: str, reference: Features, estimate: Features, settings: Setting
             if annotation is None and feature in features.undefined:
                 return Value(float("nan"), f"{side}: {features.undefined[feature]}")
             if annotation is None:
-                msg = f"{name} needs {feature}, which the {side} lacks; load it, or say in `undefined` why it has none"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(
+                    f"{name} needs {feature}, which the {side} lacks; load it, or say in `undefined` why it has none"
+                )
             compared.append(annotation)
     function, arguments = measure(name, settings.variant, reference.duration_sec)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UndefinedMetricWarning)
         value = float(function(*compared, **{**arguments, **settings.options.get(name, {})}))
-    reasons = [str(told.message) for told in caught if issubclass(told.category, UndefinedMetricWarning)]
-    for told in caught:
-        if not issubclass(told.category, UndefinedMetricWarning):
-            warnings.warn_explicit(told.message, told.category, told.filename, told.lineno)
+    reasons = [str(reported.message) for reported in caught if issubclass(reported.category, UndefinedMetricWarning)]
+    for reported in caught:
+        if not issubclass(reported.category, UndefinedMetricWarning):
+            warnings.warn_explicit(reported.message, reported.category, reported.filename, reported.lineno)
     if not np.isnan(value):
         return Value(value)
     return Value(value, "; ".join(reason.partition(" is undefined: ")[2] or reason for reason in reasons))

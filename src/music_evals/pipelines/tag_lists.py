@@ -65,8 +65,9 @@ def check_item(item: Any, where: str) -> TagItem:
         return check_description(item, where)
     mixed = [name for name, value in item.items() if isinstance(value, Mapping)]
     if mixed:
-        msg = f"{where}: give tags by dimension or by group and dimension; {mixed[0]!r} holds dimensions, others do not"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(
+            f"{where}: give tags by dimension or by group and dimension; {mixed[0]!r} holds dimensions, others do not"
+        )
     groups = [group for group in GROUPS if set(item) <= set(DIMENSIONS[group])]
     # where no group has all the dimensions, the nearest group names what it does not have
     nearest = groups[0] if groups else max(GROUPS, key=lambda group: len(set(item) & set(DIMENSIONS[group])))
@@ -166,8 +167,9 @@ def evaluate_tags(
 
 def _checked(generated: Sequence[Any], references: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     if len(generated) != len(references):
-        msg = f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{len(references)} references and {len(generated)} predictions do not pair up; give one of each a song"
+        )
     if not len(references):
         raise NoDataError("no songs to judge; give at least one list of tags and its reference")
     return (
@@ -183,8 +185,9 @@ def _common_form(generated: Sequence[TagItem], references: Sequence[TagItem]) ->
     forms = [(place, form_of(item)) for place, item in items if not isinstance(item, Mapping) or item]
     for place, form in forms:
         if form != forms[0][1]:
-            msg = f"{place} holds tags in the form {form!r}, {forms[0][0]} in the form {forms[0][1]!r}; give all in one"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(
+                f"{place} holds tags in the form {form!r}, {forms[0][0]} in the form {forms[0][1]!r}; give all in one"
+            )
     return forms[0][1] if forms else "groups"
 
 
@@ -195,8 +198,9 @@ def _only_group(items: Sequence[Any]) -> str:
     if len(fitting) == 1:
         return fitting[0]
     have = "both groups of annotators have" if fitting else "no group of annotators has"
-    msg = f"{have} the dimensions {', '.join(sorted(names))}; say annotators='professional' or annotators='amateur'"
-    raise InvalidTagsError(msg)
+    raise InvalidTagsError(
+        f"{have} the dimensions {', '.join(sorted(names))}; say annotators='professional' or annotators='amateur'"
+    )
 
 
 def _named(descriptions: Sequence[Description]) -> dict[str, list[str]]:
@@ -206,8 +210,9 @@ def _named(descriptions: Sequence[Description]) -> dict[str, list[str]]:
     missing = [group for group, names in found.items() if not names]
     if missing:
         names = ", ".join(sorted(named[missing[0]]))
-        msg = f"{missing[0]}: of {names} none is in table 2; to judge them, say dimensions={{{missing[0]!r}: [...]}}"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(
+            f"{missing[0]}: of {names} none is in table 2; to judge them, say dimensions={{{missing[0]!r}: [...]}}"
+        )
     return found
 
 
@@ -245,7 +250,7 @@ def _compared(
     place: str, vectors: Embeddings, first: Sequence[str], second: Sequence[str], options: Mapping[str, Any]
 ) -> SemanticSimilarity:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is told with the song
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is reported with the song
         try:
             return semantic_similarity(vectors.of(second), vectors.of(first), **options)
         except InvalidTagsError as error:

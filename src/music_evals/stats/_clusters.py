@@ -44,23 +44,12 @@ BLOCK_ENTRIES = 1 << 20
 
 
 class BinPairs(NamedTuple):
-    """Two bins for each item, and the cluster of the item; bin `n_bins` holds the discarded values.
+    """Two bins for each item, and the cluster of the item; bin `n_bins` holds the discarded values."""
 
-    Attributes
-    ----------
-    first, second
-        Bins, shape (n,), 0..n_bins.
-    codes
-        Cluster of each item, shape (n,), 0..n_clusters-1.
-    n_clusters, n_bins
-        How many there are of each.
-
-    """
-
-    first: Integers
+    first: Integers  # bins, shape (n,), 0..n_bins
     second: Integers
-    codes: Integers
-    n_clusters: int
+    codes: Integers  # cluster of each item, shape (n,), 0..n_clusters-1
+    n_clusters: int  # how many there are of each
     n_bins: int
 
     @property
@@ -71,34 +60,12 @@ class BinPairs(NamedTuple):
 
 
 def check_groups(groups: npt.ArrayLike | None, n_items: int) -> tuple[Integers, int]:
-    """Return clusters numbered in the order of their sorted labels, so that item order plays no part.
-
-    Parameters
-    ----------
-    groups
-        Cluster labels, shape (n_items,), whole numbers or strings. None makes each item a cluster of its own.
-    n_items
-        How many labels there must be.
-
-    Returns
-    -------
-    tuple
-        Cluster of each item, shape (n_items,), 0..n_clusters-1, and the number of clusters.
-
-    Raises
-    ------
-    PairCountError
-        Not one label per item.
-    InvalidInputError
-        Labels that are neither whole numbers nor strings.
-
-    """
+    """Return clusters numbered in the order of their sorted labels, so that item order plays no part."""
     if groups is None:
         return np.arange(n_items), n_items
     labels = np.asarray(groups)
     if labels.shape != (n_items,):
-        msg = f"groups must hold one label per item, shape ({n_items},), got {labels.shape}"
-        raise PairCountError(msg)
+        raise PairCountError(f"groups must hold one label per item, shape ({n_items},), got {labels.shape}")
     if labels.dtype.kind in "biu":
         names, codes = np.unique(labels, return_inverse=True)
         return codes.astype(np.int64, copy=False), len(names)
@@ -106,58 +73,36 @@ def check_groups(groups: npt.ArrayLike | None, n_items: int) -> tuple[Integers, 
     items: list[Any] = labels.tolist()
     distinct = set(items)
     if not all(isinstance(name, str) for name in distinct):
-        msg = f"groups must be whole numbers or strings, got {labels.dtype}; give each source a name or a number"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"groups must be whole numbers or strings, got {labels.dtype}; give each source a name or a number"
+        )
     index = {name: code for code, name in enumerate(sorted(distinct))}
     return np.fromiter((index[name] for name in items), np.int64, n_items), len(index)
 
 
 def check_bins(bins: npt.ArrayLike, n_bins: int, name: str) -> Integers:
-    """Return the bin of each item, shape (n,), with -1 (discarded) moved to an extra bin `n_bins`.
-
-    Raises
-    ------
-    InvalidInputError
-        Not a line of whole numbers -1..n_bins-1.
-
-    """
+    """Return the bin of each item, shape (n,), with -1 (discarded) moved to an extra bin `n_bins`."""
     array = np.asarray(bins)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        msg = f"{name} must be whole numbers of shape (n,), got {array.dtype} of shape {array.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{name} must be whole numbers of shape (n,), got {array.dtype} of shape {array.shape}")
     if array.size and (array.min() < -1 or array.max() >= n_bins):
-        msg = f"{name} must lie in -1..{n_bins - 1} (-1 = discarded), got {array.min()}..{array.max()}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{name} must lie in -1..{n_bins - 1} (-1 = discarded), got {array.min()}..{array.max()}"
+        )
     moved: Integers = np.where(array < 0, n_bins, array).astype(np.int64)
     return moved
 
 
 def check_count(value: int, name: str, *, least: int = 1) -> None:
-    """Hold a number of resamples or bins, or a seed, to a whole number from `least` on.
-
-    Raises
-    ------
-    InvalidInputError
-        Below `least`, or no whole number.
-
-    """
+    """Hold a number of resamples or bins, or a seed, to a whole number from `least` on."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        msg = f"{name} must be a whole number, got {value!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{name} must be a whole number, got {value!r}")
     if value < least:
-        msg = f"{name} must be at least {least}, got {value}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{name} must be at least {least}, got {value}")
 
 
 def generator(seed: int) -> np.random.Generator:
-    """Return the generator that everything random of one call is drawn from.
-
-    Raises
-    ------
-    InvalidInputError
-        The seed is negative, or no whole number.
-
-    """
+    """Return the generator that everything random of one call is drawn from."""
     check_count(seed, "seed", least=0)
     return np.random.default_rng(seed)
 
@@ -183,30 +128,20 @@ def bin_counts(bins: Integers, units: Integers, values: npt.ArrayLike, shape: tu
 
 
 def evaluate(divergence: Divergence, reference: Floats, estimate: Floats, n_items: npt.ArrayLike) -> Floats:
-    """Apply `divergence` to counts (rows, n_bins + 1) over `n_items`, without the bin of discarded values.
-
-    Raises
-    ------
-    InvalidInputError
-        `divergence` does not give one value a row.
-
-    """
+    """Apply `divergence` to counts (rows, n_bins + 1) over `n_items`, without the bin of discarded values."""
     total = np.reshape(np.asarray(n_items, dtype=np.float64), (-1, 1))
     values = np.asarray(divergence(reference[:, :-1] / total, estimate[:, :-1] / total), dtype=np.float64)
     if values.shape != (len(reference),):
-        msg = (
+        raise InvalidInputError(
             f"divergence must give one value a row, shape ({len(reference)},), got {values.shape}: reduce the last axis"
         )
-        raise InvalidInputError(msg)
     return values
 
 
 def swap_items(pairs: BinPairs, n_permutations: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
-    """Swap the two bins of each item with probability 1/2; yield both histograms, shape (rows, n_bins + 1).
-
-    Items with the same two bins are alike, and how many of c such items are swapped is binomial(c, 1/2). So the cost
-    goes with the number of different pairs of bins, not with the number of items, and the law is the same.
-    """
+    """Swap the two bins of each item with probability 1/2; yield both histograms, shape (rows, n_bins + 1)."""
+    # Items with the same two bins are alike, and how many of c such items are swapped is binomial(c, 1/2). So the cost
+    # goes with the number of different pairs of bins, not with the number of items, and the law is the same.
     low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
     differ = low != high
     size = pairs.n_bins + 1

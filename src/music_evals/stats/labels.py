@@ -109,11 +109,11 @@ def label_mean_tests(
 
 def _check_shapes(scores: Floats, carried: npt.NDArray[np.bool_]) -> None:
     if scores.ndim != 1 or carried.ndim != 2:
-        msg = f"values must have shape (n,) and labels (n, n_labels), got {scores.shape} and {carried.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"values must have shape (n,) and labels (n, n_labels), got {scores.shape} and {carried.shape}"
+        )
     if len(scores) != len(carried):
-        msg = f"values and labels must be of the same items, got {len(scores)} and {len(carried)}"
-        raise PairCountError(msg)
+        raise PairCountError(f"values and labels must be of the same items, got {len(scores)} and {len(carried)}")
     if np.isinf(scores).any():
         raise InvalidInputError("values must be finite or NaN, got an infinite one; a mean of it says nothing")
 
@@ -124,8 +124,9 @@ def _cluster_labels(carried: npt.NDArray[np.bool_], codes: Integers, n_clusters:
     members[codes] = carried
     mixed = np.flatnonzero((members[codes] != carried).any(axis=1))
     if len(mixed):
-        msg = f"a label must belong to whole clusters, but items like {mixed[0]} do not carry what their cluster does"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"a label must belong to whole clusters, but items like {mixed[0]} do not carry what their cluster does"
+        )
     return members
 
 

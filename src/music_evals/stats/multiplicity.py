@@ -48,8 +48,7 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     given = np.asarray(p_values, dtype=np.float64)
     wrong = given[(given < 0) | (given > 1)]
     if len(wrong):
-        msg = f"p-values must lie in 0..1, got {wrong[0]}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"p-values must lie in 0..1, got {wrong[0]}")
     flat = given.ravel()
     defined = np.flatnonzero(~np.isnan(flat))
     order = defined[np.argsort(flat[defined], kind="stable")]

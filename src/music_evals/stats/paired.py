@@ -109,11 +109,11 @@ def paired_mean_test(
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1:
-        msg = f"a and b must have shape (n,), got {first.shape} and {second.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"a and b must have shape (n,), got {first.shape} and {second.shape}")
     if len(first) != len(second):
-        msg = f"a and b must score the same items, got {len(first)} and {len(second)}; align them by item id"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"a and b must score the same items, got {len(first)} and {len(second)}; align them by item id"
+        )
     check_count(n_resamples, "n_resamples")
     codes, n_clusters = check_groups(groups, len(first))
     defined = ~(np.isnan(first) | np.isnan(second))
@@ -180,8 +180,9 @@ def swap_test_divergence(
     reference, first, second = (check_bins(bins, n_bins, name) for bins, name in zip(given, names, strict=True))
     n = len(reference)
     if not n == len(first) == len(second):
-        msg = f"bins must be of the same items, got {n}, {len(first)} and {len(second)}; align them by item id"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"bins must be of the same items, got {n}, {len(first)} and {len(second)}; align them by item id"
+        )
     pairs = BinPairs(first, second, *check_groups(groups, n), n_bins)
     if not n:
         return PairedTest(np.nan, np.nan, 0)

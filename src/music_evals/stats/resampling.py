@@ -118,8 +118,9 @@ def bootstrap_mean(
     """
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
-        msg = f"values must have shape (n,), got {array.shape}; for several metrics at once use bootstrap_means"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"values must have shape (n,), got {array.shape}; for several metrics at once use bootstrap_means"
+        )
     return bootstrap_means(array[:, None], groups, confidence=confidence, n_resamples=n_resamples, seed=seed)[0]
 
 
@@ -157,8 +158,7 @@ def bootstrap_means(
     """
     columns = np.asarray(values, dtype=np.float64)
     if columns.ndim != 2:
-        msg = f"values must have shape (n, n_metrics), got {columns.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"values must have shape (n, n_metrics), got {columns.shape}")
     check_options(confidence, n_resamples, seed)
     codes, n_clusters = check_groups(groups, len(columns))
     totals = [_cluster_totals(column, codes, n_clusters) for column in columns.T]
@@ -308,8 +308,7 @@ def check_options(confidence: float, n_resamples: int, seed: int, *, least: int 
     check_count(n_resamples, "n_resamples", least=least)
     check_count(seed, "seed", least=0)
     if not isinstance(confidence, float | int | np.number) or not 0 < confidence < 1:
-        msg = f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95")
 
 
 def _check_bin_pairs(
@@ -319,8 +318,9 @@ def _check_bin_pairs(
     reference = check_bins(bins_reference, n_bins, "bins_reference")
     estimate = check_bins(bins_estimate, n_bins, "bins_estimate")
     if len(reference) != len(estimate):
-        msg = f"bins_reference and bins_estimate must pair up, got {len(reference)} and {len(estimate)} items"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"bins_reference and bins_estimate must pair up, got {len(reference)} and {len(estimate)} items"
+        )
     return BinPairs(reference, estimate, *check_groups(groups, len(reference)), n_bins)
 
 
@@ -388,11 +388,9 @@ def _draw_cluster_bins(pairs: BinPairs, n_resamples: int, rng: np.random.Generat
 
 
 def _draw_items(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
-    """Do as `_draw_cluster_bins` where each item is a cluster.
-
-    Items with the same two bins are alike, so their numbers in a resample are multinomial: the cost goes with the
-    number of different pairs of bins, not with the number of items, and the law is the same.
-    """
+    """Do as `_draw_cluster_bins` where each item is a cluster."""
+    # Items with the same two bins are alike, so their numbers in a resample are multinomial: the cost goes with the
+    # number of different pairs of bins, not with the number of items, and the law is the same.
     size = pairs.n_bins + 1
     kinds, frequencies = np.unique(pairs.first * size + pairs.second, return_counts=True)
     counts = _stacked_counts(kinds // size, kinds % size, np.arange(len(kinds)), (size, len(kinds)))

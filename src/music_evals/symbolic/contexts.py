@@ -59,8 +59,9 @@ def pick_voice(score: Score, voice: int | str | None = None) -> NoteArray:
         sounding = np.unique(score.notes["voice"])
         if len(sounding) > 1:
             names = ", ".join(f"{index} {score.voices[index]!r}" for index in sounding)
-            msg = f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice="
-            raise PolyphonyError(msg)
+            raise PolyphonyError(
+                f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice="
+            )
         return score.notes
     index = score.voices.index(voice) if voice in score.voices else voice
     if not isinstance(index, int) or not 0 <= index < len(score.voices):
@@ -100,11 +101,10 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
     together = (overlap * to_tpq >= from_tpq) | (np.diff(onsets) == 0)
     if together.any():
         second = notes[1:][together][0]
-        msg = (
+        raise PolyphonyError(
             f"one voice is needed, but pitch {second['pitch']} starts at tick {second['onset_tick']} "
             f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices or keep one"
         )
-        raise PolyphonyError(msg)
     starts = rescale_tick(onsets, from_tpq, to_tpq)
     stops = np.maximum(rescale_tick(ends, from_tpq, to_tpq), starts + 1)
     stops[:-1] = np.minimum(stops[:-1], starts[1:])
@@ -173,8 +173,7 @@ def window_starts(n_measures: int, layout: ContextLayout = MUSIB_LAYOUT, *, stri
 
     """
     if n_measures < 0 or stride < 1:
-        msg = f"n_measures must not be negative and stride at least 1, got {n_measures} and {stride}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"n_measures must not be negative and stride at least 1, got {n_measures} and {stride}")
     return range(0, max(n_measures - layout.n_measures + 1, 0), stride)
 
 
@@ -254,8 +253,9 @@ def cut_context(
     end_step = int(rescale_tick(score.end_tick, score.ticks_per_quarter, steps_per_quarter))
     if not 0 <= first_step < max(end_step, 1):
         n_measures = end_step / layout.steps_per_measure
-        msg = f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(
+            f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
+        )
     stop = first_step + layout.n_steps
     return tokens_from_score(score, stop, voice=voice, steps_per_quarter=steps_per_quarter)[first_step:].copy()
 
@@ -271,11 +271,10 @@ def _first_notated_step(score: Score, start: int, layout: ContextLayout) -> int:
             if bar >= bars.n_measures
             else f"lasts {bars.lengths[bar] / score.ticks_per_quarter:g} quarters"
         )
-        msg = (
+        raise ContextLengthError(
             f"a context of {layout.n_measures} bars of {layout.steps_per_measure} steps cannot start at bar {start}: "
             f'bar {bar} {reason}; choose from context_starts(score, measures="notated"), or use measures="fixed"'
         )
-        raise ContextLengthError(msg)
     return int(rescale_tick(bars.starts[start], score.ticks_per_quarter, _steps_per_quarter(layout)))
 
 
@@ -285,8 +284,7 @@ def _is_regular(lengths: npt.NDArray[np.int64], ticks_per_quarter: int, layout: 
 
 def _steps_per_quarter(layout: ContextLayout) -> int:
     if layout.steps_per_measure % 4:
-        msg = f"a measure of 4/4 needs a multiple of 4 steps, got {layout.steps_per_measure}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"a measure of 4/4 needs a multiple of 4 steps, got {layout.steps_per_measure}")
     return layout.steps_per_measure // 4
 
 

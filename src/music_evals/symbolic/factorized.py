@@ -101,17 +101,18 @@ def decode(px: npt.ArrayLike, rx: npt.ArrayLike) -> Tokens:
     """
     pitches, rhythm = np.asarray(px), np.asarray(rx)
     if pitches.ndim != 2 or pitches.shape != rhythm.shape:
-        msg = f"px and rx must share one shape (n_measures, steps), got {pitches.shape} and {rhythm.shape}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"px and rx must share one shape (n_measures, steps), got {pitches.shape} and {rhythm.shape}"
+        )
     if rhythm.size and (rhythm.min() < 1 or rhythm.max() > 3):
-        msg = f"rx must be 1 onset, 2 hold or 3 rest, got {rhythm.min()}..{rhythm.max()}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(f"rx must be 1 onset, 2 hold or 3 rest, got {rhythm.min()}..{rhythm.max()}")
     onsets = rhythm == ONSET + 1
     is_pitch = np.arange(pitches.shape[1]) < onsets.sum(axis=1)[:, None]
     if not np.array_equal(is_pitch, (pitches >= 0) & (pitches < PAD)):
         measure = int(np.argmax((is_pitch != ((pitches >= 0) & (pitches < PAD))).any(axis=1)))
-        msg = f"measure {measure}: {onsets[measure].sum()} onsets in rx, but px is {pitches[measure].tolist()}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"measure {measure}: {onsets[measure].sum()} onsets in rx, but px is {pitches[measure].tolist()}"
+        )
     tokens = np.where(rhythm == HELD + 1, HOLD, REST).astype(np.uint8)
     tokens[onsets] = pitches[is_pitch]  # both masks run measure by measure, left to right
     return tokens.reshape(-1)
@@ -144,6 +145,7 @@ def fix_empty(tokens: npt.ArrayLike, *, steps_per_measure: int = 24) -> Tokens:
 def _measures(tokens: npt.ArrayLike, steps_per_measure: int) -> Tokens:
     checked = check_tokens(tokens)
     if checked.ndim != 1 or steps_per_measure < 1 or len(checked) % steps_per_measure:
-        msg = f"expected one sequence of whole measures of {steps_per_measure} steps, got shape {checked.shape}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"expected one sequence of whole measures of {steps_per_measure} steps, got shape {checked.shape}"
+        )
     return checked.reshape(-1, steps_per_measure)

@@ -229,7 +229,7 @@ def make_filter(text: str) -> Filter:
     UnknownNameError
         There is no such filter; the message offers the nearest.
     InvalidInputError
-        A number that is none, or for a filter that takes none.
+        A number that cannot be read, or one for a filter that takes none.
 
     """
     name, equals, number = text.partition("=")
@@ -238,11 +238,13 @@ def make_filter(text: str) -> Filter:
     if not equals:
         return FILTERS[name]()
     if name not in COUNTED:
-        msg = f"filter {text!r}: {name} takes no number; {' and '.join(COUNTED)} do, as in min_measures=16"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"filter {text!r}: {name} takes no number; {' and '.join(COUNTED)} do, as in min_measures=16"
+        )
     if not (number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS):
-        msg = f"filter {text!r}: {name} takes a whole number from 0 on, as in {name}=4, got {number!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"filter {text!r}: {name} takes a whole number from 0 on, as in {name}=4, got {number!r}"
+        )
     return FILTERS[name](int(number))
 
 
@@ -278,5 +280,4 @@ def _per_voice(row: FileFacts, broken: Sequence[int], what: str) -> str:
 
 def _check_count(name: str, n: int) -> None:
     if n < 0:
-        msg = f"{name} takes a number from 0 on, got {n}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{name} takes a number from 0 on, got {n}")

@@ -119,8 +119,7 @@ def midi_files(folder: str | os.PathLike[str]) -> list[Path]:
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
     if not paths:
         what = "holds no .mid or .midi file" if root.is_dir() else "no such folder"
-        msg = f"{root}: {what}; give a folder of MIDI files"
-        raise NoDataError(msg)
+        raise NoDataError(f"{root}: {what}; give a folder of MIDI files")
     return paths
 
 

@@ -1,7 +1,7 @@
 """One musical item of any kind that is offered, as NoteSeq tokens.
 
 Kinds: a path of a file, MIDI bytes, notes, tokens, or a dict of past, middle and future. Time is symbolic: a measure is
-four quarter notes from the start of the item, whatever its signatures and tempi say. A kind is told by its type and
+four quarter notes from the start of the item, whatever its signatures and tempi say. A kind is known by its type and
 never guessed from its text.
 """
 
@@ -58,8 +58,9 @@ def read_tokens(item: Any, *, whole: bool) -> Tokens:
     lengths = (MUSIB_LAYOUT.n_steps,) if whole else (MUSIB_LAYOUT.middle_steps, MUSIB_LAYOUT.n_steps)
     if isinstance(item, Mapping):
         if set(item) != set(_PARTS):
-            msg = f"a context in parts has the keys past, middle and future; got {', '.join(map(str, item)) or 'none'}"
-            raise UnsupportedTypeError(msg)
+            raise UnsupportedTypeError(
+                f"a context in parts has the keys past, middle and future; got {', '.join(map(str, item)) or 'none'}"
+            )
         parts = [_one_kind(item[name], (part.stop - part.start,)) for name, part in _PARTS.items()]
         return np.concatenate(parts)
     return _one_kind(item, lengths)
@@ -81,7 +82,7 @@ def _read_score(item: Any) -> Score:
         return files.read_score(item)
     if isinstance(item, bytes | bytearray | memoryview):
         return midi.read_midi(bytes(item))
-    # told by the name of their package: neither package is imported for a user who has none of its objects
+    # identified by the name of their package: neither package is imported for a user who has none of its objects
     package, name = type(item).__module__.split(".")[0], type(item).__name__
     if package == "pretty_midi" and name == "PrettyMIDI":
         return midi.from_pretty_midi(item)
@@ -90,8 +91,7 @@ def _read_score(item: Any) -> Score:
     if holds_only(item, Mapping) and all(set(row) >= _NOTE_ROW for row in item):
         columns = ([row[key] for row in item] for key in ("onset_step", "duration_step", "pitch"))
         return Score(make_notes(*columns), STEPS_PER_QUARTER)
-    msg = f"got {describe(item)}; offered are {OFFERED}"
-    raise UnsupportedTypeError(msg)
+    raise UnsupportedTypeError(f"got {describe(item)}; offered are {OFFERED}")
 
 
 def holds_only(item: Any, kinds: Any) -> bool:
@@ -120,8 +120,7 @@ def _check_tokens(item: Any) -> Tokens:
 def _check_length(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
     if tokens.ndim != 1 or len(tokens) not in lengths:
         wanted = " or ".join(f"{n} steps ({n // MUSIB_LAYOUT.steps_per_measure} measures)" for n in lengths)
-        msg = f"expected tokens of {wanted}, got shape {tokens.shape}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(f"expected tokens of {wanted}, got shape {tokens.shape}")
     return tokens
 
 
@@ -133,8 +132,7 @@ def _fill(tokens: Tokens, lengths: tuple[int, ...]) -> Tokens:
         if shortest <= len(tokens) <= length:
             return np.pad(tokens, (0, length - len(tokens)), constant_values=REST)
     wanted = " or ".join(f"within steps {shortest}..{length}" for shortest, length in ranges)
-    msg = (
+    raise ContextLengthError(
         f"expected notes that end {wanted}, got an end at step {len(tokens)}; cut the notes to size, or give NoteSeq "
         "tokens where a context ends in rests"
     )
-    raise ContextLengthError(msg)

@@ -34,8 +34,7 @@ class Limits:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if getattr(self, field.name) < 1:
-                msg = f"{field.name} must be at least 1, got {getattr(self, field.name)}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{field.name} must be at least 1, got {getattr(self, field.name)}")
 
 
 DEFAULT_LIMITS = Limits()
@@ -58,11 +57,9 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
         with path.open("rb") as file:
             content = file.read(limits.max_bytes + 1)
     except FileNotFoundError:
-        msg = f"{path}: no such file; check the path"
-        raise NoDataError(msg) from None
+        raise NoDataError(f"{path}: no such file; check the path") from None
     except OSError as error:
-        msg = f"{path}: cannot be read ({error.strerror})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror})") from error
     check_n_bytes(len(content), limits, str(path))
     return content
 
@@ -70,8 +67,12 @@ def read_bytes(path: Path, limits: Limits) -> bytes:
 def check_n_bytes(n_bytes: int, limits: Limits, name: str) -> None:
     """Raise if there are more than `limits.max_bytes`."""
     if n_bytes > limits.max_bytes:
-        msg = f"{name}: more than {limits.max_bytes} bytes (Limits.max_bytes)"
-        raise FileTooLargeError(msg, name=Path(name).name, unit="bytes", limit=limits.max_bytes)
+        raise FileTooLargeError(
+            f"{name}: more than {limits.max_bytes} bytes (Limits.max_bytes)",
+            name=Path(name).name,
+            unit="bytes",
+            limit=limits.max_bytes,
+        )
 
 
 def check_score(score: Score, limits: Limits, name: str) -> Score:
@@ -91,8 +92,13 @@ def check_score(score: Score, limits: Limits, name: str) -> Score:
 def check_n_notes(n_notes: int, limits: Limits, name: str) -> None:
     """Raise if there are more than `limits.max_notes`."""
     if n_notes > limits.max_notes:
-        msg = f"{name}: {n_notes} notes, more than {limits.max_notes} (Limits.max_notes)"
-        raise FileTooLargeError(msg, name=Path(name).name, unit="notes", limit=limits.max_notes, found=n_notes)
+        raise FileTooLargeError(
+            f"{name}: {n_notes} notes, more than {limits.max_notes} (Limits.max_notes)",
+            name=Path(name).name,
+            unit="notes",
+            limit=limits.max_notes,
+            found=n_notes,
+        )
 
 
 def check_end(tick: int, ticks_per_quarter: int, limits: Limits, name: str) -> None:

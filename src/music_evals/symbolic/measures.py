@@ -63,7 +63,7 @@ class MeterMap:
         """Length of the pickup in ticks, 0 if there is none.
 
         The first bar is a pickup if it is shorter than the second. A first bar of 3/4 before 4/4 is read as one: the
-        two cannot be told apart.
+        two cannot be distinguished.
         """
         if self.n_measures < 2 or self.lengths[0] >= self.lengths[1]:
             return 0
@@ -80,8 +80,9 @@ class MeterMap:
         """
         ticks = np.asarray(tick, dtype=np.int64)
         if ticks.size and (ticks.min() < 0 or ticks.max() >= self.starts[-1]):
-            msg = f"ticks must lie in 0..{self.starts[-1] - 1}, the bars of this map; got {ticks.min()}..{ticks.max()}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"ticks must lie in 0..{self.starts[-1] - 1}, the bars of this map; got {ticks.min()}..{ticks.max()}"
+            )
         return np.searchsorted(self.starts, ticks, side="right") - 1
 
     def position_in_measure(self, tick: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -111,8 +112,9 @@ class MeterMap:
 
         """
         if first < 0 or n_measures < 0 or first + n_measures > self.n_measures:
-            msg = f"bars {first}..{first + n_measures - 1} were asked for; the score has 0..{self.n_measures - 1}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"bars {first}..{first + n_measures - 1} were asked for; the score has 0..{self.n_measures - 1}"
+            )
         return int(self.starts[first]), int(self.starts[first + n_measures])
 
 
@@ -195,11 +197,10 @@ def _bar_lines(signature: TimeSignature, ticks_per_quarter: int, reach: int) -> 
 def _measure_ticks(signature: TimeSignature, ticks_per_quarter: int) -> Fraction:
     length = Fraction(4 * signature.numerator * ticks_per_quarter, signature.denominator)
     if length < 1:
-        msg = (
+        raise InvalidInputError(
             f"a bar of {signature.numerator}/{signature.denominator} is shorter than one tick of {ticks_per_quarter} a "
             "quarter; use a finer grid"
         )
-        raise InvalidInputError(msg)
     return length
 
 

@@ -86,11 +86,11 @@ def read_midi(source: str | os.PathLike[str] | bytes, *, limits: Limits = DEFAUL
         _check_tracks(content, name)
         return check_score(_from_symusic(parsed, limits, name), limits, name)
     except RuntimeError as error:  # symusic raises nothing more precise
-        msg = f"{name}: not a readable MIDI file ({str(error).removesuffix(': iostream error')})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{name}: not a readable MIDI file ({str(error).removesuffix(': iostream error')})"
+        ) from error
     except InvalidInputError as error:
-        msg = f"{name}: holds impossible values ({error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{name}: holds impossible values ({error})") from error
 
 
 def _check_tracks(content: bytes, name: str) -> None:
@@ -101,8 +101,7 @@ def _check_tracks(content: bytes, name: str) -> None:
         found += content[position : position + 4] == b"MTrk"
         position += 8 + int.from_bytes(content[position + 4 : position + 8], "big")
     if found < promised:
-        msg = f"{name}: damaged MIDI file ({found} tracks where the header promises {promised})"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{name}: damaged MIDI file ({found} tracks where the header promises {promised})")
 
 
 def _from_symusic(parsed: Any, limits: Limits, name: str) -> Score:
@@ -157,12 +156,11 @@ def write_midi(score: Score) -> bytes:
     import symusic
 
     if score.ticks_per_quarter > MAX_TICKS_PER_QUARTER or score.end_tick > MAX_MIDI_TICK:
-        msg = (
+        raise InvalidInputError(
             f"a MIDI file holds at most {MAX_TICKS_PER_QUARTER} ticks a quarter and {MAX_MIDI_TICK} ticks; this "
             f"score has {score.ticks_per_quarter} and {score.end_tick}; put it on a coarser grid with "
             "symbolic.notes.quantize"
         )
-        raise InvalidInputError(msg)
     file = symusic.Score(score.ticks_per_quarter)
     for index, voice in enumerate(score.voices):
         program = score.programs[index] if score.programs else 0
@@ -265,9 +263,8 @@ def to_pretty_midi(score: Score) -> pretty_midi.PrettyMIDI:
     import pretty_midi
 
     if score.end_tick > MAX_PRETTY_MIDI_TICK:
-        msg = (
+        raise InvalidInputError(
             f"pretty_midi holds at most {MAX_PRETTY_MIDI_TICK} ticks, the score ends at {score.end_tick}; put it on a "
             "coarser grid with symbolic.notes.quantize"
         )
-        raise InvalidInputError(msg)
     return pretty_midi.PrettyMIDI(io.BytesIO(write_midi(score)))

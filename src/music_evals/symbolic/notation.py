@@ -1,6 +1,6 @@
 """MusicXML and ABC files, and music21 streams, to `Score`.
 
-music21 parses. Ties are merged, repeats are played out unless told otherwise, and instruments sound at their real
+music21 parses. Ties are merged, repeats are played out unless asked otherwise, and instruments sound at their real
 pitch. Bars keep their notated lines: wherever a bar does not start one signature's length after the one before (a
 pickup, an irregular bar) its signature is written again, so that `symbolic.measures.meter_map` finds the same bars.
 
@@ -142,14 +142,15 @@ def read_abc(
     text = _decode(read_bytes(Path(path), limits))
     numbers = _tune_numbers(text)
     if tune is None and len(numbers) > 1:
-        msg = f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
+        )
     if tune is not None and tune not in numbers:
-        msg = f"{name}: holds no tune {tune}; it holds {', '.join(map(str, numbers[:10])) or 'none with a number'}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{name}: holds no tune {tune}; it holds {', '.join(map(str, numbers[:10])) or 'none with a number'}"
+        )
     if not re.search(r"^K:", text, re.MULTILINE):
-        msg = f"{name}: not an ABC file (no K: field, which ends the header of every tune)"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
     return _convert(lambda: _parse_abc(text, tune), name, limits, expand_repeats, merge_ties)
 
 
@@ -204,13 +205,13 @@ def _convert(
             stream = stream.expandRepeats()
         score = _to_score(stream.toSoundingPitch(), merge_ties=merge_ties, limits=limits, name=name)
     except ExpanderException as error:
-        msg = f"{name}: its repeats cannot be played out ({error}); read the written order with expand_repeats=False"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{name}: its repeats cannot be played out ({error}); read the written order with expand_repeats=False"
+        ) from error
     except UnreadableFileError:
         raise
     except (Music21Exception, *PARSER_ERRORS) as error:
-        msg = f"{name}: cannot be read as a score ({type(error).__name__}: {error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{name}: cannot be read as a score ({type(error).__name__}: {error})") from error
     return check_score(score, limits, name)
 
 
@@ -219,8 +220,7 @@ def _parse_musicxml(content: bytes) -> Any:
 
     root = _parse_xml(content)
     if root.tag != "score-partwise":
-        msg = f"expected a score-partwise document, got <{root.tag}>"
-        raise ValueError(msg)
+        raise ValueError(f"expected a score-partwise document, got <{root.tag}>")
     importer = MusicXMLImporter()
     importer.xmlRootToScore(root, importer.stream)
     return importer.stream
@@ -260,11 +260,9 @@ def _unpack(content: bytes, limits: Limits, name: str) -> bytes:
     except UnreadableFileError:
         raise
     except KeyError as error:
-        msg = f"{name}: not a compressed MusicXML file ({error.args[0]})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{name}: not a compressed MusicXML file ({error.args[0]})") from error
     except (*ARCHIVE_ERRORS, ET.ParseError) as error:
-        msg = f"{name}: damaged archive ({error})"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{name}: damaged archive ({error})") from error
 
 
 def _rootfile(archive: zipfile.ZipFile, limits: Limits, name: str) -> str:
@@ -273,23 +271,25 @@ def _rootfile(archive: zipfile.ZipFile, limits: Limits, name: str) -> str:
         path = node.get("full-path")
         if node.tag.endswith("rootfile") and path is not None:
             return path
-    msg = f"{name}: not a compressed MusicXML file (its {CONTAINER} names no score)"
-    raise UnreadableFileError(msg)
+    raise UnreadableFileError(f"{name}: not a compressed MusicXML file (its {CONTAINER} names no score)")
 
 
 def _check_archive(archive: zipfile.ZipFile, limits: Limits, name: str) -> None:
     entries = archive.infolist()
     if len(entries) > MAX_ARCHIVE_ENTRIES:
-        msg = f"{name}: an archive of {len(entries)} entries, more than {MAX_ARCHIVE_ENTRIES}; not a score"
-        raise UnreadableFileError(msg)
+        raise UnreadableFileError(
+            f"{name}: an archive of {len(entries)} entries, more than {MAX_ARCHIVE_ENTRIES}; not a score"
+        )
     for entry in entries:
         if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:  # the two of the MusicXML standard
-            msg = f"{name}: the archive packs {entry.filename!r} by method {entry.compress_type}; expected deflate"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(
+                f"{name}: the archive packs {entry.filename!r} by method {entry.compress_type}; expected deflate"
+            )
         path = PurePosixPath(entry.filename.replace("\\", "/"))
         if path.is_absolute() or ".." in path.parts:
-            msg = f"{name}: the archive holds the path {entry.filename!r}, which leaves it; not a score"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(
+                f"{name}: the archive holds the path {entry.filename!r}, which leaves it; not a score"
+            )
     check_n_bytes(sum(entry.file_size for entry in entries), limits, f"{name} (unpacked)")
 
 
@@ -341,10 +341,8 @@ def _note_rows(part: Any, voice: int, *, merge_ties: bool) -> Iterator[tuple[int
 
 
 def _signatures(part: Any) -> Iterator[TimeSignature]:
-    """Yield the signature of every bar, at the bar's start.
-
-    A bar that only completes the one before (the two halves around a repeat sign) is none of its own.
-    """
+    """Yield the signature of every bar, at the bar's start."""
+    # A bar that only completes the one before (the two halves around a repeat sign) is none of its own.
     measures = list(part.getElementsByClass("Measure"))
     if not measures:
         for meter in part.flatten().getElementsByClass("TimeSignature"):

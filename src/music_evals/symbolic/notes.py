@@ -55,14 +55,11 @@ def make_notes(
     for name, (values, low, high) in ranges.items():
         column = np.atleast_1d(np.asarray(values))
         if column.size and not np.issubdtype(column.dtype, np.integer):
-            msg = f"{name} must hold whole numbers, got {column.dtype}"
-            raise InvalidNotesError(msg)
+            raise InvalidNotesError(f"{name} must hold whole numbers, got {column.dtype}")
         if column.size not in {1, n}:
-            msg = f"{name} has {column.size} values for {n} notes"
-            raise InvalidNotesError(msg)
+            raise InvalidNotesError(f"{name} has {column.size} values for {n} notes")
         if column.size and (column.min() < low or column.max() > high):
-            msg = f"{name} must lie in {low}..{high}, got {column.min()}..{column.max()}"
-            raise InvalidNotesError(msg)
+            raise InvalidNotesError(f"{name} must lie in {low}..{high}, got {column.min()}..{column.max()}")
         notes[name] = column
     return sort_notes(notes)
 
@@ -85,11 +82,10 @@ def check_monophonic(notes: NoteArray) -> None:
     overlaps = np.flatnonzero(ends[:-1] > notes["onset_tick"][1:])
     if overlaps.size:
         first, second = notes[overlaps[0]], notes[overlaps[0] + 1]
-        msg = (
+        raise PolyphonyError(
             f"one voice is needed, but pitch {second['pitch']} starts at tick {second['onset_tick']} while pitch "
             f"{first['pitch']} sounds until tick {ends[overlaps[0]]}; split the voices or keep one of them"
         )
-        raise PolyphonyError(msg)
 
 
 def rescale_tick(tick: npt.ArrayLike, from_tpq: int, to_tpq: int) -> npt.NDArray[np.int64]:
@@ -128,8 +124,7 @@ def quantize(score: Score, ticks_per_quarter: int) -> Score:
 
     """
     if ticks_per_quarter < 1:
-        msg = f"ticks_per_quarter must be at least 1, got {ticks_per_quarter}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"ticks_per_quarter must be at least 1, got {ticks_per_quarter}")
 
     def move(tick: npt.ArrayLike) -> npt.NDArray[np.int64]:
         return rescale_tick(tick, score.ticks_per_quarter, ticks_per_quarter)

@@ -74,8 +74,9 @@ def decode(tokens: npt.ArrayLike) -> NoteArray:
     """
     checked = check_tokens(tokens)
     if checked.ndim != 1:
-        msg = f"expected tokens of shape (n_steps,), got {checked.shape}; decode one sequence at a time"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"expected tokens of shape (n_steps,), got {checked.shape}; decode one sequence at a time"
+        )
     onsets = np.flatnonzero(checked < HOLD)
     stops = np.flatnonzero(checked != HOLD)
     stops = np.append(stops, len(checked))
@@ -96,11 +97,10 @@ def check_contexts(tokens: npt.ArrayLike, layout: ContextLayout = MUSIB_LAYOUT) 
     """
     array = check_tokens(tokens)
     if array.ndim != 2 or array.shape[1] != layout.n_steps:
-        msg = (
+        raise ContextLengthError(
             f"expected contexts of shape (n, {layout.n_steps}): {layout.past_measures} + {layout.middle_measures} + "
             f"{layout.future_measures} measures of {layout.steps_per_measure} steps; got {array.shape}"
         )
-        raise ContextLengthError(msg)
     return array
 
 

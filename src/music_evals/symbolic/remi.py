@@ -102,8 +102,7 @@ def encode(score: Score) -> Ids:
     for column, what in ((PITCH, "pitches 22..107"), (BAR, "16 bars; cut it with symbolic.measures.slice_measures")):
         outside = (columns[:, column] < 0) | (columns[:, column] >= N_VALUES[column])
         if outside.any():
-            msg = f"REMI has only {what}; got the note {notes[int(np.argmax(outside))]}"
-            raise InvalidNotesError(msg)
+            raise InvalidNotesError(f"REMI has only {what}; got the note {notes[int(np.argmax(outside))]}")
     order = np.lexsort((notes["pitch"], positions))
     return np.asarray(columns[order], dtype=np.int64)
 
@@ -161,8 +160,9 @@ def pad(ids: Ids, length: int = SEQUENCE_LENGTH) -> Ids:
 
     """
     if len(ids) > length:
-        msg = f"{len(ids)} notes do not fit into {length}; cut the piece with symbolic.measures.slice_measures"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(
+            f"{len(ids)} notes do not fit into {length}; cut the piece with symbolic.measures.slice_measures"
+        )
     padding = np.tile(np.array(SIZES, dtype=np.int64) - 1, (length - len(ids), 1))
     return np.concatenate([ids, padding])
 
@@ -170,7 +170,7 @@ def pad(ids: Ids, length: int = SEQUENCE_LENGTH) -> Ids:
 def relative_bars(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the bar ids that VLI's network reads: 0 same bar as the note before, 1 a later one.
 
-    Jumps over empty bars are 1 as well, so bars cannot be told back from these ids. The first note has 0.
+    Jumps over empty bars are 1 as well, so bars cannot be reported back from these ids. The first note has 0.
 
     Parameters
     ----------
@@ -201,19 +201,19 @@ def _check_ids(ids: npt.ArrayLike) -> Ids:
     if rows.size == 0:
         return np.zeros((0, len(COLUMNS)), dtype=np.int64)
     if rows.ndim != 2 or rows.shape[1] != len(COLUMNS) or not np.issubdtype(rows.dtype, np.integer):
-        msg = f"expected whole numbers of shape (n_notes, 6), got {rows.dtype} of shape {rows.shape}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"expected whole numbers of shape (n_notes, 6), got {rows.dtype} of shape {rows.shape}"
+        )
     padded = (rows == np.array(SIZES) - 1).all(axis=1)
     n_notes = len(rows) - int(np.argmin(padded[::-1])) if not padded.all() else 0
     rows = np.asarray(rows[:n_notes], dtype=np.int64)
     outside = (rows < 0) | (rows >= np.array(N_VALUES))
     if outside.any():
         row, column = np.argwhere(outside)[0]
-        msg = (
+        raise InvalidTokensError(
             f"row {row}: {COLUMNS[column]} id {rows[row, column]} is not the id of a value, 0..{N_VALUES[column] - 1}; "
             "BOS, EOS and PAD are no notes, and PAD may only stand at the end"
         )
-        raise InvalidTokensError(msg)
     return rows
 
 
@@ -223,8 +223,9 @@ def _tempos(onsets: Ids, tempo_ids: Ids) -> tuple[Tempo, ...]:
     onsets, tempo_ids = onsets[order], tempo_ids[order]
     differ = (np.diff(onsets) == 0) & (np.diff(tempo_ids) != 0)
     if differ.any():
-        msg = f"two tempi at one onset, tick {onsets[int(np.argmax(differ))]}; notes that start together share a tempo"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(
+            f"two tempi at one onset, tick {onsets[int(np.argmax(differ))]}; notes that start together share a tempo"
+        )
     changes = np.flatnonzero(np.diff(tempo_ids, prepend=-1))
     return tuple(
         Tempo(int(onsets[index]) if index else 0, float(LOWEST_BPM + BPM_BIN * tempo_ids[index])) for index in changes

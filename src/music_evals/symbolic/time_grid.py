@@ -76,8 +76,9 @@ def grid_times(
     """
     starts, quarter_sec = _check_tempi(tempo_times_sec, bpm)
     if steps_per_quarter < 1 or not 0 <= end_sec < np.inf:
-        msg = f"steps_per_quarter must be at least 1 and end_sec not negative, got {steps_per_quarter} and {end_sec}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"steps_per_quarter must be at least 1 and end_sec not negative, got {steps_per_quarter} and {end_sec}"
+        )
     # steps that have passed at the start of each tempo, and at the end
     passed = np.concatenate([[0.0], np.cumsum(np.diff(starts) / quarter_sec[:-1])]) * steps_per_quarter
     last = int(np.searchsorted(starts, end_sec, side="right")) - 1
@@ -159,9 +160,11 @@ def _check_tempi(times_sec: npt.ArrayLike, bpm: npt.ArrayLike) -> tuple[Times, T
     """Return the starts and the length of a quarter in seconds."""
     starts, tempi = np.asarray(times_sec, dtype=np.float64), np.asarray(bpm, dtype=np.float64)
     if starts.ndim != 1 or starts.shape != tempi.shape or not starts.size:
-        msg = f"expected as many tempi as times, at least one; got shapes {tempi.shape} and {starts.shape}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"expected as many tempi as times, at least one; got shapes {tempi.shape} and {starts.shape}"
+        )
     if starts[0] != 0 or not (np.diff(starts) > 0).all() or not ((tempi > 0) & np.isfinite(tempi)).all():
-        msg = f"tempi must be above 0, the first at 0 s and each after the one before; got {tempi} at {starts}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"tempi must be above 0, the first at 0 s and each after the one before; got {tempi} at {starts}"
+        )
     return starts, 60 / tempi

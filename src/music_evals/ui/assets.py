@@ -31,11 +31,9 @@ def style(*names: str) -> str:
 
 
 def script(*names: str, start: str = "", **settings: Any) -> str:
-    """Return scripts one after the other, for the `js_on_load` of a `gr.HTML`.
-
-    Each adds its functions to the one name ``musicEvals``; `start` is the one of them that takes the component, with
-    settings that it gets as JSON.
-    """
+    """Return scripts one after the other, for the `js_on_load` of a `gr.HTML`."""
+    # Each adds its functions to the one name ``musicEvals``; `start` is the one of them that takes the component, with
+    # settings that it gets as JSON.
     parts = [_text(f"{name}.js") for name in names]
     if start:
         parts.append(f"musicEvals.{start}.start({{ element, props, watch, trigger }}, {json.dumps(settings)});")

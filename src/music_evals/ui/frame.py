@@ -98,28 +98,9 @@ def privacy() -> str:
 def space(
     title: str, intro: str, *, words: Words | None = None, max_upload_bytes: int = MAX_UPLOAD_BYTES
 ) -> Iterator[gr.Blocks]:
-    """Open the frame of a page; what is built inside the ``with`` stands in it.
-
-    The page has a link that skips to the tool for those who use a keyboard, a title, an introduction, and files that
-    are removed as `REMOVAL` says, and when the process ends.
-
-    Parameters
-    ----------
-    title
-        Plain text: heading and title of the window.
-    intro
-        Markdown below the heading.
-    words
-        Words of the page, for what the frame says before a language is chosen; see `language_switch`.
-    max_upload_bytes
-        Largest file that a visitor may send; `launch` enforces it.
-
-    Yields
-    ------
-    gr.Blocks
-        Not launched.
-
-    """
+    """Open the frame of a page; what is built inside the ``with`` stands in it."""
+    # The page has a link that skips to the tool for those who use a keyboard, a title, an introduction, and files that
+    # are removed as `REMOVAL` says, and when the process ends.
     import gradio as gr
 
     os.environ.setdefault("GRADIO_TEMP_DIR", str(_workspace() / "gradio"))
@@ -158,16 +139,7 @@ def _is_address(path: Any) -> bool:
 
 
 def serve(build_demo: Callable[[], gr.Blocks], app_file: str | os.PathLike[str]) -> None:
-    """Build a page and serve it, as a script; what is missing for it is one line on stderr and exit code 1.
-
-    Parameters
-    ----------
-    build_demo
-        Builds the page with `space`.
-    app_file
-        ``__file__`` of the `app.py`; the extras that `requirements.txt` beside it names must be installed.
-
-    """
+    """Build a page and serve it, as a script; what is missing for it is one line on stderr and exit code 1."""
     requirements = Path(app_file).with_name("requirements.txt").read_text(encoding="utf-8")
     try:
         for extras in re.findall(r"^music[_-]evals\[([\w,]+)\]", requirements, flags=re.MULTILINE):
@@ -199,16 +171,14 @@ def launch(page: gr.Blocks, **options: Any) -> Any:
 
 
 def _leave(number: int, _: object) -> None:
-    """End in good order when told to end: temporary files go."""
+    """End in good order when asked to end: temporary files go."""
     sys.exit(128 + number)
 
 
 def friendly(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Show an error that the library names as plain words on the page; any other is a bug and stays one.
-
-    Generators are wrapped as generators. Gradio renders messages as HTML, and ours quote typed text and file names:
-    they are escaped, and shown without the folder of the upload.
-    """
+    """Show an error that the library names as plain words on the page; any other is a bug and stays one."""
+    # Generators are wrapped as generators. Gradio renders messages as HTML, and ours quote typed text and file names:
+    # they are escaped, and shown without the folder of the upload.
     if not inspect.isgeneratorfunction(function):
         return _plain_words()(function)
 
@@ -231,11 +201,9 @@ def _plain_words() -> Iterator[None]:
 
 
 def say_error(error: MusicEvalsError) -> str:
-    """Return what visitors are told of an error: what of their input was refused, and what they can do here.
-
-    An error whose remedy lies in code (a bound to raise, a package to install) is put into words of its own from its
-    facts; every other message is for all readers. Visitors know their files by name: folders are left out.
-    """
+    """Return what visitors are reported an error: what of their input was refused, and what they can do here."""
+    # An error whose remedy lies in code (a bound to raise, a package to install) is put into words of its own from its
+    # facts; every other message is for all readers. Visitors know their files by name: folders are left out.
     if isinstance(error, FileTooLargeError) and error.limit is not None:
         name = error.name or "what you gave"
         found = "" if error.found is None else f" ({_amount(error.found, error.unit)})"
@@ -266,11 +234,9 @@ def _without_folders(message: str) -> str:
 
 
 def with_progress(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Give a function's parameter ``progress`` the progress bar of the page; without one, return it as it is.
-
-    The function calls ``progress(0.3, "Chords")``. A test passes a function of its own, or nothing where the parameter
-    has a default.
-    """
+    """Give a function's parameter ``progress`` the progress bar of the page; without one, return it as it is."""
+    # The function calls ``progress(0.3, "Chords")``. A test passes a function of its own, or nothing where the
+    # parameter has a default.
     signature = inspect.signature(function)
     if "progress" not in signature.parameters:
         return function
@@ -308,30 +274,7 @@ def on_click(
     cancel: Any = None,
     **options: Any,
 ) -> Any:
-    """Wire a button: friendly errors, a progress bar, a public API name, one call at a time, and a cancel button.
-
-    Parameters
-    ----------
-    button
-        What is clicked.
-    function
-        Plain function, or a generator; a parameter called ``progress`` gets the bar. Only a generator ends when it is
-        cancelled, at its next ``yield``.
-    inputs, outputs
-        Components.
-    name
-        API name.
-    cancel
-        Button that cancels the call.
-    options
-        Go to the event of Gradio.
-
-    Returns
-    -------
-    gradio.events.Dependency
-        With ``.then`` and ``.success``.
-
-    """
+    """Wire a button: friendly errors, a progress bar, a public API name, one call at a time, and a cancel button."""
     settings: dict[str, Any] = {
         "api_name": name,
         "api_visibility": "public",
@@ -345,18 +288,7 @@ def on_click(
 
 
 def language_switch(words: Words, parts: Sequence[tuple[Any, Mapping[str, str]]], **options: Any) -> gr.Radio:
-    """Add a switch of languages that rewrites properties of components.
-
-    Parameters
-    ----------
-    words
-        Words of the page.
-    parts
-        (component, property -> key of `words`), such as ``(button, {"value": "judge"})``.
-    options
-        Go to `gradio.Radio`, over ours.
-
-    """
+    """Add a switch of languages that rewrites properties of components."""
     import gradio as gr
 
     settings: dict[str, Any] = {"value": words.languages[0], "label": "Language / 语言", "elem_id": "language"}
@@ -383,10 +315,8 @@ def receipt_html(receipt: Mapping[str, Any]) -> str:
 
 
 def code_panel(label: str = "Copy as code") -> tuple[gr.Code, gr.Code]:
-    """Add a panel with the Python (``#code_python``) and the command (``#code_shell``) that give the same result.
-
-    Both have a copy button; a callback fills them.
-    """
+    """Add a panel with the Python (``#code_python``) and the command (``#code_shell``) that give the same result."""
+    # Both have a copy button; a callback fills them.
     import gradio as gr
 
     with gr.Accordion(label, open=False, elem_id="code"):
@@ -398,10 +328,8 @@ def code_panel(label: str = "Copy as code") -> tuple[gr.Code, gr.Code]:
 
 
 def downloads_panel(*names: str) -> list[gr.DownloadButton]:
-    """Add the buttons for JSON (``#download_json``) and CSV (``#download_csv``), and one for each further name.
-
-    `write_downloads` fills them; as long as there is nothing to download they cannot be pressed.
-    """
+    """Add the buttons for JSON (``#download_json``) and CSV (``#download_csv``), and one for each further name."""
+    # `write_downloads` fills them; as long as there is nothing to download they cannot be pressed.
     import gradio as gr
 
     with gr.Row():
@@ -421,18 +349,7 @@ def _follow_file(path: str | None) -> Any:
 
 
 def forget_when(changed: Sequence[Any], outputs: Sequence[Any], *, run: Any = None) -> None:
-    """Empty outputs when inputs change: no result stays beside inputs that it is not of.
-
-    Parameters
-    ----------
-    changed
-        Events of inputs, such as ``box.input``; what a callback writes into inputs must not be among them.
-    outputs
-        Components that go back to what they held when the page was built.
-    run
-        The event that fills them; it is cancelled, since its result would be of the former inputs.
-
-    """
+    """Empty outputs when inputs change: no result stays beside inputs that it is not of."""
     import gradio as gr
 
     first = [{"__type__": "update", "value": component.value} for component in outputs]
@@ -456,23 +373,7 @@ def edits_of(inputs: Sequence[Any]) -> list[Any]:
 def write_downloads(
     results: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], *, name: str = "results"
 ) -> tuple[str, str]:
-    """Write results as JSON and rows as CSV into a `temporary_folder`.
-
-    Parameters
-    ----------
-    results
-        What JSON can say, and numpy numbers and arrays; NaN becomes null.
-    rows
-        Rows of the CSV; columns in the order in which they first appear. A text that a spreadsheet would compute
-        (it begins with ``= + - @``) gets an apostrophe in front.
-    name
-        Stem of the file names.
-
-    Returns
-    -------
-    json_path, csv_path : str
-
-    """
+    """Write results as JSON and rows as CSV into a `temporary_folder`."""
     target = temporary_folder()
     json_path, csv_path = target / f"{name}.json", target / f"{name}.csv"
     text = json.dumps(_plain(results), ensure_ascii=False, indent=2, allow_nan=False)

@@ -38,10 +38,8 @@ def on_gpu(duration: int = 60) -> Callable[[Function], Function]:
 
 @contextlib.contextmanager
 def moved_to_card(model: Any) -> Iterator[None]:
-    """Hold a torch module on the graphics card as long as the ``with`` lasts, and on the CPU again after it.
-
-    For the inside of a function of `on_gpu`: the card is there in no other place. Without a card nothing is moved.
-    """
+    """Hold a torch module on the graphics card as long as the ``with`` lasts, and on the CPU again after it."""
+    # For the inside of a function of `on_gpu`: the card is there in no other place. Without a card nothing is moved.
     import torch
 
     if not torch.cuda.is_available():

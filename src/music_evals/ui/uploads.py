@@ -2,7 +2,7 @@
 
 A hostile file may crash or hang its decoder, or unfold to more than the machine holds. So nothing is decoded here
 before its suffix, its size and (of a recording) the length that its header claims are within the limits; what decodes
-it is a child process with limits of time and memory, whose death is told as an error of the one file. What such a
+it is a child process with limits of time and memory, whose death is reported as an error of the one file. What such a
 process guards against and what not is said in `music_evals.processes`.
 """
 
@@ -63,14 +63,14 @@ def check_upload(path: str | os.PathLike[str] | None, *, suffixes: Collection[st
         raise NoDataError("upload a file first")
     found = Path(path)
     if not found.is_file():
-        msg = f"{found.name}: the upload is gone; upload it again"
-        raise NoDataError(msg)
+        raise NoDataError(f"{found.name}: the upload is gone; upload it again")
     if found.suffix.lower() not in suffixes:
         raise UnknownNameError("kind of file", found.suffix or found.name, suffixes)
     if found.stat().st_size > max_bytes:
         n_bytes = found.stat().st_size
-        msg = f"{found.name}: more than {max_bytes} bytes"
-        raise FileTooLargeError(msg, name=found.name, unit="bytes", limit=max_bytes, found=n_bytes)
+        raise FileTooLargeError(
+            f"{found.name}: more than {max_bytes} bytes", name=found.name, unit="bytes", limit=max_bytes, found=n_bytes
+        )
     return found.absolute()
 
 
@@ -83,24 +83,7 @@ def load_score(path: str | os.PathLike[str] | None) -> Score:
 def load_recording(
     path: str | os.PathLike[str] | None, *, max_seconds: float | None = None, policy: AudioPolicy | None = None
 ) -> Audio:
-    """Decode an uploaded recording in a process of its own, after a look at its header there.
-
-    Parameters
-    ----------
-    path
-        What the page got.
-    max_seconds
-        Longest recording that is decoded; None for `MAX_RECORDING_SEC`.
-    policy
-        What is done to the samples; None for the library's default.
-
-    Returns
-    -------
-    Audio
-        As `music_evals.audio.io.load_audio` gives it. Where an extractor needs another rate, the file is decoded
-        again, apart as well.
-
-    """
+    """Decode an uploaded recording in a process of its own, after a look at its header there."""
     from music_evals.audio.io import DEFAULT_POLICY
 
     checked = check_upload(path, suffixes=RECORDING_TYPES, max_bytes=MAX_RECORDING_BYTES)
@@ -112,12 +95,10 @@ def load_recording(
 
 @contextlib.contextmanager
 def trusted_sources(*paths: str | os.PathLike[str] | None) -> Iterator[list[Path | Score]]:
-    """Yield uploads as sources that this process may read: what a hostile file could break has run apart by then.
-
-    A score becomes a `Score`. A recording becomes a float WAV file of our own making, mixed down at its own rate, which
-    `music_evals.audio.io.load_audio` turns into the very samples that it makes of the upload. The files are removed
-    when the ``with`` ends.
-    """
+    """Yield uploads as sources that this process may read: what a hostile file could break has run apart by then."""
+    # A score becomes a `Score`. A recording becomes a float WAV file of our own making, mixed down at its own rate,
+    # which `music_evals.audio.io.load_audio` turns into the very samples that it makes of the upload. The files are
+    # removed when the ``with`` ends.
     checked = [_check_source(path) for path in paths]
     with tempfile.TemporaryDirectory(prefix="music_evals_upload_") as folder:
         process = _process(_translate, RECORDING_TIMEOUT_SEC)

@@ -47,12 +47,14 @@ class Words:
 
     def __post_init__(self) -> None:
         if ENGLISH not in self.texts or not set(self.texts) <= set(LANGUAGES):
-            msg = f"expected texts in 'en' and in other languages of {sorted(LANGUAGES)}, got {sorted(self.texts)}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"expected texts in 'en' and in other languages of {sorted(LANGUAGES)}, got {sorted(self.texts)}"
+            )
         for language, texts in self.texts.items():
             if unknown := sorted(set(texts) - set(self.texts[ENGLISH])):
-                msg = f"{language}: keys that English does not have: {', '.join(unknown)}; add or rename them"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(
+                    f"{language}: keys that English does not have: {', '.join(unknown)}; add or rename them"
+                )
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -187,8 +187,8 @@ def test_descriptions_of_two_kinds_or_of_nothing_are_refused():
 
 def test_encoders_that_are_not_here_are_refused_and_that_is_said_plainly():
     assert tag_comparison.available_encoders() == ["char-ngrams"]
-    assert "knows no meaning" in page._encoder_told("en")
-    assert "不懂词义" in page._encoder_told("zh")
+    assert "knows no meaning" in page._encoder_text("en")
+    assert "不懂词义" in page._encoder_text("zh")
     with pytest.raises(UnknownNameError, match="weights must be on this machine"):
         page.compare_descriptions(FIRST, SECOND, "amateur", "BAAI/bge-large-zh-v1.5")
     with pytest.raises(UnknownNameError):
@@ -200,7 +200,7 @@ def test_encoders_that_are_not_here_are_refused_and_that_is_said_plainly():
 def test_bge_is_offered_first_where_its_weights_are(monkeypatch):
     monkeypatch.setattr(tag_comparison, "_bge_commit", lambda: "a" * 40)
     assert tag_comparison.available_encoders() == ["BAAI/bge-large-zh-v1.5", "char-ngrams"]
-    assert "is on the machine" in page._encoder_told("en")
+    assert "is on the machine" in page._encoder_text("en")
 
 
 def test_an_encoder_with_weights_takes_a_card_for_each_call(monkeypatch):
@@ -344,7 +344,7 @@ def test_recordings_that_are_none_or_too_long_are_refused(probe, tmp_path, monke
 
 def test_without_a_tagger_the_page_says_how_to_get_one():
     for language in ("en", "zh"):
-        told = page._probe_told(language)
+        told = page._probe_text(language)
         assert page.TAGGER_VARIABLE in told
         assert "music-evals train models/music_tagger/train.yaml" in told
         with pytest.raises(ModelUnavailableError, match="music-evals train"):

@@ -353,7 +353,7 @@ def test_the_page_is_built_with_public_calls():
     found = json.loads(built.stdout.splitlines()[-1])
     assert len(found["ids"]) == len(set(found["ids"]))
     assert found["public"] == ["add_section", "check_pattern", "derive_pattern", "score"]
-    assert {"lyrics", "pattern", "pattern_told", "language", "score", "cancel", "receipt", "code"} <= set(found["ids"])
+    assert {"lyrics", "pattern", "pattern_text", "language", "score", "cancel", "receipt", "code"} <= set(found["ids"])
 
 
 def test_lists_are_renamed_in_both_languages():

@@ -36,7 +36,7 @@ from music_evals.ui.spaces.preservation import (
 )
 from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_examples
 from music_evals.ui.uploads import load_recording
-from music_evals.ui.widgets.ab_player import levels_told
+from music_evals.ui.widgets.ab_player import levels_text
 from music_evals.ui.widgets.bars import bars_html
 from music_evals.ui.widgets.loudness import integrated_loudness
 
@@ -107,7 +107,7 @@ def test_levels_are_told_against_the_files(tmp_path):
         tracks.append(_track("Original", load_recording(tmp_path / name)))
         assert np.abs(tracks[-1].samples).max() == pytest.approx(0.8 * level, abs=1e-3)
     loudness = [integrated_loudness(track.samples, track.sample_rate) for track in tracks]
-    assert "the original plays 12.0 dB softer than its file, to match the edit" in levels_told(*loudness)
+    assert "the original plays 12.0 dB softer than its file, to match the edit" in levels_text(*loudness)
 
 
 def test_every_score_carries_its_markers(recordings):

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 
-from music_evals.ui.widgets.ab_player import Track, empty_player, encode, levels_told, player
+from music_evals.ui.widgets.ab_player import Track, empty_player, encode, levels_text, player
 from music_evals.ui.widgets.loudness import integrated_loudness
 
 soundfile = pytest.importorskip("soundfile")
@@ -26,11 +26,11 @@ def test_a_track_is_encoded_without_loss_of_place():
 
 
 def test_levels_in_words():
-    assert levels_told(-14.0, -14.05) == "Equal loudness: both play as they are."
-    assert levels_told(-20.0, -14.0).startswith("Equal loudness: the edit plays 6.0 dB softer than its file")
-    rendered = levels_told(-20.0, -14.0, sources=("its file", "its rendering"))
+    assert levels_text(-14.0, -14.05) == "Equal loudness: both play as they are."
+    assert levels_text(-20.0, -14.0).startswith("Equal loudness: the edit plays 6.0 dB softer than its file")
+    rendered = levels_text(-20.0, -14.0, sources=("its file", "its rendering"))
     assert rendered.endswith("softer than its rendering, to match the original.")
-    assert levels_told(float("nan"), -14.0).startswith("Loudness could not be matched")
+    assert levels_text(float("nan"), -14.0).startswith("Loudness could not be matched")
 
 
 @pytest.mark.gradio

@@ -20,16 +20,8 @@ TIMEOUT_SEC = 1800
 
 
 def run_worker(package: str, task: str, audio: Audio) -> Any:
-    """Run ``workers/<package>_worker.py TASK SAMPLES.npy`` and return what it prints as JSON.
-
-    The process works in a temporary folder of its own, which is removed with all that the package left in it.
-
-    Raises
-    ------
-    BackendError
-        The package failed, crashed or hung on the recording, or ended without a result.
-
-    """
+    """Run ``workers/<package>_worker.py TASK SAMPLES.npy`` and return what it prints as JSON."""
+    # The process works in a temporary folder of its own, which is removed with all that the package left in it.
     worker = Path(__file__).parent / "workers" / f"{package}_worker.py"
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder) / "samples.npy", audio.samples)
@@ -39,15 +31,14 @@ def run_worker(package: str, task: str, audio: Audio) -> Any:
                 command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SEC, check=False
             )
         except subprocess.TimeoutExpired as error:
-            msg = f"{package} took more than {TIMEOUT_SEC} s for a recording of {audio.duration_sec:.0f} s"
-            raise BackendError(msg) from error
+            raise BackendError(
+                f"{package} took more than {TIMEOUT_SEC} s for a recording of {audio.duration_sec:.0f} s"
+            ) from error
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        msg = f"{package} failed with exit status {done.returncode}: {reason}"
-        raise BackendError(msg)
+        raise BackendError(f"{package} failed with exit status {done.returncode}: {reason}")
     last = (done.stdout.strip().splitlines() or [""])[-1]  # the packages print messages of their own before
     try:
         return json.loads(last)
     except json.JSONDecodeError as error:
-        msg = f"{package} ended without a result; its last line is {last[:100]!r}"
-        raise BackendError(msg) from error
+        raise BackendError(f"{package} ended without a result; its last line is {last[:100]!r}") from error

@@ -22,8 +22,7 @@ def read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
     kind = column.type
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     if not text and not types.is_integer(kind):
-        msg = f"{dataset}: column {name} holds {kind}; expected text or whole numbers"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{dataset}: column {name} holds {kind}; expected text or whole numbers")
     _check_no_nulls(column, name, dataset)
     return tuple(map(str, column.to_pylist()))
 
@@ -36,8 +35,9 @@ def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | N
         return None
     column = table[name]
     if not types.is_boolean(column.type):
-        msg = f"{dataset}: column {name} holds {column.type}; expected true and false (bool), or no such column"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{dataset}: column {name} holds {column.type}; expected true and false (bool), or no such column"
+        )
     _check_no_nulls(column, name, dataset)
     flags: npt.NDArray[np.bool_] = column.to_numpy().astype(bool)
     return flags
@@ -52,16 +52,16 @@ def read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens
     kind = column.type
     lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     if not lists or not types.is_integer(kind.value_type):
-        msg = f"{dataset}: column tokens holds {kind}; expected lists of {MUSIB_LAYOUT.n_steps} whole numbers"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{dataset}: column tokens holds {kind}; expected lists of {MUSIB_LAYOUT.n_steps} whole numbers"
+        )
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     wrong = np.flatnonzero(lengths != MUSIB_LAYOUT.n_steps)
     if wrong.size:
-        msg = (
+        raise ContextLengthError(
             f"{dataset}: item {item_ids[wrong[0]]!r} has {lengths[wrong[0]]} tokens; expected "
             f"{MUSIB_LAYOUT.n_steps} (16 measures of 24 steps)"
         )
-        raise ContextLengthError(msg)
     flat = column.combine_chunks().flatten()
     # -1 is no token: a step without a value is refused with the tokens outside the vocabulary
     values = pc.fill_null(flat.cast("int64", safe=False), -1) if flat.null_count else flat
@@ -83,5 +83,6 @@ def _check(rows: npt.NDArray[np.generic], item_ids: tuple[str, ...], dataset: st
 def _check_no_nulls(column: Any, name: str, dataset: str) -> None:
     if column.null_count:
         row = next(index for index, value in enumerate(column) if not value.is_valid)
-        msg = f"{dataset}: column {name} has no value in {column.null_count} rows, the first is row {row}; fill them in"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{dataset}: column {name} has no value in {column.null_count} rows, the first is row {row}; fill them in"
+        )

@@ -24,48 +24,35 @@ TRAIN_CONFIGS = {"musib_official": "musib"}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ItemSet:
-    """Whole contexts to be judged on.
+    """Whole contexts to be judged on."""
 
-    Parameters
-    ----------
-    dataset, config, split, revision
-        Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
-    item_ids
-        One id an item, without repetitions.
-    songs
-        Cluster of each item: windows of one song are no independent observations.
-    contexts
-        Shape (n, 384), uint8 NoteSeq tokens 0..129.
-    seen_in_train
-        Shape (n,), True where the middle occurs in a training window; None where that is not known.
-    failures
-        Item id -> reason, for items that could not be read. They have no row in `contexts`.
-
-    """
-
+    # Where they came from; config may be None, and revision, the commit on the Hub, is None for local files.
     dataset: str
     config: str | None
     split: str
-    item_ids: tuple[str, ...]
-    songs: tuple[str, ...]
-    contexts: Tokens
+    item_ids: tuple[str, ...]  # one id an item, without repetitions
+    songs: tuple[str, ...]  # cluster of each item: windows of one song are no independent observations
+    contexts: Tokens  # shape (n, 384), uint8 NoteSeq tokens 0..129
+    # Shape (n,), True where the middle occurs in a training window; None where that is not known.
     seen_in_train: npt.NDArray[np.bool_] | None = None
     revision: str | None = None
+    # Item id -> reason, for items that could not be read. They have no row in `contexts`.
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         noteseq.check_contexts(self.contexts)
         n = len(self.item_ids)
         if n == 0 and not self.failures:
-            msg = f"{self.dataset}, split {self.split}: no items; nothing can be judged"
-            raise NoDataError(msg)
+            raise NoDataError(f"{self.dataset}, split {self.split}: no items; nothing can be judged")
         if not len(self.songs) == len(self.contexts) == n:
-            msg = f"{n} item ids, {len(self.songs)} songs and {len(self.contexts)} contexts; expected equal numbers"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{n} item ids, {len(self.songs)} songs and {len(self.contexts)} contexts; expected equal numbers"
+            )
         if len(set(self.item_ids)) < n:
             twice = next(item for item in self.item_ids if self.item_ids.count(item) > 1)
-            msg = f"item id {twice!r} occurs twice in {self.dataset}, split {self.split}; ids must be unique"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"item id {twice!r} occurs twice in {self.dataset}, split {self.split}; ids must be unique"
+            )
 
     def __len__(self) -> int:
         return len(self.item_ids)
@@ -140,11 +127,10 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
     table, config = rows.with_format("arrow")[:], rows.info.config_name
     missing = [name for name in ("item_id", "song", "tokens") if name not in table.column_names]
     if missing:
-        msg = (
+        raise InvalidInputError(
             f"{dataset}, split {split}: no column {', '.join(missing)}; expected item_id, song and tokens (384 NoteSeq "
             f"tokens), got {', '.join(table.column_names)}"
         )
-        raise InvalidInputError(msg)
     item_ids = read_names(table, "item_id", dataset)
     return ItemSet(
         dataset=dataset,

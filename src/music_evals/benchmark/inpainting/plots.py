@@ -23,25 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def distributions(name: str, values: Mapping[str, Floats], highlight: str | None, *, label: str) -> str:
-    """Draw the scores of each song, one line of dots a system, with the median as a bar.
-
-    Parameters
-    ----------
-    name
-        Unique in the page.
-    values
-        System -> one score a song, shape (songs,), NaN where undefined; the first system is drawn on top.
-    highlight
-        System in the accent colour, or None.
-    label
-        What the scores are, for the axis and for readers who do not see the picture.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    """
+    """Draw the scores of each song, one line of dots a system, with the median as a bar."""
     rng = np.random.default_rng(0)  # only moves dots apart, so that equal ones are seen
     figure, axes = figure_of(9, 0.32 * len(values) + 0.9)
     for row, (system, scores) in enumerate(values.items()):
@@ -71,27 +53,7 @@ def divergences(
     label: str,
     feature: str,
 ) -> str:
-    """Draw histograms of a feature, and beside them each system's divergence with its interval and noise floor.
-
-    Parameters
-    ----------
-    name
-        Unique in the page.
-    masses
-        Curve -> (lower edges of the bins, masses), shape (bins,) each; the first is the reference.
-    cells
-        System -> ``value``, ``low``, ``high``, ``null``.
-    highlight
-        System in the accent colour, or None.
-    label, feature
-        Names of the divergence and of the feature.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element.
-
-    """
+    """Draw histograms of a feature, and beside them each system's divergence with its interval and noise floor."""
     figure, (left, right) = figure_of(10, max(2.6, 0.32 * len(cells) + 0.9), 2)
     colours = [COLOURS["ink"], COLOURS["accent"], COLOURS["second"]]
     for (curve, (edges, mass)), colour in zip(masses.items(), colours, strict=False):
@@ -111,8 +73,8 @@ def divergences(
     right.set_xlabel("in nats; line = interval, tick = noise floor")
     right.grid(axis="x", linewidth=0.6)
     right.tick_params(axis="y", length=0)
-    told = ", ".join(f"{system} {cell['value']:.2f}" for system, cell in cells.items() if cell["value"] is not None)
-    return svg(figure, name, f"{label}: {told}. Histograms of the {feature}: {', '.join(masses)}")
+    reported = ", ".join(f"{system} {cell['value']:.2f}" for system, cell in cells.items() if cell["value"] is not None)
+    return svg(figure, name, f"{label}: {reported}. Histograms of the {feature}: {', '.join(masses)}")
 
 
 def _divergence_row(axes: Any, row: int, cell: Mapping[str, Any], colour: str) -> None:
@@ -130,23 +92,7 @@ _PITCH_PX = 5
 
 
 def piano_roll(context: Tokens, middle: Tokens, *, label: str, layout: ContextLayout = MUSIB_LAYOUT) -> str:
-    """Draw one context with a middle in it: past and future in grey, the middle in the accent colour.
-
-    Parameters
-    ----------
-    context
-        Shape (384,); its past and future are drawn.
-    middle
-        Shape (96,): the true one or a prediction.
-    label
-        What is shown, for readers who do not see the picture.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element; its pitch range is that of `context`, whole, and `middle` together.
-
-    """
+    """Draw one context with a middle in it: past and future in grey, the middle in the accent colour."""
     shown = context.copy()
     shown[layout.middle] = middle
     pitches = np.concatenate([tokens[tokens < 128] for tokens in (context, middle)])

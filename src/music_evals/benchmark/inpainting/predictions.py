@@ -42,39 +42,9 @@ class _Pair:
 
 
 def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Iterable[str] = ()) -> list[System]:
-    """Read predictions from JSON lines.
-
-    Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
-    ``system`` (the file's stem by default) and ``seed`` (0 by default).
-
-    Parameters
-    ----------
-    path
-        The file.
-    judged
-        The items that need a prediction from every system and seed of the file.
-    known
-        Further item ids that may occur and are not judged.
-
-    Returns
-    -------
-    list of System
-        In the order of their first line.
-
-    Raises
-    ------
-    NoDataError
-        No such file, or an empty one.
-    UnreadableFileError
-        A line that is no JSON object.
-    InvalidInputError
-        A line without its fields, or with fields of the wrong type.
-    ContextLengthError, InvalidTokensError
-        A middle that is not 96 steps, or has tokens outside the vocabulary.
-    PairCountError
-        An item id that the dataset does not hold, holds twice, or that is missing; they are named.
-
-    """
+    """Read predictions from JSON lines."""
+    # Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
+    # ``system`` (the file's stem by default) and ``seed`` (0 by default).
     path = Path(path)
     index = {item: row for row, item in enumerate(judged.item_ids)}
     ignored = set(known) - index.keys()
@@ -88,15 +58,16 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
             continue
         found = middles[system, seed]
         if index[item] in found:
-            msg = f"{where}: a second prediction for item {item!r} of system {system!r} with seed {seed}; keep one"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{where}: a second prediction for item {item!r} of system {system!r} with seed {seed}; keep one"
+            )
         found[index[item]] = middle
     if unknown:
-        msg = f"{path}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{path}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
+        )
     if not middles:
-        msg = f"{path} holds no prediction for the judged items"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path} holds no prediction for the judged items")
     return _group(path, judged, middles)
 
 
@@ -105,8 +76,9 @@ def _group(path: Path, judged: ItemSet, middles: Mapping[tuple[str, int], Mappin
     for (system, seed), found in middles.items():
         missing = [item for row, item in enumerate(judged.item_ids) if row not in found]
         if missing:
-            msg = f"{path}: system {system!r}, seed {seed}: no prediction for {some(missing)}; every item needs one"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{path}: system {system!r}, seed {seed}: no prediction for {some(missing)}; every item needs one"
+            )
         stored[system][seed] = np.stack([found[row] for row in range(len(judged))])
     return [stored_system(name, by_seed) for name, by_seed in stored.items()]
 
@@ -120,67 +92,35 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
         or not isinstance(system, str)
         or type(seed) is not int
     ):
-        msg = (
+        raise InvalidInputError(
             f'{where}: expected {{"item_id": text, "middle": [{MUSIB_LAYOUT.middle_steps} tokens]}} and, where there '
             f'are several, "system": text and "seed": number; got {shown_types(row)}'
         )
-        raise InvalidInputError(msg)
     if not system.strip() or not 0 <= seed < SEED_END:
-        msg = f"{where}: expected a system name with a letter in it and a seed of 0..2**63 - 1; got {system!r}, {seed}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{where}: expected a system name with a letter in it and a seed of 0..2**63 - 1; got {system!r}, {seed}"
+        )
     if len(middle) != MUSIB_LAYOUT.middle_steps:
-        msg = f"{where}: the middle of {item!r} has {len(middle)} tokens, expected {MUSIB_LAYOUT.middle_steps}"
-        raise ContextLengthError(msg)
+        raise ContextLengthError(
+            f"{where}: the middle of {item!r} has {len(middle)} tokens, expected {MUSIB_LAYOUT.middle_steps}"
+        )
     if not all(type(token) is int for token in middle):
-        msg = f"{where}: the middle of {item!r} holds other things than whole numbers"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{where}: the middle of {item!r} holds other things than whole numbers")
     try:
         return item, system, seed, noteseq.check_tokens(middle)
     except MusicEvalsError as error:
-        msg = f"{where}: {error}"
-        raise type(error)(msg) from error
+        raise type(error)(f"{where}: {error}") from error
 
 
 def load_pairs(path: str | os.PathLike[str]) -> tuple[ItemSet, System]:
-    """Read pairs of score files.
-
-    Parameters
-    ----------
-    path
-        A folder with sub-folders ``reference`` and ``prediction`` that hold the same file names, or with files
-        ``<name>_reference.mid`` and ``<name>_prediction.mid`` (any suffix that `symbolic.files` reads); or a manifest,
-        CSV with a head line or JSON lines, with the columns ``reference`` and ``prediction`` (paths from the
-        manifest's folder) and optionally ``item_id`` and ``song``.
-
-    Returns
-    -------
-    tuple of ItemSet and System
-        References are contexts of 16 measures; predictions are whole contexts or middles of four measures, see
-        `symbolic.items.read_tokens`. Files that cannot be read are failures of their items, not of the whole.
-
-    Raises
-    ------
-    NoDataError
-        No such path, or no pairs in it.
-    PairCountError
-        A file without its counterpart; it is named.
-    UnreadableFileError, InvalidInputError
-        A damaged manifest, or one without its columns.
-
-    Warns
-    -----
-    ContextMismatchWarning
-        A whole prediction has another past or future than its reference.
-
-    """
+    """Read pairs of score files."""
     path = Path(path)
     pairs = _pairs_in_folder(path) if path.is_dir() else _pairs_in_manifest(path)
     if not pairs:
-        msg = (
+        raise NoDataError(
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
             f"files named <name>_reference.mid and <name>_prediction.mid"
         )
-        raise NoDataError(msg)
     references = _read_side([pair.reference for pair in pairs], whole=True)
     predictions = _read_side([pair.prediction for pair in pairs], whole=False)
     readable = [row for row, tokens in enumerate(references) if not isinstance(tokens, str)]
@@ -243,8 +183,9 @@ def _pairs_in_folder(folder: Path) -> list[_Pair]:
     odd = [f"{name} (no prediction)" for name in sorted(reference.keys() - prediction.keys())]
     odd += [f"{name} (no reference)" for name in sorted(prediction.keys() - reference.keys())]
     if odd:
-        msg = f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {some(odd)}"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {some(odd)}"
+        )
     return [_Pair(name, name, reference[name], prediction[name]) for name in sorted(reference)]
 
 
@@ -261,8 +202,9 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
         if not file.is_file() or file.suffix.lower() not in files.READERS:
             continue
         if name in found:
-            msg = f"{folder}: {file.name} and {found[name].name} are both the {side} of {name!r}; keep one of them"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{folder}: {file.name} and {found[name].name} are both the {side} of {name!r}; keep one of them"
+            )
         found[name] = file
     return found
 
@@ -271,8 +213,9 @@ def _pairs_in_manifest(path: Path) -> list[_Pair]:
     pairs = []
     for number, row in enumerate(manifest_rows(path), start=1):
         if not all(isinstance(row.get(side), str) and row[side] for side in SIDES):
-            msg = f"{path}, row {number}: expected the columns reference and prediction, got {shown_types(row)}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{path}, row {number}: expected the columns reference and prediction, got {shown_types(row)}"
+            )
         item = str(row.get("item_id") or Path(row["reference"]).with_suffix(""))
         reference, prediction = (path.parent / row[side] for side in SIDES)
         pairs.append(_Pair(item, str(row.get("song") or item), reference, prediction))

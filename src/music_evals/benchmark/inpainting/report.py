@@ -41,26 +41,7 @@ _PACKAGE = "music_evals.benchmark.inpainting"
 
 
 def render_report(results: Mapping[str, Any], found: Found) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results
-        From `benchmark.results.build_results`.
-    found
-        The records that the results were made of.
-
-    Returns
-    -------
-    str
-        HTML without any outside reference.
-
-    Raises
-    ------
-    MissingBackendError
-        matplotlib is not installed.
-
-    """
+    """Return the page."""
     plots.check_backend()
     facts = {
         "variant": results["variant"],

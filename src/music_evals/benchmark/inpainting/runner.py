@@ -65,43 +65,23 @@ class _Chunk(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InpaintingJob(Job):
-    """Every system on every item; it is its own work, so that items and systems travel once to each process.
+    """Every system on every item; it is its own work, so that items and systems travel once to each process."""
 
-    Parameters
-    ----------
-    judged
-        What is judged on.
-    systems
-        Who is judged; names must differ.
-    variant
-        Variant of the metrics.
-    seeds
-        Seeds of the systems that use randomness.
-    protocol
-        Name of a published protocol, for the header.
-    options
-        What else the header should say of how the run was asked for. A run with others is another run.
-
-    Raises
-    ------
-    InvalidInputError
-        Two systems of one name, or no seed.
-
-    """
-
-    judged: ItemSet
-    systems: Sequence[System]
-    variant: str = "corrected"
-    seeds: Sequence[int] = (0,)
-    protocol: str | None = None
+    judged: ItemSet  # what is judged on
+    systems: Sequence[System]  # who is judged; names must differ
+    variant: str = "corrected"  # variant of the metrics
+    seeds: Sequence[int] = (0,)  # seeds of the systems that use randomness
+    protocol: str | None = None  # name of a published protocol, for the header
+    # What else the header should say of how the run was asked for. A run with others is another run.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [system.name for system in self.systems]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            msg = f"systems need different names, got {', '.join(twice)} more than once; rename one of them"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"systems need different names, got {', '.join(twice)} more than once; rename one of them"
+            )
         if not self.seeds:
             raise InvalidInputError("expected at least one seed, got none")
 
@@ -227,10 +207,9 @@ def _score_row(what: Row, value: float, reason: str | None) -> Row:
 
 
 def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int) -> tuple[Tokens, dict[int, str]]:
-    """Return middles (len(rows), 96) and the reason for each row that failed.
-
-    Where a chunk fails as a whole, its items are tried one by one, so that one bad item does not take the others down.
-    """
+    """Return middles (len(rows), 96) and the reason for each row that failed."""
+    # Where a chunk fails as a whole, its items are tried one by one, so that one bad item does not take the others
+    # down.
     errors = {
         row: system.failures[job.judged.item_ids[row]] for row in rows if job.judged.item_ids[row] in system.failures
     }
@@ -252,8 +231,7 @@ def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, lab
     middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=_rng(seed, system.name, label)))
     expected = (len(rows), MUSIB_LAYOUT.middle_steps)
     if middles.shape != expected:
-        msg = f"{system.name} returned middles of shape {middles.shape}, expected {expected}"
-        raise InvalidTokensError(msg)
+        raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
     return middles
 
 
@@ -296,8 +274,9 @@ def _likelihoods(job: InpaintingJob, model: Any, rows: Sequence[int]) -> tuple[F
     def ask(start: int, stop: int) -> Floats:
         values = np.asarray(inpainting_nll(-model.nll(job.judged.contexts[start:stop])), dtype=np.float64)
         if values.shape != (stop - start,):
-            msg = f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
+            )
         return values
 
     errors: dict[int, str] = {}

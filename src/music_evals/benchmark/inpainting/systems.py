@@ -27,41 +27,25 @@ Role = Literal["model", "baseline", "control", "leaking"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class System:
-    """One system that is judged.
+    """One system that is judged."""
 
-    Parameters
-    ----------
-    name
-        System id in records and tables.
-    role
-        See `Role`.
-    content_hash
-        Hash of everything that decides its output: weights, configuration, options, training contexts.
-    make
-        Builds the plug-in, in this process or in a worker; None for predictions made elsewhere.
-    stored
-        Seed -> middles of all items, shape (n, 96), for predictions made elsewhere.
-    failures
-        Item id -> reason, for stored predictions that could not be read.
-    details
-        What a receipt should say of it: path, decoding, temperature. Part of the run's header.
-
-    """
-
-    name: str
-    role: Role
-    content_hash: str
+    name: str  # system id in records and tables
+    role: Role  # see `Role`
+    content_hash: str  # hash of everything that decides its output: weights, configuration, options, training contexts
+    # Builds the plug-in, in this process or in a worker; None for predictions made elsewhere.
     make: Callable[[], Inpainter] | None = None
+    # Seed -> middles of all items, shape (n, 96), for predictions made elsewhere.
     stored: Mapping[int, Tokens] | None = None
+    # Item id -> reason, for stored predictions that could not be read.
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # What a receipt should say of it: path, decoding, temperature. Part of the run's header.
     details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise InvalidInputError("a system needs a name that is not empty")
         if (self.make is None) == (self.stored is None):
-            msg = f"system {self.name!r} needs either a plug-in or stored predictions"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"system {self.name!r} needs either a plug-in or stored predictions")
 
     def __getstate__(self) -> dict[str, Any]:
         # what travels to a worker process is the recipe, not the built plug-in, which may hold closures
@@ -84,20 +68,7 @@ class System:
         return tuple(seeds[:1]) if self.inpainter.deterministic else tuple(seeds)
 
     def inpaint(self, contexts: Tokens, rows: Sequence[int], *, seed: int, rng: np.random.Generator) -> Tokens:
-        """Return the middles of the items `rows`.
-
-        Parameters
-        ----------
-        contexts
-            What the system may see of these items, shape (len(rows), 384).
-        rows
-            Their row numbers in the item set.
-        seed
-            Which of the stored predictions.
-        rng
-            Randomness of a plug-in.
-
-        """
+        """Return the middles of the items `rows`."""
         if self.inpainter is None:
             return (self.stored or {})[seed][list(rows)]
         return self.inpainter.inpaint(contexts, rng=rng)
@@ -114,19 +85,7 @@ class System:
 
 
 def baseline_names(choice: str) -> tuple[str, ...]:
-    """Read a choice of baselines.
-
-    Parameters
-    ----------
-    choice
-        ``"all"``, ``"none"`` or names with commas between them.
-
-    Raises
-    ------
-    UnknownNameError
-        A name that is no baseline; the message offers the nearest.
-
-    """
+    """Read a choice of baselines."""
     known = [name for name in BASELINES if name != CONTROL]
     if choice in {"all", "none"}:
         return tuple(known) if choice == "all" else ()
@@ -138,21 +97,7 @@ def baseline_names(choice: str) -> tuple[str, ...]:
 
 
 def baseline_system(name: str, train_contexts: Tokens | None) -> System:
-    """Build one baseline, or the reference control.
-
-    Parameters
-    ----------
-    name
-        As `baseline_names` returns them, or `protocols.CONTROL`.
-    train_contexts
-        Whole contexts of the train split, shape (n, 384), for those that are fitted; None where there are none.
-
-    Raises
-    ------
-    NoDataError
-        The baseline is fitted on data and there is none.
-
-    """
+    """Build one baseline, or the reference control."""
     train = b"" if train_contexts is None else np.ascontiguousarray(train_contexts).tobytes()
     content = _hash(f"{name}\0{__version__}\0{_hash(train)}".encode())
     make = functools.partial(load_plugin(BASELINES, name, "baseline"), name, train_contexts)
@@ -162,31 +107,7 @@ def baseline_system(name: str, train_contexts: Tokens | None) -> System:
 
 
 def load_model(name: str, *, decoding: str | None = None, temperature: float | None = None) -> System:
-    """Load a model with weights.
-
-    Parameters
-    ----------
-    name
-        A folder with config.json and model.safetensors, a name under ``models``, or a Hub id, which may end in ``@``
-        and a commit, tag or branch.
-    decoding, temperature
-        Passed to the model where they are given.
-
-    Returns
-    -------
-    System
-        Its role is ``"leaking"`` where the decoding reads the reference.
-
-    Raises
-    ------
-    UnknownNameError
-        No such model, model type or decoding; the message offers the nearest.
-    NoDataError
-        The folder holds no config.json or no weights.
-    UnreadableFileError
-        config.json or the weights are damaged, or a Hub id cannot be fetched.
-
-    """
+    """Load a model with weights."""
     place, local = find_window(name, MODELS, "model", INPAINTERS)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
@@ -194,8 +115,9 @@ def load_model(name: str, *, decoding: str | None = None, temperature: float | N
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
     }
     if not (folder / "model.safetensors").is_file():
-        msg = f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"
+        )
     make = functools.partial(plugin.from_pretrained, str(folder), **options)
     model = make()
     content = b"\0".join(
@@ -212,18 +134,7 @@ def load_model(name: str, *, decoding: str | None = None, temperature: float | N
 
 
 def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str, str] | None = None) -> System:
-    """Return a system for predictions made elsewhere.
-
-    Parameters
-    ----------
-    name
-        System id.
-    stored
-        Seed -> middles of all items, shape (n, 96).
-    failures
-        Item id -> reason, for those that could not be read.
-
-    """
+    """Return a system for predictions made elsewhere."""
     content = b"".join(np.int64(seed).tobytes() + stored[seed].tobytes() for seed in sorted(stored))
     failed = json.dumps(dict(failures or {}), sort_keys=True).encode()
     return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
@@ -239,8 +150,9 @@ def _fetch(place: str) -> tuple[str, Path, str]:
             repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
         )
     except (OSError, ValueError) as error:
-        msg = f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        ) from error
     folder = Path(snapshot)
     return repository, folder, folder.name  # the cache names a snapshot by its commit
 

@@ -99,11 +99,10 @@ class Settings(RunSettings):
         if self.protocol == OFFICIAL and (
             self.pairs is not None or self.config not in {None, OFFICIAL_CONFIG} or self.variant not in {None, OFFICIAL}
         ):
-            msg = (
+            raise InvalidInputError(
                 f"`protocol` {OFFICIAL} judges a dataset's config {OFFICIAL_CONFIG} with variant {OFFICIAL}; leave out "
                 "what differs, or leave out `protocol`"
             )
-            raise InvalidInputError(msg)
 
     @property
     def judged_config(self) -> str | None:
@@ -117,36 +116,8 @@ class Settings(RunSettings):
 
 
 def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Judge the systems and write records, results.json, table.md and report.html.
-
-    A run that was killed is taken up where it stood when it is started again with the same settings.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    progress
-        Called after each chunk.
-
-    Returns
-    -------
-    Outcome
-        Items that failed are in ``results["failures"]``.
-
-    Raises
-    ------
-    UnknownNameError
-        A dataset, config, split, model, baseline, decoding or variant that does not exist.
-    NoDataError, PairCountError, UnreadableFileError, InvalidInputError
-        Nothing to judge, or input that cannot be judged; see `tasks`, `predictions` and `systems`.
-    MissingBackendError
-        The report is asked for and matplotlib is not installed.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Judge the systems and write records, results.json, table.md and report.html."""
+    # A run that was killed is taken up where it stood when it is started again with the same settings.
     if settings.report:
         check_backend()
     items, systems = _judged(settings)

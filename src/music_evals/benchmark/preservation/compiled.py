@@ -26,11 +26,9 @@ LOGGER = logging.getLogger(__name__)
 
 
 def cache_home(extractors: str = "") -> Path:
-    """Return where the compiled code of extractors is kept for what numba tells it by; it may not exist.
-
-    That is the processor, and place and time of the source: the code of another environment would be passed over, and
-    all be compiled again without a word.
-    """
+    """Return where the compiled code of extractors is kept for what numba tells it by; it may not exist."""
+    # That is the processor, and place and time of the source: the code of another environment would be passed over, and
+    # all be compiled again without a word.
     versions = package_versions(("numba", "llvmlite", "librosa"))
     made_by = [versions, platform.machine(), _processor(), _source(), extractors]
     key = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,6 +1,6 @@
 """Where a metric begins and ends: originals against themselves, and against originals of other groups.
 
-Both are made of the originals alone, so that they say nothing of any system. Which originals are taken hangs on what
+Both are made of the originals alone, so that they say nothing of any system. Which originals are taken depends on what
 they hold and on the seed, not on their order.
 """
 
@@ -20,10 +20,8 @@ MOST_PAIRS = 50
 
 
 def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
-    """Return each original against itself, re-encoded; then originals against those of another group.
-
-    Where there are more than `MOST_PAIRS` originals, the seed draws them, and who meets whom.
-    """
+    """Return each original against itself, re-encoded; then originals against those of another group."""
+    # Where there are more than `MOST_PAIRS` originals, the seed draws them, and who meets whom.
     originals: dict[str, Pair] = {}
     for pair in sorted(pairs, key=lambda pair: (pair.item, pair.system)):
         originals.setdefault(pair.reference.content, pair)
@@ -41,11 +39,9 @@ def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
 
 
 def _strangers(drawn: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """Pair originals of different groups.
-
-    They stand in a circle, group by group; each meets the one that is as far along as the largest group is long, and so
-    of another group, unless one group holds more than half of them: what then meets its own group is left out.
-    """
+    """Pair originals of different groups."""
+    # They stand in a circle, group by group; each meets the one that is as far along as the largest group is long, and
+    # so of another group, unless one group holds more than half of them: what then meets its own group is left out.
     order = {group: place for place, group in enumerate(dict.fromkeys(pair.group for pair in drawn))}
     circle = sorted(drawn, key=lambda pair: order[pair.group])
     longest = max((len(list(members)) for _, members in itertools.groupby(circle, lambda pair: pair.group)), default=0)

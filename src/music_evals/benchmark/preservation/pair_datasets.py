@@ -41,45 +41,14 @@ def pairs_of_dataset(
     limit: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> PairSet:
-    """Return the pairs of one split of a dataset.
-
-    Parameters
-    ----------
-    dataset, config, split, revision
-        As for `tasks.load_items`. One that is called as one of `protocols.RENDERED_DATASETS` is rendered.
-    columns
-        Originals and edits: audio, or paths. Where there are columns ``id`` (or ``item_id``), ``group`` and a system
-        (``"estimate"`` by default), they are used. The systems of a rendered dataset are its kinds of edits, unless
-        another column is named.
-    folder
-        Where bytes are written to, for the length of the run.
-    renderer
-        One of `protocols.RENDERERS`; None is the first. For rendered datasets only.
-    limit
-        Keep the first rows only.
-    progress
-        Called after each row that was rendered.
-
-    Raises
-    ------
-    UnknownNameError
-        No such dataset, config, split or renderer.
-    InvalidInputError
-        A column is missing or holds neither audio nor paths; a renderer for a dataset of recordings.
-    MissingBackendError
-        The renderer needs what is not installed.
-    NoDataError, UnreadableFileError, PairCountError
-        An empty split, one that cannot be read, or ids that occur twice.
-
-    """
+    """Return the pairs of one split of a dataset."""
     name = Path(dataset).name
     _check_renderer(dataset, renderer, rendered=name in RENDERED_DATASETS)
     revision = resolve_revision(dataset, revision)
     rows = load_split(dataset, config, split, revision=revision)
     rows = rows.select(range(min(len(rows), limit or len(rows))))
     if not len(rows):
-        msg = f"{dataset}, split {split}: no rows; nothing can be compared"
-        raise NoDataError(msg)
+        raise NoDataError(f"{dataset}, split {split}: no rows; nothing can be compared")
     about = {"id": dataset, "config": rows.info.config_name, "split": split, "revision": revision}
     if name in RENDERED_DATASETS:
         about["renderer"] = renderer or RENDERERS[0]
@@ -101,8 +70,9 @@ def pairs_of_dataset(
 
 def _check_renderer(dataset: str, renderer: str | None, *, rendered: bool) -> None:
     if renderer is not None and not rendered:
-        msg = f"{dataset} holds recordings, `renderer` is for {', '.join(RENDERED_DATASETS)}; leave it out"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{dataset} holds recordings, `renderer` is for {', '.join(RENDERED_DATASETS)}; leave it out"
+        )
     if renderer not in {None, *RENDERERS}:
         raise UnknownNameError("renderer", str(renderer), RENDERERS)
 
@@ -131,18 +101,16 @@ def _undecoded(rows: Any, columns: Columns, dataset: str) -> Any:
     sides = [columns.reference, columns.estimate]
     missing = [name for name in sides if name not in rows.column_names]
     if missing:
-        msg = (
+        raise InvalidInputError(
             f"{dataset}: no column {', '.join(missing)}; it has {', '.join(rows.column_names)}. Name both with "
             "`reference_column` and `estimate_column`"
         )
-        raise InvalidInputError(msg)
     for name in sides:
         feature = rows.features[name]
         if isinstance(feature, datasets.Audio):
             rows = rows.cast_column(name, datasets.Audio(decode=False))
         elif getattr(feature, "dtype", "") not in {"string", "large_string"}:
-            msg = f"{dataset}: column {name} holds {feature}; expected audio, or paths as text"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{dataset}: column {name} holds {feature}; expected audio, or paths as text")
     words = [name for name, feature in rows.features.items() if isinstance(feature, datasets.Value)]
     return rows.select_columns(list(dict.fromkeys([*sides, *words])))
 

@@ -1,7 +1,7 @@
 """Which original belongs to which edit: pairs from two folders, from a manifest, or from two files.
 
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
-the intervals; by default the edits of one original, told by what its file holds and not by its name). Several systems
+the intervals; by default the edits of one original, known by what its file holds and not by its name). Several systems
 are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
 what it is about.
 """
@@ -57,22 +57,11 @@ REENCODED = "re-encoded"
 
 @dataclasses.dataclass(frozen=True)
 class MusicFile:
-    """One file of a pair.
+    """One file of a pair."""
 
-    Attributes
-    ----------
-    path
-        Where it is read.
-    name
-        What records call it: its path within what was given.
-    content
-        Hash of its bytes.
-
-    """
-
-    path: str
-    name: str
-    content: str
+    path: str  # where it is read
+    name: str  # what records call it: its path within what was given
+    content: str  # hash of its bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,23 +79,13 @@ class Pair:
 
 
 class Columns(NamedTuple):
-    """Which columns of a manifest or a dataset say what.
+    """Which columns of a manifest or a dataset say what."""
 
-    Attributes
-    ----------
-    reference, estimate
-        Original and edit.
-    system
-        Who made the edit, where there is such a column.
-    group_by
-        Cluster: ``"file"`` (what the file of the original holds), ``"folder"`` (where it lies) or a column; None is the
-        column ``group`` where there is one, else ``"file"``.
-
-    """
-
-    reference: str = "reference"
+    reference: str = "reference"  # original and edit
     estimate: str = "estimate"
-    system: str = "system"
+    system: str = "system"  # who made the edit, where there is such a column
+    # Cluster: ``"file"`` (what the file of the original holds), ``"folder"`` (where it lies) or a column; None is the
+    # column ``group`` where there is one, else ``"file"``.
     group_by: str | None = None
 
 
@@ -115,46 +94,25 @@ DEFAULT_COLUMNS = Columns()
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A pair before its files are read.
+    """A pair before its files are read."""
 
-    Attributes
-    ----------
-    item, system, group
-        As those of a `Pair`; an empty group is the content of the original.
-    reference, estimate
-        Path, and the name for the records; None for a partner that is missing.
-
-    """
-
-    item: str
+    item: str  # as those of a `Pair`; an empty group is the content of the original
     system: str
     group: str
-    reference: tuple[Path, str] | None
+    reference: tuple[Path, str] | None  # path, and the name for the records; None for a partner that is missing
     estimate: tuple[Path, str] | None
 
 
 @dataclasses.dataclass(frozen=True)
 class PairSet:
-    """All that is compared in one run.
+    """All that is compared in one run."""
 
-    Attributes
-    ----------
-    dataset
-        Where the pairs come from, for the receipt: ``id``, ``config``, ``split``, ``revision``, and what else decides
-        the files.
-    systems
-        Who made the edits, in the order given.
-    pairs
-        In the order given.
-    failures
-        Pairs that lack a partner, or whose files cannot be read.
-
-    """
-
+    # Where the pairs come from, for the receipt: ``id``, ``config``, ``split``, ``revision``, and what else decides the
+    # files.
     dataset: Mapping[str, Any]
-    systems: tuple[str, ...]
-    pairs: tuple[Pair, ...]
-    failures: tuple[Failure, ...] = ()
+    systems: tuple[str, ...]  # who made the edits, in the order given
+    pairs: tuple[Pair, ...]  # in the order given
+    failures: tuple[Failure, ...] = ()  # pairs that lack a partner, or whose files cannot be read
 
 
 def pairs_in_folders(
@@ -164,39 +122,11 @@ def pairs_in_folders(
     group_by: str | None = None,
     limit: int | None = None,
 ) -> PairSet:
-    """Pair the files of two or more folders, or single files.
-
-    Parameters
-    ----------
-    reference
-        Folder of the originals, or one original.
-    estimates
-        ``PATH`` or ``NAME=PATH`` for each system: folders where edits have the originals' relative paths, suffixes
-        apart (``a/b.wav`` and ``a/b.flac`` are partners), or single files.
-    group_by
-        ``"file"`` (None): the pairs whose originals are the same bytes are a cluster, under whatever names;
-        ``"folder"``: those whose originals lie in one folder are.
-    limit
-        Keep the first items only.
-
-    Returns
-    -------
-    PairSet
-        A file without its partner is a failure of its item.
-
-    Raises
-    ------
-    NoDataError
-        No such path, or no file of music in it.
-    PairCountError
-        Two files of one folder that differ in their suffix alone; a folder beside a file; systems of one name.
-    InvalidInputError
-        A wrong name or grouping.
-
-    """
+    """Pair the files of two or more folders, or single files."""
     if group_by not in {None, *GROUPINGS}:
-        msg = f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
+        )
     root = Path(reference)
     named = [named_path(text, "estimates") for text in estimates]
     originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
@@ -205,8 +135,9 @@ def pairs_in_folders(
     for system, path in named:
         edits = files_of(path, MUSIC_SUFFIXES, NO_MUSIC)
         if path.is_dir() != root.is_dir():
-            msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
+            )
         if root.is_file():
             edits = dict(zip(kept, edits.values(), strict=True))
         extra = [] if limit is not None else [name for name in edits if name not in kept]
@@ -220,38 +151,11 @@ def pairs_in_folders(
 def pairs_in_manifest(
     path: str | os.PathLike[str], columns: Columns = DEFAULT_COLUMNS, *, limit: int | None = None
 ) -> PairSet:
-    """Read pairs from a manifest.
-
-    Parameters
-    ----------
-    path
-        CSV with a head line, or JSON lines. References and estimates are paths from the manifest's folder. Where there
-        are columns ``id`` (or ``item_id``), ``group`` and a system (the manifest's stem by default), they are used.
-    columns
-        Names of its columns.
-    limit
-        Keep the first items only.
-
-    Returns
-    -------
-    PairSet
-        A file that is not there, and a cell that is empty or no text, is a failure of its item.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No such manifest, an empty one, or one that cannot be read.
-    InvalidInputError
-        Columns that no row has.
-    PairCountError
-        Two rows of one id and system; they are named.
-
-    """
+    """Read pairs from a manifest."""
     path = Path(path)
     rows = manifest_rows(path)
     if not rows:
-        msg = f"{path} holds no pairs; expected the columns {columns.reference} and {columns.estimate}"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path} holds no pairs; expected the columns {columns.reference} and {columns.estimate}")
     _check_columns(path, rows, columns)
     candidates = []
     for number, row in enumerate(rows, start=1):
@@ -268,11 +172,10 @@ def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: Colum
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
     missing = [name for name in (columns.reference, columns.estimate) if name not in there]
     if missing:
-        msg = (
+        raise InvalidInputError(
             f"{path}: no column {', '.join(missing)}; it has {', '.join(there)}. Name both with `reference_column` "
             "and `estimate_column`"
         )
-        raise InvalidInputError(msg)
 
 
 def _cell(value: object, folder: Path) -> tuple[Path, str] | None:
@@ -288,7 +191,7 @@ def candidate_of(
     item: str,
     system: str,
 ) -> Candidate:
-    """Return the pair that a row tells of."""
+    """Return the pair that a row describes."""
     named = row.get("id", row.get("item_id"))
     return Candidate(
         item=item if _empty(named) else str(named),
@@ -305,8 +208,9 @@ def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, wher
     if group_by in GROUPINGS:
         return "" if group_by == "file" else str(Path(reference).parent)
     if _empty(row.get(group_by)):
-        msg = f"{where}: nothing in the column {group_by!r} of `group_by`; it has {', '.join(map(str, row))}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{where}: nothing in the column {group_by!r} of `group_by`; it has {', '.join(map(str, row))}"
+        )
     return str(row[group_by])
 
 
@@ -319,8 +223,9 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
     counts = Counter((candidate.item, candidate.system) for candidate in candidates)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:
-        msg = f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
+        )
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
     check_systems(systems, CONTROLS, "estimates")
     read = _Reader()
@@ -339,16 +244,16 @@ def _pair(candidate: Candidate, read: _Reader) -> Pair:
     estimate = read(*_given(candidate.item, "estimate", candidate.estimate))
     doors = entrance(reference.path), entrance(estimate.path)
     if doors[0] != doors[1]:
-        msg = f"{reference.name} is {doors[0]} and {estimate.name} {doors[1]}; compare two recordings, or two scores"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{reference.name} is {doors[0]} and {estimate.name} {doors[1]}; compare two recordings, or two scores"
+        )
     group = candidate.group or reference.content
     return Pair(candidate.item, candidate.system, group, reference, estimate, doors[0])
 
 
 def _given(item: str, side: str, file: tuple[Path, str] | None) -> tuple[Path, str]:
     if file is None:
-        msg = f"no {side} for {item!r}; add it, or take its partner away"
-        raise PairCountError(msg)
+        raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
     return file
 
 

@@ -38,11 +38,9 @@ Spans = Sequence[tuple[float, float, Any]]
 
 
 def outward(name: str, value: float | None, scale: Mapping[str, Any]) -> float:
-    """Return where a score stands on the radar: 1 is the best value, 0 the worst; NaN where it is undefined.
-
-    Linear between worst and best. Below 0, which is worse than chance, is drawn as 0; a metric without a worst value
-    has its centre at `RIM`.
-    """
+    """Return where a score stands on the radar: 1 is the best value, 0 the worst; NaN where it is undefined."""
+    # Linear between worst and best. Below 0, which is worse than chance, is drawn as 0; a metric without a worst value
+    # has its centre at `RIM`.
     if value is None:
         return float("nan")
     high = RIM.get(name, scale["high"])
@@ -57,27 +55,7 @@ def radar(
     controls: Mapping[str, Mapping[str, Mapping[str, Any]]],
     scales: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """Draw the scores of one system, with the controls as lines; outward is better.
-
-    Parameters
-    ----------
-    name
-        Unique in the page.
-    system
-        Its name, for the title.
-    cells
-        Metric -> ``value``; in the order around the circle.
-    controls
-        Control -> metric -> ``value``.
-    scales
-        Metric -> ``direction``, ``high``, ``title``.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element. A metric that is undefined leaves a gap.
-
-    """
+    """Draw the scores of one system, with the controls as lines; outward is better."""
     angles = np.linspace(0, 2 * np.pi, len(cells), endpoint=False)
     figure, axes = figure_of(5.4, 4.8, subplot_kw={"projection": "polar"})
     axes.set_theta_zero_location("N")
@@ -95,10 +73,10 @@ def radar(
     axes.tick_params(axis="x", pad=12)
     axes.grid(linewidth=0.6)
     axes.legend(fontsize=8, frameon=False, labelcolor=COLOURS["ink"], loc="lower left", bbox_to_anchor=(-0.3, -0.2))
-    told = ", ".join(
+    reported = ", ".join(
         f"{scales[metric]['title']} {cell['value']:.2f}" for metric, cell in cells.items() if cell["value"] is not None
     )
-    return svg(figure, name, f"Radar of {system}, outward is better: {told}")
+    return svg(figure, name, f"Radar of {system}, outward is better: {reported}")
 
 
 def _places(
@@ -117,27 +95,9 @@ _LETTER_PX = 7
 
 
 def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label: str, playable: bool = False) -> str:
-    """Draw beats, chords, sections and melody of both files below each other; what differs is coloured.
-
-    A chord differs while the other file has another one; a beat or boundary where the other file has none within 70 ms
-    or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
-
-    Parameters
-    ----------
-    reference, estimate
-        From `worker.outline`; what a file lacks is left out.
-    label
-        What is shown, for readers who do not see the picture.
-    playable
-        Add what a script needs to follow a player: the attribute ``data-per-sec`` (units of the view box a second), and
-        a line of the class ``playhead``.
-
-    Returns
-    -------
-    str
-        A ``<div>`` with the names of the lanes, which stay where the picture scrolls, and the picture.
-
-    """
+    """Draw beats, chords, sections and melody of both files below each other; what differs is coloured."""
+    # A chord differs while the other file has another one; a beat or boundary where the other file has none within 70
+    # ms or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
     end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
     lanes = _Lanes(_WIDTH / end_sec)
     for kind, word, height, draw in _DRAWN:

@@ -1,6 +1,6 @@
 """The same music in a lesser copy: what everybody would call the same, and no extractor finds equal to the bit.
 
-A metric that is not near its best for such a pair tells of the copy and not of the music.
+A metric that is not near its best for such a pair says something of the copy and not of the music.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ _LOOP_BITS = 20  # the noise repeats after 2**20 samples, 66 s
 
 
 def reencode(audio: Audio) -> Audio:
-    """Return a recording as it is after a pass through a small file.
-
-    It is resampled to `RATE` (soxr HQ), gets pink noise (power falls as 1/f) `SNR_DB` below its own power, is turned
-    down by `GAIN`, and rounded to 16 bits; what then lies over full scale is clipped. The result is decoded under the
-    policy of the original, so that it has its rate again. The noise hangs on the content alone: the same at every call.
-    """
+    """Return a recording as it is after a pass through a small file."""
+    # It is resampled to `RATE` (soxr HQ), gets pink noise (power falls as 1/f) `SNR_DB` below its own power, is turned
+    # down by `GAIN`, and rounded to 16 bits; what then lies over full scale is clipped. The result is decoded under the
+    # policy of the original, so that it has its rate again. The noise depends on the content alone: the same at every
+    # call.
     policy = dataclasses.replace(audio.policy, sample_rate=RATE, peak_normalise=False)
     small = load_audio(audio.samples, rate=audio.sample_rate, policy=policy).samples
     power = float(np.mean(small.astype(np.float64) ** 2))

@@ -28,28 +28,7 @@ _PACKAGE = "music_evals.benchmark.preservation"
 
 
 def render_report(results: Mapping[str, Any], found: Found, *, timelines: int = SHOWN_PAIRS) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results
-        From `benchmark.results.build_results`.
-    found
-        The records that the results were made of.
-    timelines
-        Pairs to draw, and at least one of each system; 0 for none.
-
-    Returns
-    -------
-    str
-        HTML without any outside reference.
-
-    Raises
-    ------
-    MissingBackendError
-        matplotlib is not installed.
-
-    """
+    """Return the page."""
     canvas.check_backend()
     facts = {"variant": results["variant"], "policy": results["extractors"].get("policy", "none")}
     drawn = _timelines(results, found, timelines)

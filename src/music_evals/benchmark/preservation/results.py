@@ -1,4 +1,4 @@
-"""What edits preserved, summed up by `score_results`: what is told of this benchmark, and how its pairs are grouped.
+"""What edits preserved, summed up by `benchmark.results`: the task's words, and how its pairs are grouped.
 
 By default the interval is clustered by the music of the originals: pairs whose originals hold the same music are one
 group, as the records tell. The controls are the same music played back otherwise, and unrelated music.

@@ -138,39 +138,8 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def run_preservation(settings: Settings, *, progress: Progress | None = None, judge: Judge | None = None) -> Outcome:
-    """Compare all pairs and write records, results.json, table.md and report.html.
-
-    A run that was killed is resumed where it stood when it is started again with the same settings.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    progress
-        Called after each pair.
-    judge
-        What compares a pair, in other processes; None for `worker.PairJudge`.
-
-    Returns
-    -------
-    Outcome
-        Pairs that failed are in ``results["failures"]``.
-
-    Raises
-    ------
-    UnknownNameError
-        A dataset, config, split, renderer, feature or backend that does not exist.
-    NoDataError, PairCountError, UnreadableFileError, InvalidInputError
-        Nothing to compare, or pairs that are not clear; see `pairs` and `pair_datasets`.
-    MissingBackendError
-        A named backend is not installed, or an extractor that comes with the extra ``audio`` and that recordings need;
-        or the report is asked for and matplotlib is not installed.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Compare all pairs and write records, results.json, table.md and report.html."""
+    # A run that was killed is resumed where it stood when it is started again with the same settings.
     if settings.report:
         check_backend()
     out, measures = Path(settings.out), settings.measures
@@ -240,13 +209,11 @@ def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
 
 
 def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
-    """Return decoder, policy and extractors with their versions, for a receipt.
-
-    An optional one of the variant's that is not installed is named: the metrics that need it fail, and the others are
-    computed. One that comes with the extra ``audio`` is raised as missing: nearly everything needs it.
-    """
+    """Return decoder, policy and extractors with their versions, for a receipt."""
+    # An optional one of the variant's that is not installed is named: the metrics that need it fail, and the others are
+    # computed. One that comes with the extra ``audio`` is raised as missing: nearly everything needs it.
     features: dict[str, Any] = {}
-    told: dict[str, Any] = {}
+    reported: dict[str, Any] = {}
     for feature in measures.features:
         try:
             found = receipt(measures.all_backends, features=[feature], policy=measures.audio_policy)
@@ -256,8 +223,8 @@ def describe_extractors(measures: pipeline.Settings) -> dict[str, Any]:
             features[feature] = {"missing": str(error)}
             continue
         features |= found["features"]
-        told |= found
-    return {**told, "features": features}
+        reported |= found
+    return {**reported, "features": features}
 
 
 def _n_workers() -> int:

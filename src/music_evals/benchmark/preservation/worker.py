@@ -97,10 +97,9 @@ def _score(value: Value) -> dict[str, Any]:
 
 @dataclasses.dataclass
 class CompileExtractors:
-    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes.
+    """Extracts and compares everything once, so that all code is compiled, and keeps that code for other processes."""
 
-    Every score, since later runs may want others; without a store, which would answer in place of the code.
-    """
+    # Every score, since later runs may want others; without a store, which would answer in place of the code.
 
     variant: str
     backends: Mapping[str, str]

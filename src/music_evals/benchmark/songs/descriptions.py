@@ -172,38 +172,8 @@ class Settings(SongSettings):
 
 
 def run_descriptions(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Score all descriptions and write records, results.json, table.md and report.html.
-
-    A run that was killed is taken up where it stood when it is started again with the same settings.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    progress
-        Called after each recording that was heard, and after some songs that were scored.
-
-    Returns
-    -------
-    Outcome
-        Songs that failed are in ``results["failures"]``.
-
-    Raises
-    ------
-    UnknownNameError
-        A dataset, config, split, dimension or type of tagger that does not exist.
-    NoDataError, PairCountError, UnreadableFileError, InvalidInputError, InvalidTagsError
-        Nothing to score, ids that name no song, or files that are not what they should be.
-    ModelUnavailableError, MissingBackendError
-        The encoder or a tagger cannot be loaded; the message says how to get it.
-    BackendError
-        The encoder failed.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Score all descriptions and write records, results.json, table.md and report.html."""
+    # A run that was killed is taken up where it stood when it is started again with the same settings.
     songs = settings.read_songs(GROUPS)
     out = Path(settings.out)
     predictions = read_predictions(settings.predictions, _tags, EXPECTED)
@@ -246,8 +216,9 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
 def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     given = {group: row[group] for group in GROUPS if row.get(group) is not None}
     if not given:
-        msg = f"{where}: neither {' nor '.join(GROUPS)}; expected {{dimension: [tags]}} under one of them or both"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(
+            f"{where}: neither {' nor '.join(GROUPS)}; expected {{dimension: [tags]}} under one of them or both"
+        )
     return plain_tags(check_description(given, where))
 
 

@@ -116,8 +116,7 @@ class Settings(RunSettings):
             raise InvalidInputError("give `dataset`: the study compares what people said of its songs")
         super().__post_init__()
         if not self.groupings:
-            msg = f"`by` is empty; name some of {', '.join(GROUPINGS)}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"`by` is empty; name some of {', '.join(GROUPINGS)}")
         for kind, names, known in (
             ("grouping", self.groupings, GROUPINGS),
             ("shared dimension", self.chosen_dimensions, FACING),
@@ -153,34 +152,7 @@ def _names(text: str) -> list[str]:
 
 
 def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Compare professionals and amateurs on the songs of a dataset and write the results.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    progress
-        Called when the similarities are there.
-
-    Returns
-    -------
-    Outcome
-        ``found`` is the `DiscrepancyStudy`.
-
-    Raises
-    ------
-    UnknownNameError
-        A dataset, config, split or aggregation that does not exist.
-    NoDataError, PairCountError, UnreadableFileError, InvalidInputError, InvalidTagsError
-        Nothing to study, or rows that are not what they should be; see `songs.read_songs`.
-    ModelUnavailableError, MissingBackendError, BackendError
-        The encoder cannot be loaded or failed; or matplotlib is not installed.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Compare professionals and amateurs on the songs of a dataset and write the results."""
     out = Path(settings.out)
     if settings.plot:
         check_backend()
@@ -195,14 +167,14 @@ def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> 
     encoder = load_encoder(
         settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
     )
-    told = {song.id: song.tags for song in songs.songs}
-    job = _Similarities(settings, songs, told, encoder)
+    reported = {song.id: song.tags for song in songs.songs}
+    job = _Similarities(settings, songs, reported, encoder)
     rows = record(job, out / RECORDS, settings, progress=progress)
     # other groupings may be asked for with the same records: what was made of them tells of another run
     remove_results(out, CELLS, PLOT)
     values = job.values(rows)
     study = study_discrepancy(
-        told,
+        reported,
         encoder=encoder,
         by=settings.groupings,
         similarities=values,
@@ -213,7 +185,7 @@ def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> 
         n_permutations=settings.n_permutations,
         seed=settings.seed,
     )
-    results = _results(study, songs, told)
+    results = _results(study, songs, reported)
     picture = plot_study(study) if settings.plot else ""
     others = {"cells": (CELLS, _csv(study)), **({"plot": (PLOT, picture)} if settings.plot else {})}
     return write_outcome(
@@ -232,11 +204,11 @@ class _Similarities(Job):
 
     size = 1
 
-    def __init__(self, settings: Settings, songs: SongSet, told: Told, encoder: TextEncoder) -> None:
-        self._told, self._encoder, self._settings = told, encoder, settings
+    def __init__(self, settings: Settings, songs: SongSet, reported: Told, encoder: TextEncoder) -> None:
+        self._told, self._encoder, self._settings = reported, encoder, settings
         self.header = {
             "task": TASK,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
+            "dataset": {**songs.about, "fingerprint": _fingerprint(reported)},
             "options": settings.comparison,
             "encoder": {"name": encoder.name, "revision": encoder.revision},
             "versions": package_versions(PACKAGES),
@@ -273,15 +245,15 @@ def _rows(song: str, names: Sequence[str], values: Floats) -> list[dict[str, Any
     ]
 
 
-def _fingerprint(told: Told) -> str:
-    return hashlib.sha256(json.dumps(told, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
+def _fingerprint(reported: Told) -> str:
+    return hashlib.sha256(json.dumps(reported, ensure_ascii=False, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _results(study: DiscrepancyStudy, songs: SongSet, told: Told) -> dict[str, Any]:
+def _results(study: DiscrepancyStudy, songs: SongSet, reported: Told) -> dict[str, Any]:
     found: dict[str, Any] = plain(
         {
             "task": TASK,
-            "dataset": {**songs.about, "fingerprint": _fingerprint(told)},
+            "dataset": {**songs.about, "fingerprint": _fingerprint(reported)},
             "n_clusters": len({song.group for song in songs.songs}),
             **study.to_dict(),
             "notes": _notes(study),
@@ -307,9 +279,9 @@ def _notes(study: DiscrepancyStudy) -> list[str]:
         if study.n_ungrouped[grouping]:
             notes.append(f"{grouping}: {study.n_ungrouped[grouping]} of {study.n_songs} songs are in no group")
     missing = {cell.dimension: cell.n - cell.n_defined for cell in study.cells if cell.group == ALL}
-    told = ", ".join(f"{name} {count}" for name, count in missing.items() if count)
-    if told:
-        notes.append(f"songs without tags on a side, left out: {told}")
+    reported = ", ".join(f"{name} {count}" for name, count in missing.items() if count)
+    if reported:
+        notes.append(f"songs without tags on a side, left out: {reported}")
     n_tests = sum(not math.isnan(cell.p_value) for cell in study.cells)
     notes.append(
         f"a group is tested against the songs outside of it; p-values are after Holm's correction over all {n_tests} "

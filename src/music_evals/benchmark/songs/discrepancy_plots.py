@@ -19,7 +19,7 @@ __all__ = ["plot_study"]
 
 PANEL_INCHES: Final = (11.0, 3.6)
 
-# ten colours that also differ in lightness, and ten marks: a line is told by either
+# ten colours that also differ in lightness, and ten marks: a line is identified by either
 COLOURS: Final = (
     "#332288", "#88ccee", "#44aa99", "#117733", "#999933", "#ddaa33", "#cc6677", "#882255", "#aa4499", "#777777",
 )  # fmt: skip
@@ -39,28 +39,11 @@ SPREAD = 0.7  # of the room of a group, for the points of its dimensions
 
 
 def plot_study(study: DiscrepancyStudy) -> str:
-    """Draw a panel for each grouping: groups of songs along x, a line with intervals for each dimension.
-
-    The first place of each panel is that of all songs. A filled point differs from the songs outside its group after
-    Holm's correction; the others are hollow. Below each group stands its number of songs. Audio effects are left out
-    beside other dimensions: to a closed question nearly all songs have one answer, and the rest would be pressed flat.
-
-    Parameters
-    ----------
-    study
-        From `pipelines.discrepancy.study_discrepancy`.
-
-    Returns
-    -------
-    str
-        An SVG document; equal studies give equal text.
-
-    Raises
-    ------
-    MissingBackendError
-        matplotlib is not installed.
-
-    """
+    """Draw a panel for each grouping: groups of songs along x, a line with intervals for each dimension."""
+    # The first place of each panel is that of all songs. A filled point differs from the songs outside its group after
+    # Holm's correction; the others are hollow. Below each group stands its number of songs. Audio effects are left out
+    # beside other dimensions: to a closed question nearly all songs have one answer, and the rest would be pressed
+    # flat.
     check_backend()
     import matplotlib as mpl
     from matplotlib.figure import Figure

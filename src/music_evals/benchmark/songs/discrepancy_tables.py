@@ -38,23 +38,7 @@ def markdown_study(study: DiscrepancyStudy, notes: Sequence[str]) -> str:
 
 
 def render_study(study: DiscrepancyStudy, results: Mapping[str, Any], picture: str) -> str:
-    """Return the study as one HTML page that needs nothing but a browser.
-
-    Parameters
-    ----------
-    study
-        What was found.
-    results
-        The content of results.json.
-    picture
-        From `discrepancy_plots.plot_study`; empty for none.
-
-    Returns
-    -------
-    str
-        HTML without any outside reference.
-
-    """
+    """Return the study as one HTML page that needs nothing but a browser."""
     head, rows = _found_differences(study)
     tables = [{"title": GROUPINGS[name].english.lower(), "rows": _rows(study, name)} for name in study.groups]
     return render(

@@ -75,37 +75,7 @@ def ask(
     versions: Mapping[str, str],
     progress: Progress | None = None,
 ) -> list[Row]:
-    """Ask every system for every prompt and seed that has no answer yet.
-
-    Parameters
-    ----------
-    systems
-        Asked one after the other; the weights of one are let go before the next.
-    prompts
-        Item -> prompt.
-    records
-        Open; every answer is appended and synchronised as it comes.
-    versions
-        Of packages, for the row of this sitting.
-    progress
-        Called after each answer.
-
-    Returns
-    -------
-    list of dict
-        All rows of the file, those of earlier sittings first.
-
-    Raises
-    ------
-    ModelUnavailableError
-        A model that is not there any more. What was answered before is recorded.
-    KeyboardInterrupt
-        Ctrl-C. What a writer of several threads was being asked is waited for and recorded first; a second one ends
-        the wait.
-    OutputError
-        The records cannot be written.
-
-    """
+    """Ask every system for every prompt and seed that has no answer yet."""
     start = time.perf_counter()
     tell = _teller(systems, len(prompts), progress)
     for system in systems:
@@ -258,12 +228,12 @@ def _ask_portion(writer: LyricWriter, portion: list[Asked]) -> list[_Answer]:
 
 def _checked(written: Sequence[Written], n: int) -> Sequence[Written]:
     if len(written) != n:
-        msg = f"{n} prompts were answered by {len(written)} texts; a writer returns one for each"
-        raise BackendError(msg)
+        raise BackendError(f"{n} prompts were answered by {len(written)} texts; a writer returns one for each")
     for answer in written:
         try:
             answer.text.encode()
         except UnicodeEncodeError as error:
-            msg = f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
-            raise BackendError(msg) from error
+            raise BackendError(
+                f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
+            ) from error
     return written

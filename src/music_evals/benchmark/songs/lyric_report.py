@@ -11,7 +11,7 @@ from music_evals.benchmark.report import score_page, shares
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.templates import render
 
-__all__ = ["EXPLAINED", "headers_told", "render_report", "worst_texts"]
+__all__ = ["EXPLAINED", "headers_text", "render_report", "worst_texts"]
 
 EXPLAINED = 10
 """Texts that are explained by default: the worst of each system, to equal shares."""
@@ -25,30 +25,12 @@ TOTAL = "lyric_structure"
 def render_report(
     results: Mapping[str, Any], found: Found, *, explained: int = EXPLAINED, sections: Sequence[str] = ()
 ) -> str:
-    """Return the page.
-
-    Parameters
-    ----------
-    results
-        From `benchmark.results.build_results`.
-    found
-        The records that the results were made of.
-    explained
-        Texts of which is told where they lost points, and at least one of each system; 0 for none.
-    sections
-        Further ones, in HTML, before those texts.
-
-    Returns
-    -------
-    str
-        HTML without any outside reference.
-
-    """
-    facts = {"variant": results["variant"], **results["options"], "section headers": headers_told(results)}
+    """Return the page."""
+    facts = {"variant": results["variant"], **results["options"], "section headers": headers_text(results)}
     return score_page(results, found, facts, items=[*sections, _explanations(found, explained)])
 
 
-def headers_told(header: Mapping[str, Any]) -> str:
+def headers_text(header: Mapping[str, Any]) -> str:
     """Return whether the section headers of the patterns had numbers; those of files are as they are."""
     return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
@@ -66,10 +48,14 @@ def worst_texts(found: Found) -> list[tuple[Mapping[str, Any], float]]:
 
 def _explanations(found: Found, n: int) -> str:
     texts = worst_texts(found)
-    told = []
+    reported = []
     for pair, total in shares(texts, n):
         lines = found.explanations[pair["item"], pair["system"]]["lines"]
         more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
         shown = "\n".join([*lines[:MOST_LINES], *more])
-        told.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))
-    return render("music_evals.benchmark.songs", "explanations.html", told=told, n_texts=len(texts)) if told else ""
+        reported.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))
+    return (
+        render("music_evals.benchmark.songs", "explanations.html", reported=reported, n_texts=len(texts))
+        if reported
+        else ""
+    )

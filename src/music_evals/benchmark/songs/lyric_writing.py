@@ -45,22 +45,13 @@ _TRIAL = "(verse)\nccccc", "(verse)\n春眠不觉晓"
 
 @dataclasses.dataclass(frozen=True)
 class Endpoint:
-    """A language model behind an OpenAI-compatible endpoint.
+    """A language model behind an OpenAI-compatible endpoint."""
 
-    Parameters
-    ----------
-    url, model, name, api_key_env
-        See `models.lyric_writers.EndpointWriter`; the name is the system's in the tables.
-    prices
-        Of its tokens, for the cost.
-
-    """
-
-    url: str
+    url: str  # see `models.lyric_writers.EndpointWriter`; the name is the system's in the tables
     model: str
     name: str | None = None
     api_key_env: str | None = None
-    prices: Prices = dataclasses.field(default_factory=Prices)
+    prices: Prices = dataclasses.field(default_factory=Prices)  # of its tokens, for the cost
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,41 +141,10 @@ class Settings(SongSettings):
 
 
 def run_writing(settings: Settings, *, progress: Progress | None = None) -> Outcome:
-    """Let all writers write for all songs, score the texts, and write everything into a folder.
-
-    A run that was killed is taken up where it stood when it is started again with the same settings: what was answered
-    is not asked again, what failed is. Writers may be added later; other texts than those of the last settings stay in
-    the records and count no more.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    progress
-        Called after each answer, then after some scores.
-
-    Returns
-    -------
-    Outcome
-        As of `lyrics.run_lyrics`. Answers that failed, and songs without a theme, are in ``results["failures"]``. Its
-        results also hold ``writing``, where anybody wrote: ``prompt``, ``writers`` (system -> what decides its
-        answers), ``prices``, ``totals`` (system -> texts, failures, seconds, tokens, cost), ``wall_time_sec`` and
-        ``notes``; its files also ``generations``, ``texts`` and ``log``.
-
-    Raises
-    ------
-    ModelUnavailableError
-        A model or key that is not there, before anything is asked; or a model that went away later.
-    InvalidInputError, InvalidLyricsError, InvalidPatternError
-        An address, option, name or example that is none.
-    UnknownNameError, NoDataError, PairCountError, UnreadableFileError, MissingBackendError
-        As for `lyrics.run_lyrics`.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Let all writers write for all songs, score the texts, and write everything into a folder."""
+    # A run that was killed is taken up where it stood when it is started again with the same settings: what was
+    # answered is not asked again, what failed is. Writers may be added later; other texts than those of the last
+    # settings stay in the records and count no more.
     out = Path(settings.out)
     lyrics.judge_lyrics(*_TRIAL, **settings.scoring.options)
     example = _read_example(settings.example)
@@ -383,8 +343,7 @@ def _split_model(text: str) -> tuple[str | None, str, str | None]:
     if "@" in source and not Path(source).exists():
         source, _, revision = source.partition("@")
     if "" in {name, source, revision}:
-        msg = f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}")
     return name, source, revision
 
 
@@ -395,11 +354,11 @@ def _read_example(path: str | os.PathLike[str] | None) -> Example | None:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"{path} is not JSON ({error}); expected an object with {', '.join(fields)}"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f"{path} is not JSON ({error}); expected an object with {', '.join(fields)}"
+        ) from error
     if not isinstance(content, dict) or not all(isinstance(content.get(field), str) for field in fields):
-        msg = f"{path} is no example: expected an object with the texts {', '.join(fields)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{path} is no example: expected an object with the texts {', '.join(fields)}")
     example = Example(*(content[field] for field in fields))
     lyric_prompt(example.theme, example.structure, example=example)  # it is checked once, not with each song
     return example

@@ -25,7 +25,7 @@ from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
-from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_told, render_report
+from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_text, render_report
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
     ANOTHER_SONG,
@@ -68,7 +68,7 @@ _NOTHING_TO_SCORE = {
 """Note on a text in which there is nothing to score -> what such texts are called, and what became of them."""
 
 _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? removed")
-"""What `lyrics.normalise` tells of a step that removed lines with words in them."""
+"""What `lyrics.normalise` says of a step that removed lines with words in them."""
 
 
 def _how(header: Mapping[str, Any]) -> str:
@@ -76,7 +76,7 @@ def _how(header: Mapping[str, Any]) -> str:
     normalised = "normalised" if options["normalise"] else "as they are"
     return (
         f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
-        f"{headers_told(header)}"
+        f"{headers_text(header)}"
     )
 
 
@@ -85,15 +85,15 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for system in dict.fromkeys(row["system"] for row in notes):
         texts = [row["notes"] for row in notes if row["system"] == system]
         for note, (what, outcome) in _NOTHING_TO_SCORE.items():
-            n = sum(note in told for told in texts)
+            n = sum(note in reported for reported in texts)
             if n:
                 yield f"{system}: {counted(n, what)} {outcome}; with `strict` such texts are failures"
-        if n := sum(NO_CHINESE in told for told in texts):
+        if n := sum(NO_CHINESE in reported for reported in texts):
             yield (
                 f"{system}: {counted(n, 'texts')} without a Chinese character; the letters c and R count as "
                 f"characters, so that a pattern handed back scores like true lyrics: compare the control {ECHO!r}"
             )
-        lines = [n for told in texts if (n := sum(map(_n_removed, told)))]
+        lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
         if lines:
             yield (
                 f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
@@ -158,7 +158,7 @@ class Settings(SongSettings):
         Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
         in the prompts of `lyric_writing`.
     explained
-        Texts in the report of which is told where they lost points: the worst of each system to equal shares, and at
+        Texts in the report whose lost points are explained: the worst of each system to equal shares, and at
         least one of each; 0 for none.
 
     Raises
@@ -205,40 +205,8 @@ def run_lyrics(
     sections: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Outcome:
-    """Score all texts and write records, results.json, table.md and report.html.
-
-    A run that was killed is taken up where it stood when it is started again with the same settings.
-
-    Parameters
-    ----------
-    settings
-        See `Settings`.
-    made
-        Texts in memory, in place of the files of predictions.
-    beside, sections
-        What is shown beside the scores: see `outputs.Beside`, and sections of report.html.
-    progress
-        Called after some texts.
-
-    Returns
-    -------
-    Outcome
-        Texts that failed are in ``results["failures"]``.
-
-    Raises
-    ------
-    UnknownNameError
-        A dataset, config, split, variant, rhyme method or way to match sections that does not exist.
-    NoDataError, PairCountError, UnreadableFileError, InvalidInputError
-        Nothing to score, ids that name no song, or files that are not what they should be.
-    MissingBackendError
-        The rhyme method or the normaliser needs what is not installed.
-    CorruptRecordsError
-        The records in `out` are damaged or belong to another run.
-    OutputError
-        `out` cannot be written.
-
-    """
+    """Score all texts and write records, results.json, table.md and report.html."""
+    # A run that was killed is taken up where it stood when it is started again with the same settings.
     judge_lyrics(*_TRIAL, **settings.options)
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
@@ -285,8 +253,9 @@ def _texts_in_files(settings: Settings) -> TextPairSet:
 def _text(row: Mapping[str, Any], where: str) -> str:
     text = row.get("text")
     if not isinstance(text, str):
-        msg = f'{where}: expected {{"id": text, "text": text}}, got {type(text).__name__} in place of the text'
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f'{where}: expected {{"id": text, "text": text}}, got {type(text).__name__} in place of the text'
+        )
     return text
 
 

@@ -44,21 +44,11 @@ Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SongSettings(Settings):
-    """What the benchmarks of what systems made for songs have in common.
+    """What the benchmarks of what systems made for songs have in common."""
 
-    Parameters
-    ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
-        See `run.Settings` and `read_songs`.
-    predictions
-        ``FILE`` or ``NAME=FILE`` for each system; see `text_predictions.read_predictions`.
-    controls
-        Add the rows of the controls.
-
-    """
-
+    # ``FILE`` or ``NAME=FILE`` for each system; see `text_predictions.read_predictions`.
     predictions: Sequence[str] = ()
-    controls: bool = True
+    controls: bool = True  # add the rows of the controls
 
     def __post_init__(self) -> None:
         self._goes_with("dataset", "predictions")
@@ -73,38 +63,21 @@ class SongSettings(Settings):
 
 @dataclasses.dataclass(frozen=True)
 class Song:
-    """One song.
+    """One song."""
 
-    Attributes
-    ----------
-    id
-        As in the data.
-    group
-        Cluster: the id of the first song that has its title and performers, or its words; see the module.
-    title, artist
-        May be empty where the rows hold none.
-    theme
-        What the words are about, in a sentence or more: the professional's free text on the themes of the lyrics, or
-        the amateur's where there is none; empty where both lack it.
-    themes
-        Group of annotators -> its free text on the themes of the lyrics, where it is not empty.
-    words
-        Sections with their lines.
-    pattern
-        The same sections with the patterns of these lines: ``c`` a character, ``R`` a rhyming one, space a pause.
-    tags
-        Group of annotators -> dimension -> tags, exactly as in the data.
-
-    """
-
-    id: str
-    group: str
-    title: str = ""
+    id: str  # as in the data
+    group: str  # cluster: the id of the first song that has its title and performers, or its words; see the module
+    title: str = ""  # may be empty where the rows hold none
     artist: tuple[str, ...] = ()
+    # What the words are about, in a sentence or more: the professional's free text on the themes of the lyrics, or the
+    # amateur's where there is none; empty where both lack it.
     theme: str = ""
+    # Group of annotators -> its free text on the themes of the lyrics, where it is not empty.
     themes: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    words: tuple[LyricSection, ...] = ()
+    words: tuple[LyricSection, ...] = ()  # sections with their lines
+    # The same sections with the patterns of these lines: ``c`` a character, ``R`` a rhyming one, space a pause.
     pattern: tuple[LyricSection, ...] = ()
+    # Group of annotators -> dimension -> tags, exactly as in the data.
     tags: Tags = dataclasses.field(default_factory=dict)
 
     @property
@@ -123,22 +96,11 @@ class Song:
 
 @dataclasses.dataclass(frozen=True)
 class SongSet:
-    """Songs, and where they come from.
+    """Songs, and where they come from."""
 
-    Attributes
-    ----------
-    about
-        ``id``, ``config``, ``split`` and ``revision``, for the receipt.
-    songs
-        In the order of the data.
-    other_ids
-        Ids of the songs that a limit left out.
-
-    """
-
-    about: Mapping[str, Any]
-    songs: tuple[Song, ...]
-    other_ids: frozenset[str] = frozenset()
+    about: Mapping[str, Any]  # ``id``, ``config``, ``split`` and ``revision``, for the receipt
+    songs: tuple[Song, ...]  # in the order of the data
+    other_ids: frozenset[str] = frozenset()  # ids of the songs that a limit left out
 
     def unnumbered(self) -> SongSet:
         """Return the same songs with section labels without numbers, as prompts have them."""
@@ -210,8 +172,9 @@ def read_songs(
     """Return what `load_songs` does, with where the songs come from and the ids that the limit left out."""
     if Path(dataset).is_file() or Path(dataset).suffix == ".jsonl":
         if config is not None or revision is not None:
-            msg = f"{dataset} is a file, which has neither configs nor revisions; leave out `config` and `revision`"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{dataset} is a file, which has neither configs nor revisions; leave out `config` and `revision`"
+            )
         path = Path(dataset)
         rows: Iterable[tuple[str, Mapping[str, Any]]] = (
             (f"{path}, line {number}", row) for number, row in json_lines(path)
@@ -224,8 +187,7 @@ def read_songs(
         rows = ((f"{dataset}, row {number}", row) for number, row in enumerate(table))
     songs = [_song(row, where, columns) for where, row in rows]
     if not songs:
-        msg = f"{dataset} holds no songs; nothing can be scored"
-        raise NoDataError(msg)
+        raise NoDataError(f"{dataset} holds no songs; nothing can be scored")
     _check_unique(songs, dataset)
     songs = _grouped(songs)
     others = frozenset(song.id for song in songs[limit or len(songs) :])
@@ -238,11 +200,10 @@ def check_ids(found: Iterable[str], songs: SongSet, where: str) -> None:
     unknown = [item for item in dict.fromkeys(found) if item not in known]
     if unknown:
         place = " ".join(str(songs.about[key]) for key in ("id", "config", "split") if songs.about[key])
-        msg = (
+        raise PairCountError(
             f"{where}: {len(unknown)} ids are not songs of {place}: {some(unknown)}; its ids are like "
             f"{some(sorted(known)[:2])}. Check dataset, config and split"
         )
-        raise PairCountError(msg)
 
 
 def _unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
@@ -252,12 +213,12 @@ def _unnumbered(sections: Iterable[LyricSection]) -> tuple[LyricSection, ...]:
 def _song(row: Mapping[str, Any], where: str, columns: Collection[str]) -> Song:
     missing = [name for name in ("id", *columns) if row.get(name) is None]
     if missing:
-        msg = f"{where}: nothing in {', '.join(missing)}; expected id and {', '.join(columns)}, got {', '.join(row)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{where}: nothing in {', '.join(missing)}; expected id and {', '.join(columns)}, got {', '.join(row)}"
+        )
     item = row["id"]
     if not isinstance(item, str) or not item.strip():
-        msg = f"{where}: the id must be a text that is not empty, got {item!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{where}: the id must be a text that is not empty, got {item!r}")
     where = f"{where} ({item})"
     words, pattern = _structure(row.get("structure"), where)
     themes = _themes(row, where)
@@ -278,8 +239,9 @@ def _structure(rows: Any, where: str) -> tuple[tuple[LyricSection, ...], tuple[L
     if rows is None:
         return (), ()
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        msg = f"{where}: structure must be a list of sections {{label, lines, rhyme}}, got {_kind(rows)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{where}: structure must be a list of sections {{label, lines, rhyme}}, got {_kind(rows)}"
+        )
     sides: dict[str, tuple[LyricSection, ...]] = {}
     for field in ("lines", "rhyme"):
         checked = [
@@ -287,8 +249,7 @@ def _structure(rows: Any, where: str) -> tuple[tuple[LyricSection, ...], tuple[L
             for row in rows
         ]
         if not all(isinstance(row["label"], str) for row in checked):
-            msg = f"{where}: every section needs a label such as 'verse1'"
-            raise InvalidLyricsError(msg)
+            raise InvalidLyricsError(f"{where}: every section needs a label such as 'verse1'")
         try:
             sides[field] = sections_of_rows(checked, field)
         except MusicEvalsError as error:
@@ -297,11 +258,10 @@ def _structure(rows: Any, where: str) -> tuple[tuple[LyricSection, ...], tuple[L
     for with_words, with_pattern in zip(words, pattern, strict=True):
         # words may be left out of a file altogether; the patterns may not
         if with_words.lines and len(with_words.lines) != len(with_pattern.lines):
-            msg = (
+            raise InvalidLyricsError(
                 f"{where}: section {with_words.label!r} has {len(with_words.lines)} lines and "
                 f"{len(with_pattern.lines)} patterns; give each line its pattern"
             )
-            raise InvalidLyricsError(msg)
     return words, pattern
 
 
@@ -316,15 +276,13 @@ def _strings(value: Any, what: str, error: type[InvalidInputError]) -> tuple[str
     if value is None:
         return ()
     if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        msg = f"{what} must be a list of texts, got {_kind(value)}"
-        raise error(msg)
+        raise error(f"{what} must be a list of texts, got {_kind(value)}")
     return tuple(value)
 
 
 def _text(value: Any, what: str) -> str:
     if value is not None and not isinstance(value, str):
-        msg = f"{what} must be a text, got {_kind(value)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{what} must be a text, got {_kind(value)}")
     return value or ""
 
 
@@ -351,8 +309,9 @@ def _themes(row: Mapping[str, Any], where: str) -> dict[str, str]:
 def _check_unique(songs: Sequence[Song], dataset: str) -> None:
     twice = [item for item, count in Counter(song.id for song in songs).items() if count > 1]
     if twice:
-        msg = f"{dataset}: ids of songs must be unique, twice or more: {some(twice)}; give each song its own id"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{dataset}: ids of songs must be unique, twice or more: {some(twice)}; give each song its own id"
+        )
 
 
 def _grouped(songs: Sequence[Song]) -> list[Song]:

@@ -51,49 +51,9 @@ def tag_songs(
     options: Mapping[str, Any],
     progress: Progress | None = None,
 ) -> list[Prediction]:
-    """Let models describe the recordings of songs, and record it.
-
-    Parameters
-    ----------
-    models
-        ``DIR`` or ``NAME=DIR``: a folder, or a name under ``./models``, with a config.json whose ``model_type`` is one
-        of `protocols.TAGGERS`. Without a name, the tagger says its own.
-    audio
-        Folder that is searched with its sub-folders for recordings called ``<id>.wav``, ``<id>.flac`` and so on, or
-        for the files that a model reads in their place (`protocols.Tagger`).
-    songs
-        Whose recordings are heard.
-    path
-        The record file.
-    settings
-        Of the run.
-    options
-        What the models are loaded with.
-    progress
-        Called after each recording.
-
-    Returns
-    -------
-    list of Prediction
-        One a song and model; without a recording, or with one that cannot be described, an error stands in it.
-
-    Raises
-    ------
-    UnknownNameError
-        No such folder, or no such type of model.
-    NoDataError
-        No folder of recordings, or none for any song.
-    PairCountError
-        Two recordings of one song.
-    UnreadableFileError, ModelUnavailableError, MissingBackendError
-        A model cannot be loaded.
-    CorruptRecordsError, OutputError
-        The record file is damaged, or cannot be written.
-
-    """
+    """Let models describe the recordings of songs, and record it."""
     if not Path(audio).is_dir():
-        msg = f"{audio}: no such folder of recordings; check the path"
-        raise NoDataError(msg)
+        raise NoDataError(f"{audio}: no such folder of recordings; check the path")
     loaded = [_load(text, options) for text in models]
     check_systems([model.system for model in loaded], (), "models")
     job = _Hearing(
@@ -172,8 +132,9 @@ def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
     there = recordings(audio, ids, suffixes)
     shown = "recording" if suffixes == AUDIO_SUFFIXES else "file"
     if not there:
-        msg = f"{audio}: no {shown} is called by the id of a song; the ids are like {some(sorted(ids)[:2])}"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"{audio}: no {shown} is called by the id of a song; the ids are like {some(sorted(ids)[:2])}"
+        )
     ends = ".wav, .flac or the like" if suffixes == AUDIO_SUFFIXES else " or ".join(sorted(suffixes))
     return {item: there.get(item, f"NoDataError: no {shown} called {item}{ends} in {audio}; add it") for item in ids}
 
@@ -188,8 +149,8 @@ def _load(text: str, options: Mapping[str, Any]) -> _Model:
     tagger: Tagger = plugin.from_pretrained(str(folder), **options)
     files = sorted(file for file in folder.iterdir() if file.suffix in {".json", ".safetensors"})
     hashes = {file.name: hash_file(file) for file in files}
-    told = {"options": dict(options), "files": hashes, "about": dict(tagger.describe())}
-    content = hashlib.sha256(dump_json(told).encode()).hexdigest()[:HASH_DIGITS]
+    reported = {"options": dict(options), "files": hashes, "about": dict(tagger.describe())}
+    content = hashlib.sha256(dump_json(reported).encode()).hexdigest()[:HASH_DIGITS]
     named = "=" in text and not Path(text).exists()
     return _Model(name if named else tagger.name, content, tagger)
 

@@ -60,10 +60,8 @@ def against_own(
 
 
 def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *, entrance: str) -> list[TextPair]:
-    """Pair the reference of each song with what people made for the next song of another group.
-
-    After the last song comes the first one. There are none where all songs are of one group.
-    """
+    """Pair the reference of each song with what people made for the next song of another group."""
+    # After the last song comes the first one. There are none where all songs are of one group.
     pairs: list[TextPair] = []
     for place, song in enumerate(songs):
         following = (*songs[place + 1 :], *songs[:place])
@@ -74,10 +72,8 @@ def against_another(songs: Sequence[Song], reference: Sides, estimate: Sides, *,
 
 
 def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, entrance: str) -> list[TextPair]:
-    """Pair the reference of each song with its own sections in another order.
-
-    A song whose sections are all the same has no other order, and is left out.
-    """
+    """Pair the reference of each song with its own sections in another order."""
+    # A song whose sections are all the same has no other order, and is left out.
     pairs: list[TextPair] = []
     for song in songs:
         sections = shuffled_sections(song.words, song.id, seed)
@@ -88,7 +84,7 @@ def shuffled_structures(songs: Sequence[Song], reference: Sides, *, seed: int, e
 
 
 def shuffled_sections(sections: Sequence[LyricSection], item: str, seed: int) -> list[LyricSection]:
-    """Return sections in another order that hangs on the song's id and the seed; none where there is no other order."""
+    """Return sections in another order, by the song's id and the seed; none where there is no other order."""
     drawn = int.from_bytes(hashlib.sha256(f"{seed}\0{item}".encode()).digest()[:8], "big")
     order = np.random.default_rng(drawn).permutation(len(sections))
     # the order drawn may be the order there is; one of its turns is not, unless all sections are the same
@@ -97,12 +93,10 @@ def shuffled_sections(sections: Sequence[LyricSection], item: str, seed: int) ->
 
 
 def pattern_controls(pairs: Iterable[TextPair]) -> list[TextPair]:
-    """Pair the pattern of each item with itself, and with itself sung on one character.
-
-    The echo is the pattern as it stands, and not the whole prompt around it: it is all of the prompt that a lazy model
-    has to hand back, and the part that the score is made for. Instructions and example around it would only lower the
-    score, and there are no prompts where texts come out of files.
-    """
+    """Pair the pattern of each item with itself, and with itself sung on one character."""
+    # The echo is the pattern as it stands, and not the whole prompt around it: it is all of the prompt that a lazy
+    # model has to hand back, and the part that the score is made for. Instructions and example around it would only
+    # lower the score, and there are no prompts where texts come out of files.
     items: dict[str, TextPair] = {}
     for pair in pairs:
         items.setdefault(pair.item, pair)

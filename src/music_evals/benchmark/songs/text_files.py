@@ -27,36 +27,7 @@ COLUMNS = ("generated", "reference")
 def texts_in_folders(
     reference: str | os.PathLike[str], generated: Sequence[str], *, controls: Sequence[str], limit: int | None = None
 ) -> TextPairSet:
-    """Pair the texts of two or more folders, or single files.
-
-    Parameters
-    ----------
-    reference
-        Folder of patterns, or one pattern.
-    generated
-        ``PATH`` or ``NAME=PATH`` for each system: folders whose texts have the patterns' relative paths, suffixes
-        apart, or single files.
-    controls
-        Names that no system may have.
-    limit
-        Keep the first items only.
-
-    Returns
-    -------
-    TextPairSet
-        Pairs with equal patterns are of one group. A text without its partner, and one that cannot be read, is a
-        failure of its item.
-
-    Raises
-    ------
-    NoDataError
-        No such path, or no text in it.
-    PairCountError
-        Two texts of a folder that differ in their suffix alone; a folder beside a file.
-    InvalidInputError
-        Systems without a name of their own.
-
-    """
+    """Pair the texts of two or more folders, or single files."""
     root = Path(reference)
     patterns = dict(list(_texts_of(root).items())[:limit])
     named = [named_path(text, SETTING) for text in generated]
@@ -65,8 +36,9 @@ def texts_in_folders(
     for system, path in named:
         texts = _texts_of(path)
         if path.is_dir() != root.is_dir():
-            msg = f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
-            raise PairCountError(msg)
+            raise PairCountError(
+                f"{root} and {path}: one is a folder and the other a file; give two folders or two files"
+            )
         if root.is_file():
             texts = dict(zip(patterns, texts.values(), strict=True))
         extra = [] if limit is not None else [item for item in texts if item not in patterns]
@@ -95,8 +67,7 @@ def _pair(item: str, system: str, group: str, reference: TextSide, generated: Te
 
 def _read_side(item: str, what: str, file: tuple[Path, str] | None) -> TextSide:
     if file is None:
-        msg = f"no {what} for {item!r}; add it, or take its partner away"
-        raise PairCountError(msg)
+        raise PairCountError(f"no {what} for {item!r}; add it, or take its partner away")
     path, name = file
     return TextSide(name, _text_of(path))
 
@@ -104,45 +75,15 @@ def _read_side(item: str, what: str, file: tuple[Path, str] | None) -> TextSide:
 def texts_in_manifest(
     path: str | os.PathLike[str], *, controls: Sequence[str], limit: int | None = None
 ) -> TextPairSet:
-    """Read pairs from a manifest.
-
-    Parameters
-    ----------
-    path
-        CSV with a head line, or JSON lines, with the columns ``generated`` and ``reference``, which hold texts, or
-        ``generated_file`` and ``reference_file``, paths of texts below the manifest's folder, and, where wanted,
-        ``id``, ``group`` and ``system``. In CSV a text of several lines stands in quotes.
-    controls
-        Names that no system may have.
-    limit
-        Keep the first items only.
-
-    Returns
-    -------
-    TextPairSet
-        Without a group, pairs with equal patterns are of one group. A cell that is no text, and a file that cannot be
-        read or does not lie below the manifest's folder, is a failure of its item.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No such manifest, an empty one, or one that cannot be read.
-    InvalidInputError
-        Columns that no row has, or a system that is called like a control.
-    PairCountError
-        Two rows of one id and system; they are named.
-
-    """
+    """Read pairs from a manifest."""
     path = Path(path)
     rows = manifest_rows(path)
     if not rows:
-        msg = f"{path} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}")
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
     missing = [name for name in COLUMNS if not {name, _file_column(name)} & {*there}]
     if missing:
-        msg = f"{path}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{path}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}")
     found = [_pair_of_row(row, number, path) for number, row in enumerate(rows, start=1)]
     kept = set(list(dict.fromkeys(pair.item for pair in found))[:limit])
     chosen = [pair for pair in found if pair.item in kept]
@@ -167,8 +108,7 @@ def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
     if not file:
         return TextSide(_text_name(text), text) if isinstance(text, str) else _refuse(column, "a text", text)
     if text:
-        msg = f"give {column} or {_file_column(column)} in a row, not both"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"give {column} or {_file_column(column)} in a row, not both")
     if not isinstance(file, str):
         return _refuse(_file_column(column), "a path", file)
     return TextSide(file, _text_of(_below(folder, file)))
@@ -192,8 +132,7 @@ def _text_name(text: str) -> str:
 
 
 def _refuse(column: str, wanted: str, value: object) -> NoReturn:
-    msg = f"the column {column} must hold {wanted}, got {type(value).__name__}"
-    raise InvalidInputError(msg)
+    raise InvalidInputError(f"the column {column} must hold {wanted}, got {type(value).__name__}")
 
 
 def _below(folder: Path, file: str) -> Path:
@@ -202,11 +141,11 @@ def _below(folder: Path, file: str) -> Path:
         path = (folder / file).resolve()
         inside = path.is_relative_to(folder.resolve())
     except (OSError, ValueError) as error:  # a null byte, or a name that is too long
-        msg = f"{file!r:.60} is no path of a file: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"{file!r:.60} is no path of a file: {error}") from error
     if not inside:
-        msg = f"{file!r} does not lie below the manifest's folder {folder}; put the file there, or give its text"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"{file!r} does not lie below the manifest's folder {folder}; put the file there, or give its text"
+        )
     return path
 
 

@@ -1,7 +1,7 @@
 """Texts that belong together: what was made for a song, and what it is held against.
 
 A pair has an item, a system, a group (the cluster of the intervals) and two sides, as in `pairs`; only that the sides
-are values in memory, told by a hash of what they hold. A system that made several texts for a song, with several seeds,
+are values in memory, known by a hash of what they hold. A system that made several texts for a song, by several seeds,
 has one item for each: the first run keeps the song's id, the others are called ``<id>, run 2`` and so on, whatever the
 seeds are, so that systems are compared run by run; all runs of a song are in its group.
 """
@@ -24,19 +24,10 @@ __all__ = ["TextPair", "TextPairSet", "TextSide", "check_counts", "run_name"]
 
 @dataclasses.dataclass(frozen=True)
 class TextSide:
-    """A reference or an estimate: a text, or tags.
+    """A reference or an estimate: a text, or tags."""
 
-    Attributes
-    ----------
-    name
-        What records call it.
-    value
-        What it holds; plain values that JSON can hold.
-
-    """
-
-    name: str
-    value: Any
+    name: str  # what records call it
+    value: Any  # what it holds; plain values that JSON can hold
 
     @property
     def content(self) -> str:
@@ -60,22 +51,11 @@ class TextPair:
 
 @dataclasses.dataclass(frozen=True)
 class TextPairSet:
-    """All that is judged in one run, but the controls.
+    """All that is judged in one run, but the controls."""
 
-    Attributes
-    ----------
-    dataset
-        ``id``, ``config``, ``split`` and ``revision``, for the receipt.
-    systems
-        In the order given.
-    pairs, failures
-        In the order given; a failure is an item of a system without a pair.
-
-    """
-
-    dataset: Mapping[str, Any]
-    systems: tuple[str, ...] = ()
-    pairs: tuple[TextPair, ...] = ()
+    dataset: Mapping[str, Any]  # ``id``, ``config``, ``split`` and ``revision``, for the receipt
+    systems: tuple[str, ...] = ()  # in the order given
+    pairs: tuple[TextPair, ...] = ()  # in the order given; a failure is an item of a system without a pair
     failures: tuple[Failure, ...] = ()
 
 
@@ -84,8 +64,9 @@ def check_counts(pairs: Sequence[TextPair | Failure], where: str) -> None:
     counts = Counter((pair.item, pair.system) for pair in pairs)
     twice = [f"{item} ({system})" for (item, system), count in counts.items() if count > 1]
     if twice:
-        msg = f"{where}: ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
-        raise PairCountError(msg)
+        raise PairCountError(
+            f"{where}: ids must be unique for each system, twice or more: {some(twice)}; give each pair its own id"
+        )
 
 
 def run_name(item: str, run: int) -> str:

@@ -23,52 +23,20 @@ SETTING = "predictions"
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What one system made for one song with one seed.
+    """What one system made for one song with one seed."""
 
-    Attributes
-    ----------
-    item, system, seed
-        Of what it is.
-    value
-        Plain values; None where there is none, and `error` says why.
-    where
-        File and line, for messages.
-    error
-        Why there is no value.
-
-    """
-
-    item: str
+    item: str  # of what it is
     system: str
-    value: Any
+    value: Any  # plain values; None where there is none, and `error` says why
     seed: int = 0
-    where: str = ""
-    error: str = ""
+    where: str = ""  # file and line, for messages
+    error: str = ""  # why there is no value
 
 
 def read_predictions(
     files: Sequence[str], read_value: Callable[[Mapping[str, Any], str], Any], expected: str
 ) -> list[Prediction]:
-    """Read the lines of all files.
-
-    Parameters
-    ----------
-    files
-        ``FILE`` or ``NAME=FILE``; the name is that of the system, by default the file's stem. A line may have a
-        ``system`` and a ``seed`` of its own.
-    read_value
-        Line and place -> what was made.
-    expected
-        The fields of a line beside ``id``, for messages.
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError
-        No such file, one without lines, or one that is not JSON lines.
-    InvalidInputError
-        Two files of one name, or a line with fields that are missing or of another type.
-
-    """
+    """Read the lines of all files."""
     named = [named_path(text, SETTING) for text in files]
     check_systems([name for name, _ in named], (), SETTING)
     return [prediction for name, path in named for prediction in _read_file(name, path, read_value, expected)]
@@ -83,18 +51,15 @@ def _read_file(
         where = f"{path}, line {number}"
         item, system, seed = row.get("id"), row.get("system", name), row.get("seed", 0)
         if not (isinstance(item, str) and isinstance(system, str) and type(seed) is int):
-            msg = (
+            raise InvalidInputError(
                 f'{where}: expected {{"id": text, {expected}}} and, where there are several, "system": text and '
                 f'"seed": number; got {shown_types(row)}'
             )
-            raise InvalidInputError(msg)
         if not 0 <= seed < SEED_END:
-            msg = f"{where}: a seed must be 0..2**63 - 1, got {seed}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"{where}: a seed must be 0..2**63 - 1, got {seed}")
         yield Prediction(item, system, read_value(row, where), seed, where)
     if empty:
-        msg = f'{path} holds no predictions; expected lines {{"id": text, {expected}}}'
-        raise NoDataError(msg)
+        raise NoDataError(f'{path} holds no predictions; expected lines {{"id": text, {expected}}}')
 
 
 def pairs_of_predictions(
@@ -110,11 +75,10 @@ def pairs_of_predictions(
     for prediction in predictions:
         by_item = found.setdefault(prediction.system, {}).setdefault(prediction.seed, {})
         if prediction.item in by_item:
-            msg = (
+            raise PairCountError(
                 f"{prediction.where}: a second prediction for {prediction.item!r} of system {prediction.system!r} with "
                 f"seed {prediction.seed}; keep one, or give them seeds"
             )
-            raise PairCountError(msg)
         by_item[prediction.item] = prediction
     check_systems(list(found), controls, SETTING)
     for system, by_seed in found.items():

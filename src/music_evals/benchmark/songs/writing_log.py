@@ -39,15 +39,14 @@ class Prices(NamedTuple):
         return (self.read * prompt_tokens + self.written * completion_tokens) / 1e6
 
     def check(self) -> None:
-        """Raise for a price that is none."""
+        """Raise for a price that is not a number of at least 0."""
         if (self.read is None) != (self.written is None):
             raise InvalidInputError(
                 "a price of what is read and one of what is written go together; a free direction has a price of 0"
             )
         for value in self:
             if value is not None and not 0 <= value < math.inf:
-                msg = f"a price must be at least 0 and finite, got {value}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"a price must be at least 0 and finite, got {value}")
 
 
 def log_rows(generations: Iterable[Row], prices: Mapping[str, Prices]) -> list[dict[str, Any]]:

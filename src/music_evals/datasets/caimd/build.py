@@ -34,45 +34,21 @@ Progress = Callable[[int, int, str], None]
 
 @dataclasses.dataclass(frozen=True)
 class BuildSettings:
-    """What is built, and where.
+    """What is built, and where."""
 
-    Parameters
-    ----------
-    source
-        Folder of the release.
-    out
-        Folder to write, outside of any git checkout. A build that was stopped goes on there.
-    layout
-        See `release.find_release`.
-    maps, overlap
-        Folder of the id maps and file of the songs in both releases, where they are not beside the songs.
-    limit
-        First songs of each split; None is all.
-    strict
-        Raise at the first broken song instead of leaving it out.
-    allow_git
-        Write into a git checkout all the same.
-
-    Raises
-    ------
-    InvalidInputError
-        A limit below 1.
-
-    """
-
-    source: Path
-    out: Path
-    layout: str = "auto"
+    source: Path  # folder of the release
+    out: Path  # folder to write, outside of any git checkout. A build that was stopped goes on there
+    layout: str = "auto"  # see `release.find_release`
+    # Folder of the id maps and file of the songs in both releases, where they are not beside the songs.
     maps: Path | None = None
     overlap: Path | None = None
-    limit: int | None = None
-    strict: bool = False
-    allow_git: bool = False
+    limit: int | None = None  # first songs of each split; None is all
+    strict: bool = False  # raise at the first broken song instead of leaving it out
+    allow_git: bool = False  # write into a git checkout all the same
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
-            msg = f"limit must be at least 1, got {self.limit}"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(f"limit must be at least 1, got {self.limit}")
 
 
 class _Shard(NamedTuple):
@@ -96,40 +72,14 @@ def check_out(out: Path, *, allow_git: bool = False) -> None:
     target = out.resolve()
     checkout = next((path for path in (target, *target.parents) if (path / ".git").exists()), None)
     if checkout and not allow_git:
-        msg = (
+        raise OutputError(
             f"{out}: lies in the git checkout {checkout}; the lyrics of the release belong to others and must not be "
             "committed by mistake: choose a folder outside, or allow it on purpose"
         )
-        raise OutputError(msg)
 
 
 def build_release(settings: BuildSettings, progress: Progress | None = None) -> dict[str, Any]:
-    """Convert a copy of the release.
-
-    Parameters
-    ----------
-    settings
-        See `BuildSettings`.
-    progress
-        Called with songs done, songs in all and what is worked on.
-
-    Returns
-    -------
-    dict
-        The manifest, which is also written: ``"layout"``, ``"songs"`` (folders found), ``"left_out"`` (song and
-        reason), ``"anomalies"`` (see `texts.ANOMALIES`), ``"duplicates"`` (groups of songs) and ``"files"``
-        (path -> rows, sha256, rows_sha256).
-
-    Raises
-    ------
-    NoDataError, UnreadableFileError, UnknownNameError
-        See `release.find_release` and `read_maps`.
-    BrokenSongError
-        With ``strict``, the first song that is broken.
-    OutputError
-        The folder is inside of a git checkout, holds files of another build, or cannot be written to.
-
-    """
+    """Convert a copy of the release."""
     check_out(settings.out, allow_git=settings.allow_git)
     release = find_release(settings.source, settings.layout, settings.overlap)
     maps = read_maps(settings.source, settings.maps)
@@ -144,8 +94,9 @@ def build_release(settings: BuildSettings, progress: Progress | None = None) -> 
     left_out = [{"song": song, "reason": reason} for song, reason in release.left_out]
     manifest = _manifest(release.layout, shards, records, left_out)
     if not sum(facts["rows"] for facts in manifest["files"].values()):
-        msg = f"{settings.source}: all {total} songs are broken, the first: {manifest['left_out'][-1]['reason']}"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"{settings.source}: all {total} songs are broken, the first: {manifest['left_out'][-1]['reason']}"
+        )
     write_atomically(settings.out / "README.md", _card(manifest).encode(), parents=True)
     write_atomically(settings.out / "manifest.json", _json(manifest), parents=True)  # last: it vouches for everything
     return manifest
@@ -168,8 +119,7 @@ def _check_stale(out: Path, shards: Iterable[_Shard]) -> None:
     expected = {shard.file for shard in shards}
     others = sorted({path.relative_to(out).as_posix() for path in out.glob("data/**/*.parquet")} - expected)
     if others:
-        msg = f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one"
-        raise OutputError(msg)
+        raise OutputError(f"{out}: holds {others[0]} of another build; choose an empty folder or remove that one")
 
 
 def _record(shard: _Shard, maps: IdMaps, settings: BuildSettings) -> dict[str, Any]:
@@ -204,8 +154,8 @@ def _known(record: Path, data: Path, identity: str) -> dict[str, Any] | None:
 def _identity(shard: _Shard, maps: IdMaps) -> str:
     """Return a digest of what the rows of a shard are made from: sizes and times of the files, as `make` sees them."""
     songs = [[folder.name, [_stamp(folder / name) for name in FILES]] for folder in shard.songs]
-    told = json.dumps([_FORM, list(maps), songs], ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()
+    reported = json.dumps([_FORM, list(maps), songs], ensure_ascii=False, sort_keys=True)
+    return hashlib.sha256(reported.encode()).hexdigest()
 
 
 def _stamp(path: Path) -> list[int]:

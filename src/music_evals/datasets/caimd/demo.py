@@ -29,22 +29,7 @@ Marks = Callable[[Sequence[str]], Sequence[bool]]
 
 
 def demo_rows(marks: Marks | None = None) -> list[dict[str, Any]]:
-    """Return the demo songs as rows of `schema.features`.
-
-    Parameters
-    ----------
-    marks
-        Lines of a section -> whether each rhymes; None is `music_evals.lyrics.rhyme.rhyme_marks` by the official
-        method, which needs the extra ``lyrics``.
-
-    Raises
-    ------
-    InvalidInputError
-        The source breaks its own rules; the message names the song.
-    MissingBackendError
-        The packages for rhymes are not installed.
-
-    """
+    """Return the demo songs as rows of `schema.features`."""
     import yaml
 
     if marks is None:
@@ -67,8 +52,7 @@ def _row(song: Mapping[str, Any], marks: Marks) -> dict[str, Any]:
             "timed_sections": [{"start": start, "section": kind, "text": text} for start, kind, text in timed],
         }
     except (KeyError, InvalidInputError) as error:
-        msg = f"{SOURCE}, song {song.get('id')!r}: {error}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"{SOURCE}, song {song.get('id')!r}: {error}") from error
 
 
 def read_lyrics(text: str) -> tuple[LyricSection, ...]:
@@ -81,11 +65,9 @@ def _section(written: LyricSection, known: dict[str, LyricSection]) -> LyricSect
     label = written.label
     section = written if written.lines else known.get(label)
     if section is None:
-        msg = f"({label}) has no lines and there is no earlier one to repeat"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"({label}) has no lines and there is no earlier one to repeat")
     if section.kind not in SECTION_TYPES:
-        msg = f"({label}) must be one of {', '.join(SECTION_TYPES)} and a number"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"({label}) must be one of {', '.join(SECTION_TYPES)} and a number")
     known[label] = section
     return section
 
@@ -101,8 +83,7 @@ def line_pattern(line: str, *, rhymes: bool) -> str:
     """
     words = line.split(" ")
     if not all(word and all("\u4e00" <= letter <= "\u9fff" for letter in word) for word in words):
-        msg = f"a line must hold Chinese characters and single spaces only, got {line!r}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"a line must hold Chinese characters and single spaces only, got {line!r}")
     pattern = " ".join("c" * len(word) for word in words)
     return pattern[:-1] + "R" if rhymes else pattern
 
@@ -125,37 +106,35 @@ def _timed(sections: Sequence[LyricSection], timing: Mapping[str, float]) -> Ite
 
 
 def _descriptions(song: Mapping[str, Any]) -> dict[str, Any]:
-    told = {group: _description(song[group], group) for group in DIMENSIONS}
+    reported = {group: _description(song[group], group) for group in DIMENSIONS}
     # as in the release, where the theme was written beforehand and mostly left as it was by both annotators
-    ours, theirs = (told[group]["dimensions"]["lyric_themes"] for group in DIMENSIONS)
+    ours, theirs = (reported[group]["dimensions"]["lyric_themes"] for group in DIMENSIONS)
     if theirs["text"] == SAME:
         theirs["text"] = ours["text"]
-    return told
+    return reported
 
 
-def _description(told: Mapping[str, Any], group: str) -> dict[str, Any]:
-    unknown = set(told) - set(DIMENSIONS[group]) - {"overall", "live", "lo_fi"}
+def _description(reported: Mapping[str, Any], group: str) -> dict[str, Any]:
+    unknown = set(reported) - set(DIMENSIONS[group]) - {"overall", "live", "lo_fi"}
     if unknown:
-        msg = f"{group} has no dimension {', '.join(sorted(unknown))}"
-        raise InvalidInputError(msg)
-    dimensions = {name: _dimension(told[name]) for name in DIMENSIONS[group] if name != AUDIO_EFFECTS}
-    dimensions[AUDIO_EFFECTS] = _effects(told)
-    return {"overall_text": told["overall"], "dimensions": {name: dimensions[name] for name in DIMENSIONS[group]}}
+        raise InvalidInputError(f"{group} has no dimension {', '.join(sorted(unknown))}")
+    dimensions = {name: _dimension(reported[name]) for name in DIMENSIONS[group] if name != AUDIO_EFFECTS}
+    dimensions[AUDIO_EFFECTS] = _effects(reported)
+    return {"overall_text": reported["overall"], "dimensions": {name: dimensions[name] for name in DIMENSIONS[group]}}
 
 
-def _dimension(told: str) -> dict[str, Any]:
-    tags, _, text = (part.strip() for part in told.partition("|"))
+def _dimension(reported: str) -> dict[str, Any]:
+    tags, _, text = (part.strip() for part in reported.partition("|"))
     return {"tags": tags.split("、"), "text": text or None}
 
 
-def _effects(told: Mapping[str, Any]) -> dict[str, Any]:
-    tags = told[AUDIO_EFFECTS].split("、")
+def _effects(reported: Mapping[str, Any]) -> dict[str, Any]:
+    tags = reported[AUDIO_EFFECTS].split("、")
     quality = {CLEAR: "clear", UNCLEAR: "unclear"}.get(tags[0])
     live, lo_fi = LIVE in tags, LO_FI in tags
     if tags != effect_tags(quality, live=live, lo_fi=lo_fi):
-        msg = f"{AUDIO_EFFECTS} must be {CLEAR} or {UNCLEAR}, then {LIVE}, then {LO_FI}, got {tags}"
-        raise InvalidInputError(msg)
-    remarks = {"live": told.get("live"), "lo_fi": told.get("lo_fi")}
+        raise InvalidInputError(f"{AUDIO_EFFECTS} must be {CLEAR} or {UNCLEAR}, then {LIVE}, then {LO_FI}, got {tags}")
+    remarks = {"live": reported.get("live"), "lo_fi": reported.get("lo_fi")}
     return {
         "tags": tags,
         "text": None,

@@ -29,43 +29,18 @@ def joined_description(description: Mapping[str, Any], group: str) -> str:
     """Return a description as one text: the overall text, then a line for each dimension with its tags and its text."""
     lines = [description["overall_text"]] if description["overall_text"] else []
     for name, dimension in DIMENSIONS[group].items():
-        told = description["dimensions"][name]
-        remarks = told.get("option_texts") or {}
-        texts = [told["text"], *(remarks.get(key) for key in _REMARKS)]
-        lines.append(f"{dimension.chinese}：{'、'.join(told['tags'])}。{''.join(text for text in texts if text)}")
+        reported = description["dimensions"][name]
+        remarks = reported.get("option_texts") or {}
+        texts = [reported["text"], *(remarks.get(key) for key in _REMARKS)]
+        lines.append(f"{dimension.chinese}：{'、'.join(reported['tags'])}。{''.join(text for text in texts if text)}")
     return "\n".join(lines)
 
 
 def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
-    """Write a row as JSON.
-
-    Parameters
-    ----------
-    row
-        Of the data set.
-    indent
-        Spaces a level; None writes one line.
-
-    Returns
-    -------
-    str
-        An object with the keys ``id``, ``title``, ``artist``, ``genre``, ``album``, ``theme``, ``lyrics`` and ``rhyme``
-        (texts with section headers), ``descriptions`` and the two timed columns.
-
-    Raises
-    ------
-    InvalidLyricsError
-        A label or a line with a line break.
-    InvalidTagsError
-        Tags that are no list of strings.
-    InvalidInputError
-        A row that this form cannot hold, such as a line that looks like a section header, a type that is not that of
-        the label, or a time that is not finite; or one without the columns of CaiMD.
-
-    """
+    """Write a row as JSON."""
     try:
         words, patterns = song_texts(row)
-        told = {
+        reported = {
             **{name: row[name] for name in _META},
             "theme": theme_of_row(row),
             "lyrics": words,
@@ -75,12 +50,13 @@ def to_json(row: Mapping[str, Any], *, indent: int | None = 2) -> str:
         }
         if _structure(words, patterns) != list(row["structure"]):
             raise InvalidInputError("its sections do not read back: a line looks like a header, or a type is wrong")
-        return json.dumps(told, ensure_ascii=False, indent=indent, allow_nan=False)
+        return json.dumps(reported, ensure_ascii=False, indent=indent, allow_nan=False)
     except MusicEvalsError:
         raise
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        msg = f"expected a row of caimd with the columns of schema.features() and finite times; found {error!r}"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(
+            f"expected a row of caimd with the columns of schema.features() and finite times; found {error!r}"
+        ) from error
 
 
 def _write_description(description: Mapping[str, Any], group: str) -> dict[str, Any]:
@@ -95,76 +71,59 @@ def _write_description(description: Mapping[str, Any], group: str) -> dict[str, 
     }
 
 
-def _dimension(told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    tags = told["tags"]
+def _dimension(reported: Mapping[str, Any], name: str) -> dict[str, Any]:
+    tags = reported["tags"]
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        msg = f"tags of {name} must be a list of strings, got {tags!r:.80}"
-        raise InvalidTagsError(msg)
-    columns: dict[str, Any] = {"tags": list(tags), "text": told["text"]}
+        raise InvalidTagsError(f"tags of {name} must be a list of strings, got {tags!r:.80}")
+    columns: dict[str, Any] = {"tags": list(tags), "text": reported["text"]}
     if name == AUDIO_EFFECTS:
-        remarks = told["option_texts"]
-        columns |= {key: told[key] for key in _EFFECT_KEYS}
+        remarks = reported["option_texts"]
+        columns |= {key: reported[key] for key in _EFFECT_KEYS}
         # a key that is not there stays so: the released songs leave it out where nothing was remarked
         columns["option_texts"] = None if remarks is None else dict(remarks)
     return columns
 
 
 def from_json(text: str) -> dict[str, Any]:
-    """Read a row from the JSON of `to_json`.
-
-    Returns
-    -------
-    dict
-        The row that was written.
-
-    Raises
-    ------
-    InvalidLyricsError, InvalidTagsError
-        Sections or tags that are none.
-    InvalidInputError
-        Text that is no such JSON, or whose derived parts (theme, joined texts, names) contradict the rest.
-
-    """
+    """Read a row from the JSON of `to_json`."""
     try:
-        told = json.loads(text, parse_constant=_refuse)
+        reported = json.loads(text, parse_constant=_refuse)
         row = {
-            **{name: told[name] for name in _META},
-            **{group: _read_description(told["descriptions"][group], group) for group in DIMENSIONS},
-            "structure": _structure(told["lyrics"], told["rhyme"]),
-            **{name: [_timed(entry, keys) for entry in told[name]] for name, keys in _TIMED.items()},
+            **{name: reported[name] for name in _META},
+            **{group: _read_description(reported["descriptions"][group], group) for group in DIMENSIONS},
+            "structure": _structure(reported["lyrics"], reported["rhyme"]),
+            **{name: [_timed(entry, keys) for entry in reported[name]] for name, keys in _TIMED.items()},
         }
         derived = {
-            "theme": (told["theme"], theme_of_row(row)),
+            "theme": (reported["theme"], theme_of_row(row)),
             **{
                 f"descriptions/{group}/joined": (part["joined"], joined_description(row[group], group))
-                for group, part in told["descriptions"].items()
+                for group, part in reported["descriptions"].items()
             },
         }
     except MusicEvalsError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        msg = f"expected the JSON of paper_json.to_json, got something else ({error!r})"
-        raise InvalidInputError(msg) from error
+        raise InvalidInputError(f"expected the JSON of paper_json.to_json, got something else ({error!r})") from error
     for place, (here, there) in derived.items():
         if here != there:
-            msg = f"{place} is {here!r:.60}, but the aspects say {there!r:.60}; change it there, or both"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{place} is {here!r:.60}, but the aspects say {there!r:.60}; change it there, or both"
+            )
     return row
 
 
 def _refuse(constant: str) -> None:
-    msg = f"{constant} is no time"
-    raise ValueError(msg)
+    raise ValueError(f"{constant} is no time")
 
 
-def _read_description(told: Mapping[str, Any], group: str) -> dict[str, Any]:
-    aspects = told["aspects"]
+def _read_description(reported: Mapping[str, Any], group: str) -> dict[str, Any]:
+    aspects = reported["aspects"]
     for name, dimension in DIMENSIONS[group].items():
         if aspects[name]["name"] != dimension.chinese:
-            msg = f"aspect {name} is called {aspects[name]['name']!r}, expected {dimension.chinese!r}"
-            raise ValueError(msg)
+            raise ValueError(f"aspect {name} is called {aspects[name]['name']!r}, expected {dimension.chinese!r}")
     return {
-        "overall_text": told["overall_text"],
+        "overall_text": reported["overall_text"],
         "dimensions": {name: _dimension(aspects[name], name) for name in DIMENSIONS[group]},
     }
 
@@ -173,8 +132,9 @@ def _structure(words: str, patterns: str) -> list[dict[str, Any]]:
     sung, marked = sections_of_text(words), sections_of_text(patterns)
     here, there = ([(part.label, len(part.lines)) for part in parts] for parts in (sung, marked))
     if here != there:
-        msg = f"lyrics and rhyme must have the same sections and numbers of lines, got {here} and {there}"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(
+            f"lyrics and rhyme must have the same sections and numbers of lines, got {here} and {there}"
+        )
     return [section_row(part.label, part.lines, rhyme.lines) for part, rhyme in zip(sung, marked, strict=True)]
 
 
@@ -185,6 +145,5 @@ def _timed(entry: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
         or not isinstance(read["start"], int | float)
         or not math.isfinite(read["start"])
     ):
-        msg = f"start must be a finite number of seconds, got {read['start']!r}"
-        raise TypeError(msg)
+        raise TypeError(f"start must be a finite number of seconds, got {read['start']!r}")
     return {**read, "start": float(read["start"])}

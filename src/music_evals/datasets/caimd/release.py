@@ -71,25 +71,12 @@ class IdMaps(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """The songs of a copy of the release.
+    """The songs of a copy of the release."""
 
-    Parameters
-    ----------
-    root
-        The folder that was given; nothing outside of it is read as a song.
-    layout
-        ``"v1"`` or ``"v2"``.
-    splits
-        Split -> folders of its songs, sorted by name.
-    left_out
-        (Folder below the root, reason) of folders that are no song.
-
-    """
-
-    root: Path
-    layout: str
-    splits: Mapping[str, tuple[Path, ...]]
-    left_out: tuple[tuple[str, str], ...]
+    root: Path  # the folder that was given; nothing outside of it is read as a song
+    layout: str  # ``"v1"`` or ``"v2"``
+    splits: Mapping[str, tuple[Path, ...]]  # split -> folders of its songs, sorted by name
+    left_out: tuple[tuple[str, str], ...]  # (Folder below the root, reason) of folders that are no song
 
 
 class Song(NamedTuple):
@@ -104,15 +91,15 @@ def read_maps(source: Path, folder: Path | None = None) -> IdMaps:
     read = [texts.read_object(_find_beside(source, (name,), folder), None) for name in MAPS]
     for name, table in zip(MAPS, read, strict=True):
         if not all(isinstance(value, str) for value in table.values()):
-            msg = f"{name}: expected a JSON object of strings; take the file from the release"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(f"{name}: expected a JSON object of strings; take the file from the release")
     maps = IdMaps(*read)
     wording = {key[:_ID_DIGITS]: value for key, value in maps.parts.items()}
     for dimension in (row for table in DIMENSIONS.values() for row in table.values()):
-        told = [wording.get(digits) for digits in dimension.question_ids]
-        if None in told or (dimension.name != AUDIO_EFFECTS and told != [dimension.chinese]):
-            msg = f"{MAPS[1]} calls {dimension.question_ids} {told}, expected {dimension.chinese!r}; another release?"
-            raise UnreadableFileError(msg)
+        reported = [wording.get(digits) for digits in dimension.question_ids]
+        if None in reported or (dimension.name != AUDIO_EFFECTS and reported != [dimension.chinese]):
+            raise UnreadableFileError(
+                f"{MAPS[1]} calls {dimension.question_ids} {reported}, expected {dimension.chinese!r}; another release?"
+            )
     return maps
 
 
@@ -122,11 +109,10 @@ def _find_beside(source: Path, names: Sequence[str], folder: Path | None) -> Pat
         for name in names:
             if (place / name).is_file():
                 return place / name
-    msg = (
+    raise NoDataError(
         f"{folder or source}: found no {' or '.join(names)}; it lies in the folder `dataset` of the repository "
         "CarlWangChina/MuChin and in `Datasets-for-MuChin-V2` of CarlWangChina/MuChin-V2-6066; say where it is"
     )
-    raise NoDataError(msg)
 
 
 def _folders(root: Path, depth: int) -> Iterator[Path]:
@@ -134,8 +120,7 @@ def _folders(root: Path, depth: int) -> Iterator[Path]:
     try:
         inner = sorted(path for path in root.iterdir() if path.is_dir() and not path.is_symlink())
     except OSError as error:
-        msg = f"{root}: cannot be listed ({error.strerror}); check its permissions"
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(f"{root}: cannot be listed ({error.strerror}); check its permissions") from error
     inner = [path for path in inner if not path.name.startswith(".") and not _is_song(path)]
     yield from inner
     if depth > 1:
@@ -148,17 +133,14 @@ def _is_song(path: Path) -> bool:
 
 
 def find_release(source: Path, layout: str = "auto", overlap: Path | None = None) -> Release:
-    """Find the songs of a release and say which split each belongs to.
-
-    V1 is one split, ``test``. In V2 the songs of V1 stay ``test``; the others are ``train``, but for those that the
-    release lists as songs of V1 by their fingerprint: they were annotated a second time and are the split
-    ``repeated``. The authors recommend the first annotation of them.
-    """
+    """Find the songs of a release and say which split each belongs to."""
+    # V1 is one split, ``test``. In V2 the songs of V1 stay ``test``; the others are ``train``, but for those that the
+    # release lists as songs of V1 by their fingerprint: they were annotated a second time and are the split
+    # ``repeated``. The authors recommend the first annotation of them.
     if layout not in LAYOUTS:
         raise UnknownNameError("layout", layout, LAYOUTS)
     if not source.is_dir():
-        msg = f"{source}: no such folder; give the folder of your copy of the release"
-        raise NoDataError(msg)
+        raise NoDataError(f"{source}: no such folder; give the folder of your copy of the release")
     songs, left_out = _songs(source)
     if layout == "auto":
         layout = "v1" if all(_V1_NAME.fullmatch(name) for name in songs) else "v2"
@@ -166,8 +148,9 @@ def find_release(source: Path, layout: str = "auto", overlap: Path | None = None
         others = [path for name, path in songs.items() if not _V1_NAME.fullmatch(name)]
         left_out += [(_below(path, source), "not a song of V1") for path in others]
     if not any(layout == "v2" or _V1_NAME.fullmatch(name) for name in songs):
-        msg = f"{source}: no folder of a song within {MAX_DEPTH} levels; a song has files such as {FILES[4]}"
-        raise NoDataError(msg)
+        raise NoDataError(
+            f"{source}: no folder of a song within {MAX_DEPTH} levels; a song has files such as {FILES[4]}"
+        )
     return Release(source, layout, _splits(songs, layout, source, overlap), tuple(left_out))
 
 
@@ -212,8 +195,9 @@ def _read_overlap(path: Path) -> frozenset[str]:
         lines = [json.loads(line) for line in texts.read_text(path, None).split("\n") if line.strip()]
         names = [re.fullmatch(r".*/([\w-]+)_src\.json", line["query"]) for line in lines]
     except (ValueError, TypeError, KeyError) as error:
-        msg = f'{path}: expected lines such as {{"query": ".../qq_1_src.json", "matches": [...]}} ({error})'
-        raise UnreadableFileError(msg) from error
+        raise UnreadableFileError(
+            f'{path}: expected lines such as {{"query": ".../qq_1_src.json", "matches": [...]}} ({error})'
+        ) from error
     return frozenset(match[1] for match in names if match)
 
 
@@ -250,10 +234,10 @@ class _Answers:
         self.path, self.maps, self.found = path, maps, found
         self.tags: dict[str, tuple[list[str], str | None, str | None]] = {}
         self.options: dict[str, tuple[str, str | None]] = {}
-        told = texts.parse_object(text, path)
-        self.found["mid_differs"] += told.get("mid") != path.parent.name
+        reported = texts.parse_object(text, path)
+        self.found["mid_differs"] += reported.get("mid") != path.parent.name
         try:
-            for question in told["ans"]:
+            for question in reported["ans"]:
                 self._question(question)
         except (KeyError, TypeError, AttributeError) as error:
             raise BrokenSongError("unparsable", path, f"not the form of a description ({error!r})") from error
@@ -331,9 +315,9 @@ class _Answers:
         self.found["tag_twice"] += len(tags) - len(set(tags))
 
     def _effects(self, question_ids: tuple[str, ...]) -> dict[str, Any]:
-        told = [self.options.get(digits, (None, None)) for digits in question_ids]
-        (sound, _), (live, live_text), (lo_fi, lo_fi_text) = told
-        self.found["no_answer"] += sum(answer is None for answer, _ in told)
+        reported = [self.options.get(digits, (None, None)) for digits in question_ids]
+        (sound, _), (live, live_text), (lo_fi, lo_fi_text) = reported
+        self.found["no_answer"] += sum(answer is None for answer, _ in reported)
         if sound not in {CLEAR, UNCLEAR, None} or not {live, lo_fi} <= {*_YES_NO, None}:
             raise BrokenSongError("unparsable", self.path, f"impossible answers on sound: {[sound, live, lo_fi]}")
         quality = {CLEAR: "clear", UNCLEAR: "unclear", None: None}[sound]

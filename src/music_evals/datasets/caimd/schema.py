@@ -103,16 +103,7 @@ def section_row(label: str, lines: Sequence[str], rhyme: Sequence[str]) -> dict[
 
 
 def song_texts(row: Mapping[str, Any], *, numbered: bool = True) -> tuple[str, str]:
-    """Return the words and the pattern of a song as texts with section headers, as the scores of lyrics take them.
-
-    Parameters
-    ----------
-    row
-        Of the data set.
-    numbered
-        Write ``(verse1)``; False writes ``(verse)``.
-
-    """
+    """Return the words and the pattern of a song as texts with section headers, as the scores of lyrics take them."""
     words, pattern = (
         sections_text(sections_of_rows(row["structure"], field), numbered=numbered) for field in ("lines", "rhyme")
     )

@@ -39,8 +39,8 @@ def _findings() -> tuple[dict[str, str], dict[str, str]]:
     import yaml
 
     text = resources.files("music_evals.datasets.caimd").joinpath("findings.yaml").read_text(encoding="utf-8")
-    told = yaml.safe_load(text)
-    return told["broken"], told["anomalies"]
+    reported = yaml.safe_load(text)
+    return reported["broken"], reported["anomalies"]
 
 
 BROKEN, ANOMALIES = _findings()
@@ -54,18 +54,7 @@ _META: Final = {"name": "title", "singer": "artist", "genre": "genre", "album": 
 
 
 class BrokenSongError(UnreadableFileError):
-    """A song that cannot be read.
-
-    Parameters
-    ----------
-    kind
-        A key of `BROKEN`.
-    path
-        The file.
-    reason
-        What was expected and what came.
-
-    """
+    """A song that cannot be read."""
 
     def __init__(self, kind: str, path: Path, reason: str) -> None:
         self.kind = kind
@@ -122,8 +111,8 @@ def _parse_json(text: str, path: Path, **options: Any) -> Any:
 
 def parse_meta(text: str, found: Counter[str], *, slash: bool) -> dict[str, Any]:
     """Return title, artist, genre and album of ``key : value`` lines; what is blank or not there is null."""
-    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.split("\n"))}
-    row: dict[str, Any] = {column: told.get(key) or None for key, column in _META.items()}
+    reported = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.split("\n"))}
+    row: dict[str, Any] = {column: reported.get(key) or None for key, column in _META.items()}
     for column, value in row.items():
         found[f"blank_{column}"] += value is None
     names = re.split(r"[,/]" if slash else ",", row["artist"] or "")

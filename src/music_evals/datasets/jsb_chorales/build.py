@@ -87,44 +87,27 @@ def features() -> Any:
 
 
 def count_notated_measures(chorale: Chorale) -> int:
-    """Count the measures of a 4/4 piece from its first full one to its end, repeats written out.
-
-    The last one counts although it may lack the beats that the pickup has.
-    """
+    """Count the measures of a 4/4 piece from its first full one to its end, repeats written out."""
+    # The last one counts although it may lack the beats that the pickup has.
     last = chorale.measures[-1]
     return math.ceil((last.offset_quarters + last.notated_quarters - chorale.pickup_quarters) / 4)
 
 
 def is_strict(chorale: Chorale) -> bool:
-    """Whether a piece has four parts, is in 4/4 throughout, and keeps its bar lines four quarters apart.
-
-    The last condition fails where a repeat goes back to a place that breaks the count of four.
-    """
+    """Whether a piece has four parts, is in 4/4 throughout, and keeps its bar lines four quarters apart."""
+    # The last condition fails where a repeat goes back to a place that breaks the count of four.
     aligned = all((bar.offset_quarters - chorale.pickup_quarters) % 4 == 0 for bar in chorale.measures if bar.is_full)
     return len(chorale.score.voices) == len(VOICES) and chorale.time_signatures == {"4/4"} and aligned
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-    """A chorale as one config reads it.
+    """A chorale as one config reads it."""
 
-    Parameters
-    ----------
-    chorale
-        The piece.
-    n_measures
-        How many measures are windowed.
-    split
-        ``"train"``, ``"validation"`` or ``"test"``.
-    cut_quarters
-        Where measure 0 starts, in quarter notes from the start of the piece.
-
-    """
-
-    chorale: Chorale
-    n_measures: int
-    split: str
-    cut_quarters: float = 0.0
+    chorale: Chorale  # the piece
+    n_measures: int  # how many measures are windowed
+    split: str  # ``"train"``, ``"validation"`` or ``"test"``
+    cut_quarters: float = 0.0  # where measure 0 starts, in quarter notes from the start of the piece
 
     def windows(self, voice: int) -> Tokens:
         """Return the windows of one voice, shape (n_measures - 15, 384)."""
@@ -140,11 +123,10 @@ def musib_piece(chorale: Chorale) -> Piece:
     fact = songs[chorale.name]
     counted = count_musib_measures(chorale.score.voice(0)["onset_tick"], chorale.score.ticks_per_quarter)
     if counted != fact.n_measures:
-        msg = (
+        raise InvalidInputError(
             f"{chorale.name} has {counted} measures, MUSIB's table says {fact.n_measures}; the corpus of the installed "
             "music21 differs from the one the data set was made from (10.5.1)"
         )
-        raise InvalidInputError(msg)
     return Piece(chorale, fact.n_measures, fact.split)
 
 

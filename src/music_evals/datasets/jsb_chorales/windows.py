@@ -15,11 +15,9 @@ __all__ = ["content_key", "cut_windows", "middle_keys", "training_keys", "voice_
 def voice_tokens(
     score: Score, voice: int, n_measures: int, *, pickup_quarters: float = 0.0, layout: ContextLayout = MUSIB_LAYOUT
 ) -> Tokens:
-    """Return `n_measures` measures of 4/4 of one voice as NoteSeq tokens, shape (n_measures * steps_per_measure,).
-
-    What lies before `pickup_quarters` is cut off: a note held over the cut appears as leading holds. After the last
-    note come rests. See `symbolic.contexts.tokens_from_score`.
-    """
+    """Return `n_measures` measures of 4/4 of one voice as NoteSeq tokens, shape (n_measures * steps_per_measure,)."""
+    # What lies before `pickup_quarters` is cut off: a note held over the cut appears as leading holds. After the last
+    # note come rests. See `symbolic.contexts.tokens_from_score`.
     steps_per_quarter = layout.steps_per_measure // 4
     skipped = round(pickup_quarters * steps_per_quarter)
     n_steps = skipped + n_measures * layout.steps_per_measure
@@ -35,11 +33,9 @@ def cut_windows(tokens: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> Tokens:
 
 
 def content_key(tokens: Tokens) -> bytes:
-    """Return the interval and rhythm content of a passage, equal for passages that are transpositions of each other.
-
-    Every onset is written as its distance from the first onset in semitones, every hold and rest is kept. A passage
-    without an onset is its holds and rests.
-    """
+    """Return the interval and rhythm content of a passage, equal for passages that are transpositions of each other."""
+    # Every onset is written as its distance from the first onset in semitones, every hold and rest is kept. A passage
+    # without an onset is its holds and rests.
     values = tokens.astype(np.int16)
     onsets = tokens < HOLD
     if onsets.any():

@@ -20,46 +20,25 @@ _ARPEGGIO = (0, 1, 2, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Texture:
-    """How a section is accompanied.
+    """How a section is accompanied."""
 
-    Parameters
-    ----------
-    comp
-        ``"held"``, ``"broken"``, ``""`` for none, or a rhythm: one letter a sixteenth of the bar, ``x`` short, ``o``
-        an eighth, others silent.
-    bass
-        ``"held"``, ``"walk"``, ``""`` for none, or a rhythm as above; ``5`` in a rhythm is an eighth on the fifth.
-    drums
-        Instrument of `DRUM_KEYS` -> rhythm, one letter a sixteenth.
-    pad
-        Whether a second instrument holds the chords.
-
-    """
-
+    # ``"held"``, ``"broken"``, ``""`` for none, or a rhythm: one letter a sixteenth of the bar, ``x`` short, ``o`` an
+    # eighth, others silent.
     comp: str = "held"
+    # ``"held"``, ``"walk"``, ``""`` for none, or a rhythm as above; ``5`` in a rhythm is an eighth on the fifth.
     bass: str = "held"
+    # Instrument of `DRUM_KEYS` -> rhythm, one letter a sixteenth.
     drums: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    pad: bool = False
+    pad: bool = False  # whether a second instrument holds the chords
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """All of a piece but its melody and chords.
+    """All of a piece but its melody and chords."""
 
-    Parameters
-    ----------
-    programs
-        Role or name of a part -> program: melody, chords, bass, pad.
-    textures
-        Label of a section -> its accompaniment.
-    register
-        MIDI pitch around which chords lie.
-
-    """
-
-    programs: Mapping[str, int]
-    textures: Mapping[str, Texture]
-    register: int = 57
+    programs: Mapping[str, int]  # role or name of a part -> program: melody, chords, bass, pad
+    textures: Mapping[str, Texture]  # label of a section -> its accompaniment
+    register: int = 57  # MIDI pitch around which chords lie
 
 
 def nearest(pitch_class: int, around: int) -> int:

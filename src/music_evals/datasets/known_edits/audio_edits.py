@@ -79,14 +79,11 @@ def varispeed(samples: Samples, sample_rate: int, *, semitones: int) -> Samples:
 
 
 def stretch(samples: Samples, sample_rate: int, *, factor: float) -> Samples:
-    """Run the recording faster by a factor at constant pitch, by overlap and add of similar waveforms (WSOLA).
-
-    Windows of 120 ms are laid down every 60 ms. Each is taken from where it belongs in the source, or from up to 20 ms
-    beside, where it continues best what was laid down before it: no time is off by more than that.
-
-    Source: W. Verhelst and M. Roelands, "An overlap-add technique based on waveform similarity (WSOLA) for high quality
-    time-scale modification of speech", ICASSP 1993.
-    """
+    """Run the recording faster by a factor at constant pitch, by overlap and add of similar waveforms (WSOLA)."""
+    # Windows of 120 ms are laid down every 60 ms. Each is taken from where it belongs in the source, or from up to 20
+    # ms beside, where it continues best what was laid down before it: no time is off by more than that.
+    # Source: W. Verhelst and M. Roelands, "An overlap-add technique based on waveform similarity (WSOLA) for high
+    # quality time-scale modification of speech", ICASSP 1993.
     hop = round(_WINDOW_SEC * sample_rate / 2)
     reach = round(_SEARCH_SEC * sample_rate)
     n_out = round(len(samples) / factor)

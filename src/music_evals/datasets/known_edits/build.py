@@ -69,28 +69,13 @@ _RENDER_VERSION = 1  # goes up when the same row sounds different
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Edit:
-    """One edit of one piece.
+    """One edit of one piece."""
 
-    Parameters
-    ----------
-    piece
-        The source.
-    kind
-        What `edits.yaml` says of the kind.
-    strength
-        One of its strengths.
-    edited
-        Music, operations and words.
-    before, after
-        The truth of both sides.
-
-    """
-
-    piece: Piece
-    kind: Kind
-    strength: float
-    edited: Edited
-    before: Features
+    piece: Piece  # the source
+    kind: Kind  # what `edits.yaml` says of the kind
+    strength: float  # one of its strengths
+    edited: Edited  # music, operations and words
+    before: Features  # the truth of both sides
     after: Features
 
     @property
@@ -111,16 +96,7 @@ class Edit:
 
 @functools.cache
 def compose_piece(name: str) -> Piece:
-    """Return one of the 28 pieces; the same at every call.
-
-    Raises
-    ------
-    UnknownNameError
-        No such piece; the message offers the nearest.
-    MissingBackendError
-        A chorale, and music21 is not installed.
-
-    """
+    """Return one of the 28 pieces; the same at every call."""
     if name in songs():
         return compose(name)
     if name in CHORALES:
@@ -131,31 +107,21 @@ def compose_piece(name: str) -> Piece:
 
 
 def iter_edits(names: Iterable[str] | None = None) -> Iterator[Edit]:
-    """Make the edits of pieces in memory, in the order of `edits.yaml`; those in `left_out` are not among them.
-
-    Parameters
-    ----------
-    names
-        Ids of pieces; None for all 28.
-
-    """
+    """Make the edits of pieces in memory, in the order of `edits.yaml`; those in `left_out` are not among them."""
     for edit in _every_edit(names):
         if not _reason(edit):
             yield edit
 
 
 def left_out(names: Iterable[str] | None = None) -> dict[str, dict[str, int]]:
-    """Count the edits that the set does not hold: reason -> kind -> pieces times strengths.
-
-    ``needs``
-        The piece does not offer what the kind needs.
-    ``repeats``
-        The edit is that of a weaker strength once more: two sections in reverse order are two sections rotated.
-    ``untrue``
-        A label of `edits.yaml` is not true of this piece, e.g. a chord that stands on the last beat of a bar only does
-        not survive the loss of that beat.
-
-    """
+    """Count the edits that the set does not hold: reason -> kind -> pieces times strengths."""
+    # ``needs``
+    #     The piece does not offer what the kind needs.
+    # ``repeats``
+    #     The edit is that of a weaker strength once more: two sections in reverse order are two sections rotated.
+    # ``untrue``
+    #     A label of `edits.yaml` is not true of this piece, e.g. a chord on the last beat of a bar alone does
+    #     not survive the loss of that beat.
     counts: dict[str, Counter[str]] = {"needs": Counter(), "repeats": Counter(), "untrue": Counter()}
     for name in pieces() if names is None else names:
         for kind in kinds().values():
@@ -292,16 +258,7 @@ def load_rows(
 
 
 def annotations(row: Mapping[str, Any], which: str) -> Features:
-    """Return the exact truth of one side of a row; chroma and structure are not part of it.
-
-    Parameters
-    ----------
-    row
-        Of the data set.
-    which
-        ``"reference"`` or ``"estimate"``.
-
-    """
+    """Return the exact truth of one side of a row; chroma and structure are not part of it."""
     truth = row[_side(which)]
     melody = Melody(_spans(truth["melody"]), np.array([note["pitch"] for note in truth["melody"]], dtype=np.float64))
     return Features(

@@ -18,29 +18,15 @@ _BREATH = TPQ // 2
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """How a chorale is played.
+    """How a chorale is played."""
 
-    Parameters
-    ----------
-    source
-        Name in the corpus.
-    bpm
-        Beats a minute.
-    programs
-        One a voice, soprano first.
-    phrases
-        Where phrases end, in quarters from the start: the fermatas of the page. The melody breathes there, and the
-        last of them is the end of the piece as it is played here.
-    stollen
-        Length of the opening section that is played twice, in quarters; 0 where nothing is repeated.
-
-    """
-
-    source: str
-    bpm: float
-    programs: tuple[int, int, int, int]
+    source: str  # name in the corpus
+    bpm: float  # beats a minute
+    programs: tuple[int, int, int, int]  # one a voice, soprano first
+    # Where phrases end, in quarters from the start: the fermatas of the page. The melody breathes there, and the last
+    # of them is the end of the piece as it is played here.
     phrases: tuple[int, ...]
-    stollen: int = 0
+    stollen: int = 0  # length of the opening section that is played twice, in quarters; 0 where nothing is repeated
 
 
 CHORALES: dict[str, Setting] = {
@@ -106,11 +92,9 @@ def _sections(stollen: int, end: int) -> tuple[Span, ...]:
 
 
 def key_of(chorale: Chorale) -> Key:
-    """Return the key: what signature and final bass note say together.
-
-    A final bass on the tonic of the signature's major is that major; on its relative minor's, that minor, also where
-    the last chord is raised to major.
-    """
+    """Return the key: what signature and final bass note say together."""
+    # A final bass on the tonic of the signature's major is that major; on its relative minor's, that minor, also where
+    # the last chord is raised to major.
     major = 7 * chorale.key_fifths % 12
     final = int(chorale.score.voice(len(VOICES) - 1)["pitch"][-1]) % 12
     return Key(major, "major") if final == major else Key((major + 9) % 12, "minor")

@@ -88,10 +88,8 @@ def relabel(label: str, moved: Mapping[int, int]) -> str:
 
 
 def from_roman(numeral: str, tonic: int) -> str:
-    """Return the label of a degree: ``"V7"``, ``"ii"``, ``"bVI"``, ``"viio"``, ``"iiø"``, ``"Imaj7"``.
-
-    Degrees are those of the major scale on `tonic` with flats written out. Lower case is minor.
-    """
+    """Return the label of a degree: ``"V7"``, ``"ii"``, ``"bVI"``, ``"viio"``, ``"iiø"``, ``"Imaj7"``."""
+    # Degrees are those of the major scale on `tonic` with flats written out. Lower case is minor.
     flat = numeral.startswith("b")
     body = numeral[flat:]
     letters = body[: len(body) - len(body.lstrip("IViv"))]
@@ -109,11 +107,9 @@ def from_roman(numeral: str, tonic: int) -> str:
 
 
 def scale_of(key: Key, sounding: Collection[int] = ()) -> tuple[int, ...]:
-    """Return the seven pitch classes of a key (natural minor), bent towards the chord that sounds.
-
-    A chord tone that is not in the scale takes the place of the scale's note a semitone beside it, as the leading tone
-    does over the dominant of a minor key.
-    """
+    """Return the seven pitch classes of a key (natural minor), bent towards the chord that sounds."""
+    # A chord tone that is not in the scale takes the place of the scale's note a semitone beside it, as the leading
+    # tone does over the dominant of a minor key.
     scale = [(key.tonic + step) % 12 for step in (_MAJOR if key.mode == "major" else _MINOR)]
     for pc in sounding:
         if pc in scale:

@@ -39,22 +39,11 @@ _MAX_MOVE_SEC = 0.045
 
 @dataclasses.dataclass(frozen=True)
 class Edited:
-    """What an edit made of a piece.
+    """What an edit made of a piece."""
 
-    Parameters
-    ----------
-    piece
-        The music afterwards; the piece itself where only the recording is edited.
-    operations
-        What is done to the recording of `piece`, for `audio_edits.apply`.
-    instruction
-        What was done, in an English sentence.
-
-    """
-
-    piece: Piece
-    operations: tuple[Mapping[str, Any], ...]
-    instruction: str
+    piece: Piece  # the music afterwards; the piece itself where only the recording is edited
+    operations: tuple[Mapping[str, Any], ...]  # what is done to the recording of `piece`, for `audio_edits.apply`
+    instruction: str  # what was done, in an English sentence
 
 
 def apply_edit(piece: Piece, kind: str, strength: float) -> Edited:

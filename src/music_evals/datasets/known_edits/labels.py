@@ -38,26 +38,13 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A kind of edit as `edits.yaml` declares it.
+    """A kind of edit as `edits.yaml` declares it."""
 
-    Parameters
-    ----------
-    name, what
-        Its name and what is done.
-    strengths
-        From weak to strong.
-    needs
-        What a piece must offer, or "".
-    labels
-        One mapping field -> label for each strength, every field named.
-
-    """
-
-    name: str
+    name: str  # its name and what is done
     what: str
-    strengths: tuple[float, ...]
-    needs: str
-    labels: tuple[Mapping[str, str], ...]
+    strengths: tuple[float, ...]  # from weak to strong
+    needs: str  # what a piece must offer, or ""
+    labels: tuple[Mapping[str, str], ...]  # one mapping field -> label for each strength, every field named
 
 
 @functools.cache
@@ -104,19 +91,16 @@ def half_of(piece: str) -> str:
 
 
 def holds(field: str, label: str, before: Features, after: Features) -> bool:
-    """Whether a label of a field is true of a truth before and after an edit.
-
-    Times fit a shift or a scaling to 2 ms. Where `edits.yaml` leaves room, it is read like this:
-
-    - ``changed`` is what is neither same nor shifted. Bars that all lose a beat leave times that fit a scaling too, but
-      no music that is squeezed.
-    - Sections are the same if their boundaries moved by 50 ms at most, or, behind a lead-in, all by less than 0.5 s,
-      the window of their metric. They end where the music ends.
-    - Intervals are the same if the multiset of patterns of the whole is, or, where sections come in another order or
-      number, if the patterns inside of sections are: the joints are new then, and a section that is played twice
-      counts twice.
-    - The melody rests where it is silent for more than 0.14 s; repeated notes are detached by less.
-    """
+    """Whether a label of a field is true of a truth before and after an edit."""
+    # Times fit a shift or a scaling to 2 ms. Where `edits.yaml` leaves room, it is read like this:
+    # - ``changed`` is neither same nor shifted. Bars that all lose a beat leave times that fit a scaling too, but
+    #   no music that is squeezed.
+    # - Sections are the same if their boundaries moved by 50 ms at most, or, behind a lead-in, all by less than 0.5 s,
+    #   the window of their metric. They end where the music ends.
+    # - Intervals are the same if the multiset of patterns of the whole is, or, where sections come in another order or
+    #   number, if the patterns inside of sections are: the joints are new then, and a section that is played twice
+    #   counts twice.
+    # - The melody rests where it is silent for more than 0.14 s; repeated notes are detached by less.
     return label in _TESTS[field](before, after)
 
 

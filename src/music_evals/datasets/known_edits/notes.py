@@ -17,10 +17,8 @@ Bars = Sequence[tuple[int, int]]
 
 
 def broken_or_held(part: Part, piece: Piece, bars: Bars) -> Part:
-    """Break the chords of a part into eighths where two notes start at once, hold them where they do not, in some bars.
-
-    Works chord by chord within each bar; the pitches stay.
-    """
+    """Break the chords of a part into eighths where two notes start at once, else hold them, in some bars."""
+    # Works chord by chord within each bar; the pitches stay.
     kept = [note for note in part.notes if not any(start <= note.onset < end for start, end in bars)]
     made: list[Note] = []
     for start, end in bars:
@@ -42,11 +40,9 @@ def _other_texture(notes: Sequence[Note], start: int, end: int) -> Iterator[Note
 
 
 def reharmonised(piece: Piece, share: float, rng: random.Random) -> Piece:
-    """Replace a share of the chords by other triads of the key, and the accompaniment with them.
-
-    Each chord tone moves to the tone of the new chord in its place (root, third, fifth; a seventh to the root), any
-    other note to the nearest tone.
-    """
+    """Replace a share of the chords by other triads of the key, and the accompaniment with them."""
+    # Each chord tone moves to the tone of the new chord in its place (root, third, fifth; a seventh to the root), any
+    # other note to the nearest tone.
     n_chosen = max(1, round(share * len(piece.chords)))
     chosen = set(rng.sample(range(len(piece.chords)), n_chosen))
     new = [
@@ -99,10 +95,8 @@ def _follow(note: Note, old: Sequence[Span], new: Sequence[Span]) -> Note:
 
 
 def ornamented(part: Part, piece: Piece, share: float, rng: random.Random) -> Part:
-    """Put a turn, a trill or passing notes in the place of a share of the longer notes: quarters and longer.
-
-    An ornament fills exactly the time of its note and begins on it.
-    """
+    """Put a turn, a trill or passing notes in the place of a share of the longer notes: quarters and longer."""
+    # An ornament fills exactly the time of its note and begins on it.
     long = [index for index, note in enumerate(part.notes) if note.duration >= TPQ * 3 // 4]
     chosen = set(rng.sample(long, max(1, round(share * len(long)))))
     notes: list[Note] = []

@@ -46,26 +46,14 @@ class Span(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One instrument.
+    """One instrument."""
 
-    Parameters
-    ----------
-    name
-        Name of its track.
-    role
-        ``"melody"``, ``"chords"`` (accompaniment that may be held or broken), ``"voice"`` (other voices that move on
-        their own), ``"bass"`` or ``"drums"``.
-    program
-        General MIDI program, or `annotations.DRUMS`.
-    notes
-        In onset order; no two of one pitch overlap.
-
-    """
-
-    name: str
+    name: str  # name of its track
+    # ``"melody"``, ``"chords"`` (accompaniment that may be held or broken), ``"voice"`` (other voices that move on
+    # their own), ``"bass"`` or ``"drums"``.
     role: str
-    program: int
-    notes: tuple[Note, ...]
+    program: int  # general MIDI program, or `annotations.DRUMS`
+    notes: tuple[Note, ...]  # in onset order; no two of one pitch overlap
 
     def with_notes(self, notes: Iterable[Note]) -> Part:
         """Return the part with other notes, sorted and tidied."""
@@ -74,40 +62,18 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """A piece, or what an edit made of it.
+    """A piece, or what an edit made of it."""
 
-    Parameters
-    ----------
-    name
-        Its id, as `edits.yaml` lists it.
-    parts
-        The instruments; exactly one has the role ``"melody"``.
-    bars
-        Ticks where bars start; the first may be a pickup.
-    end
-        Tick where the last bar ends.
-    meter
-        Numerator and denominator.
-    mspq
-        Microseconds a quarter note: the nominal tempo.
-    key
-        Tonic and mode of the whole.
-    chords, sections
-        Without gaps from 0 to `end`; sections of one label are repetitions.
-    tempos
-        Tempo map as (tick, microseconds a quarter), the first at 0; empty where `mspq` holds throughout.
-
-    """
-
-    name: str
-    parts: tuple[Part, ...]
-    bars: tuple[int, ...]
-    end: int
-    meter: tuple[int, int]
-    mspq: int
-    key: Key
-    chords: tuple[Span, ...]
+    name: str  # its id, as `edits.yaml` lists it
+    parts: tuple[Part, ...]  # the instruments; exactly one has the role ``"melody"``
+    bars: tuple[int, ...]  # ticks where bars start; the first may be a pickup
+    end: int  # tick where the last bar ends
+    meter: tuple[int, int]  # numerator and denominator
+    mspq: int  # microseconds a quarter note: the nominal tempo
+    key: Key  # tonic and mode of the whole
+    chords: tuple[Span, ...]  # without gaps from 0 to `end`; sections of one label are repetitions
     sections: tuple[Span, ...]
+    # Tempo map as (tick, microseconds a quarter), the first at 0; empty where `mspq` holds throughout.
     tempos: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -225,11 +191,9 @@ def merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def splice(piece: Piece, spans: Sequence[tuple[int, int]]) -> Piece:
-    """Play stretches of a piece one after the other: what leaving out, repeating and moving of music has in common.
-
-    A note is cut where its stretch ends. One that sounds into a stretch from before goes on if the stretch before ends
-    within the same note, and is left out otherwise.
-    """
+    """Play stretches of a piece one after the other: what leaving out, repeating and moving of music has in common."""
+    # A note is cut where its stretch ends. One that sounds into a stretch from before goes on if the stretch before
+    # ends within the same note, and is left out otherwise.
     starts = list(itertools.accumulate((end - start for start, end in spans), initial=0))
     bars = tuple(
         at + bar - start

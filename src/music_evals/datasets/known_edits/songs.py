@@ -69,8 +69,8 @@ def songs() -> dict[str, Song]:
     import yaml
 
     text = (importlib.resources.files("music_evals.datasets.known_edits") / "songs.yaml").read_text(encoding="utf-8")
-    told = yaml.safe_load(text)
-    return {name: _song(drums=told["drums"], **song) for name, song in told["songs"].items()}
+    reported = yaml.safe_load(text)
+    return {name: _song(drums=reported["drums"], **song) for name, song in reported["songs"].items()}
 
 
 def _song(drums: Mapping[str, Any], meter: list[int], blocks: Mapping[str, Any], **rest: Any) -> Song:

@@ -24,8 +24,9 @@ def fill_card(card: str, tables: Mapping[str, str]) -> str:
         before, begin, rest = card.partition(f"<!-- table: {name} -->\n")
         _, end, after = rest.partition("<!-- end of table -->\n")
         if not end:
-            msg = f"the card has no place for the table {name!r}: it needs <!-- table: {name} --> and an end"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"the card has no place for the table {name!r}: it needs <!-- table: {name} --> and an end"
+            )
         card = f"{before}{begin}\n{table}\n{end}{after}"
     return card
 

@@ -155,11 +155,9 @@ def _cut(features: Features, end_sec: float) -> Features:
 
 
 def velocity_chroma(score: Score, duration_sec: float, operations: Sequence[Mapping[str, Any]] = ()) -> Chroma:
-    """Return the pitch classes that a score sounds, weighted by velocity, every `HOP_SEC`; drums do not count.
-
-    It stands for what is heard in the recording, where loud notes count for more. The chroma of a score as such
-    (`pipelines.score_features`) counts notes, whatever their velocity.
-    """
+    """Return the pitch classes that a score sounds, weighted by velocity, every `HOP_SEC`; drums do not count."""
+    # It stands for what is heard in the recording, where loud notes count for more. The chroma of a score as such
+    # (`pipelines.score_features`) counts notes, whatever their velocity.
     pitched = np.array([score.programs[voice] < DRUMS for voice in score.notes["voice"]], dtype=bool)
     notes, semitones = score.notes[pitched], 0
     seconds = score.seconds(np.stack([notes["onset_tick"], notes["onset_tick"] + notes["duration_tick"]], axis=1))

@@ -55,22 +55,11 @@ Row = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Attached:
-    """Rows with a recording, and what had to be left out.
+    """Rows with a recording, and what had to be left out."""
 
-    Parameters
-    ----------
-    rows
-        Rows whose recording is there; ``audio`` holds its path.
-    missing
-        Recordings that are not there, relative to the root, each once.
-    wrong
-        Recordings that are there but are not the ones of the manifest, each once.
-
-    """
-
-    rows: tuple[Row, ...]
-    missing: tuple[str, ...]
-    wrong: tuple[str, ...]
+    rows: tuple[Row, ...]  # rows whose recording is there; ``audio`` holds its path
+    missing: tuple[str, ...]  # recordings that are not there, relative to the root, each once
+    wrong: tuple[str, ...]  # recordings that are there but are not the ones of the manifest, each once
 
     @property
     def summary(self) -> str:
@@ -175,11 +164,10 @@ def _sentence(sentences: Mapping[str, str] | None, digest: str) -> str | None:
     if sentences is None:
         return None
     if digest not in sentences:
-        msg = (
+        raise InvalidInputError(
             f"the prompt tables lack the sentence with SHA-256 {digest}...; give captions_targets.csv and "
             "captions_sources.csv of MedleyMDPrompts, as published"
         )
-        raise InvalidInputError(msg)
     return sentences[digest]
 
 
@@ -194,15 +182,14 @@ def read_prompts(paths: Iterable[Path]) -> dict[str, str]:
         try:
             rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         except FileNotFoundError:
-            msg = f"{path}: no such file; MedleyMDPrompts is in the repository HilaManor/AudioEditingCode"
-            raise NoDataError(msg) from None
+            raise NoDataError(
+                f"{path}: no such file; MedleyMDPrompts is in the repository HilaManor/AudioEditingCode"
+            ) from None
         except (OSError, UnicodeDecodeError, csv.Error) as error:
-            msg = f"{path}: cannot be read as a table ({error})"
-            raise UnreadableFileError(msg) from error
+            raise UnreadableFileError(f"{path}: cannot be read as a table ({error})") from error
         column = next((name for name in ("target_captions", "source_captions") if rows and name in rows[0]), None)
         if column is None:
-            msg = f"{path}: expected a CSV file with a column target_captions or source_captions"
-            raise UnreadableFileError(msg)
+            raise UnreadableFileError(f"{path}: expected a CSV file with a column target_captions or source_captions")
         sentences |= {_digest(row[column]): row[column] for row in rows}
     return sentences
 
@@ -231,8 +218,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
     """
     folder = Path(root)
     if not folder.is_dir():
-        msg = f"{folder}: no such folder; give the root of your copy of MedleyDB"
-        raise NoDataError(msg)
+        raise NoDataError(f"{folder}: no such folder; give the root of your copy of MedleyDB")
     found: list[Row] = []
     missing: dict[str, None] = {}
     wrong: dict[str, None] = {}
@@ -246,11 +232,10 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
             found.append({**row, "audio": str(path)})
     if not found:
         wanted = [*missing, *wrong]
-        msg = (
+        raise NoDataError(
             f"{folder}: none of the {len(wanted)} recordings is there, such as {wanted[0] if wanted else 'any'}; "
             "MedleyDB is given out by its authors, https://medleydb.weebly.com; render_stand_in makes those of stand_in"
         )
-        raise NoDataError(msg)
     return Attached(tuple(found), tuple(missing), tuple(wrong))
 
 

@@ -15,25 +15,12 @@ __all__ = ["PageMetric", "load_card", "load_metric"]
 
 @dataclasses.dataclass(frozen=True)
 class PageMetric:
-    """A metric as a page shows it.
+    """A metric as a page shows it."""
 
-    Parameters
-    ----------
-    name
-        Of the module, e.g. ``"note_f1"``.
-    module
-        Class of the evaluate module.
-    card
-        YAML of the card.
-    text
-        The card below the YAML.
-
-    """
-
-    name: str
-    module: Any
-    card: dict[str, Any]
-    text: str
+    name: str  # of the module, e.g. ``"note_f1"``
+    module: Any  # class of the evaluate module
+    card: dict[str, Any]  # YAML of the card
+    text: str  # the card below the YAML
 
     def section(self, heading: str) -> str:
         """Return a section of the card without its heading; empty where the card has no such section."""
@@ -61,10 +48,8 @@ def load_card(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
 
     path = Path(folder) / "README.md"
     if not path.is_file():
-        msg = f"{path}: no such card; a metric's folder holds its README.md beside app.py"
-        raise NoDataError(msg)
+        raise NoDataError(f"{path}: no such card; a metric's folder holds its README.md beside app.py")
     match = re.match(r"---\n(.*?)\n---\n(.*)", path.read_text(encoding="utf-8"), flags=re.DOTALL)
     if match is None:
-        msg = f"{path}: expected YAML between two lines of ---, then the text"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"{path}: expected YAML between two lines of ---, then the text")
     return yaml.safe_load(match[1]), match[2].strip()

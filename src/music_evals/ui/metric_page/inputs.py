@@ -87,12 +87,10 @@ def parse_tokens(text: str) -> list[int]:
     for word in re.split(r"[\s,]+", text.strip()):
         match = re.fullmatch(r"(\d{1,3})(?:\*(\d{1,4}))?", word, flags=re.ASCII)
         if match is None:
-            msg = f"expected tokens such as 60 128*23, got {word[:40]!r}"
-            raise InvalidTokensError(msg)
+            raise InvalidTokensError(f"expected tokens such as 60 128*23, got {word[:40]!r}")
         tokens += [int(match[1])] * int(match[2] or 1)
         if len(tokens) > MAX_ITEMS:
-            msg = f"expected at most {MAX_ITEMS} tokens; a context has 384"
-            raise InvalidTokensError(msg)
+            raise InvalidTokensError(f"expected at most {MAX_ITEMS} tokens; a context has 384")
     return tokens
 
 
@@ -110,11 +108,9 @@ def parse_numbers(text: str) -> list[list[float]]:
         try:
             rows.append([float(word) for word in re.split(r"[\s,]+", line.strip())])
         except ValueError:
-            msg = f"expected a row of numbers such as -0.1 -2.3, got {line[:40]!r}"
-            raise InvalidInputError(msg) from None
+            raise InvalidInputError(f"expected a row of numbers such as -0.1 -2.3, got {line[:40]!r}") from None
     if sum(map(len, rows)) > MAX_ITEMS:
-        msg = f"expected at most {MAX_ITEMS} numbers"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"expected at most {MAX_ITEMS} numbers")
     return rows
 
 
@@ -129,20 +125,19 @@ def parse_tags(text: str) -> list[str]:
     """
     tags = [tag for part in re.split(r"[,\uff0c、;\uff1b\n]", text) if (tag := part.strip())]
     if len(tags) > MAX_TAGS:
-        msg = f"expected at most {MAX_TAGS} tags, got {len(tags)}"
-        raise InvalidTagsError(msg)
+        raise InvalidTagsError(f"expected at most {MAX_TAGS} tags, got {len(tags)}")
     for tag in tags:
         if len(tag) > MAX_TAG:
-            msg = f"expected tags of at most {MAX_TAG} characters, got {len(tag)}: {tag[:20]!r}...; shorten it"
-            raise InvalidTagsError(msg)
+            raise InvalidTagsError(
+                f"expected tags of at most {MAX_TAG} characters, got {len(tag)}: {tag[:20]!r}...; shorten it"
+            )
     return tags
 
 
 def _check_length(text: str, name: str, error: type[MusicEvalsError]) -> None:
     """Refuse a text over `MAX_TEXT`: the browser has the same limit, a call of the API has none."""
     if len(text) > MAX_TEXT:
-        msg = f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}; shorten it"
-        raise error(msg)
+        raise error(f"{name}: expected at most {MAX_TEXT} characters, got {len(text)}; shorten it")
 
 
 def judge_tokens(metric: PageMetric, reference: str, prediction: str, variant: str) -> Judged:
@@ -196,7 +191,7 @@ def judge_edit(
         result, _ = _compute(
             metric, references=[original], predictions=[edited], per_item=True, n_resamples=0, **options
         )
-    [item] = result.pop("per_item")  # why a score is undefined is told better by the item
+    [item] = result.pop("per_item")  # why a score is undefined is reported better by the item
     names = [key.removesuffix("_n_defined") for key in result if key.endswith("_n_defined")]
     files = [Path(reference).name, Path(prediction).name]
     shell = shell_code(
@@ -228,10 +223,10 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
     from music_evals.benchmark.preservation.task import describe_extractors
     from music_evals.pipelines.preservation import Settings
 
-    told = describe_extractors(Settings.of(metrics=metric_names(scores), companions=True, variant=variant))
+    reported = describe_extractors(Settings.of(metrics=metric_names(scores), companions=True, variant=variant))
     return {
         feature: about.get("missing") or f"{about['backend']}, version {about['version']}"
-        for feature, about in told["features"].items()
+        for feature, about in reported["features"].items()
     }
 
 

@@ -94,8 +94,8 @@ def _wire(metric: PageMetric, given: Input, example: gr.Button, outputs: list[An
     fields = [parameter for name, parameter in takes.items() if name not in {"metric", "progress"}]
 
     def run(*values: Any, progress: Callable[[float, str], object]) -> tuple[Any, ...]:
-        told = {"progress": progress} if "progress" in takes else {}
-        return tuple(show(metric, given.judge(metric, *values, **told)))
+        reported = {"progress": progress} if "progress" in takes else {}
+        return tuple(show(metric, given.judge(metric, *values, **reported)))
 
     def run_example(progress: Callable[[float, str], object]) -> tuple[Any, ...]:
         values = given.example() if given.example is not None else ()

@@ -20,37 +20,17 @@ __all__ = ["Judged", "Shown", "content_hash", "python_code", "shell_code", "show
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """One item, judged.
+    """One item, judged."""
 
-    Parameters
-    ----------
-    result
-        What `compute` gave.
-    settings
-        Options that were set.
-    inputs
-        What was judged, name -> SHA-256.
-    python, shell
-        Code that gives the same result; `shell` is empty where no command of ours takes such an input.
-    notes
-        What was warned of, in words.
-    lines
-        What is told line by line, such as where points were lost.
-    entrance
-        ``"audio"`` or ``"symbolic"`` for a pair of music; empty for anything else.
-    extractors
-        What heard the recordings: feature -> backend and version.
-
-    """
-
-    result: Mapping[str, Any]
-    settings: Mapping[str, Any]
-    inputs: Mapping[str, str]
-    python: str
+    result: Mapping[str, Any]  # what `compute` gave
+    settings: Mapping[str, Any]  # options that were set
+    inputs: Mapping[str, str]  # what was judged, name -> SHA-256
+    python: str  # code that gives the same result; `shell` is empty where no command of ours takes such an input
     shell: str = ""
-    notes: Sequence[str] = ()
-    lines: Sequence[str] = ()
-    entrance: str = ""
+    notes: Sequence[str] = ()  # what was warned of, in words
+    lines: Sequence[str] = ()  # what is reported line by line, such as where points were lost
+    entrance: str = ""  # ``"audio"`` or ``"symbolic"`` for a pair of music; empty for anything else
+    # What heard the recordings: feature -> backend and version.
     extractors: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property

@@ -163,13 +163,15 @@ def _load_tagger(place: str) -> Tagger:
         try:
             folder = Path(huggingface_hub.snapshot_download(place, allow_patterns=["*.json", "*.safetensors"]))
         except (OSError, ValueError) as error:
-            msg = f"the tagger {place!r} that {TAGGER_VARIABLE} names is no folder and cannot be had from the Hub"
-            raise ModelUnavailableError(msg) from error
+            raise ModelUnavailableError(
+                f"the tagger {place!r} that {TAGGER_VARIABLE} names is no folder and cannot be had from the Hub"
+            ) from error
     plugin = load_plugin(TAGGERS, model_type_of(folder, TAGGERS), "model type")
     tagger: Tagger = plugin.from_pretrained(str(folder), features_cache=False)
     if ".wav" not in (suffixes := getattr(tagger, "suffixes", {".wav"})):
-        msg = f"the tagger {tagger.name!r} reads {', '.join(sorted(suffixes))} files and no recordings; set another"
-        raise ModelUnavailableError(msg)
+        raise ModelUnavailableError(
+            f"the tagger {tagger.name!r} reads {', '.join(sorted(suffixes))} files and no recordings; set another"
+        )
     return tagger
 
 
@@ -276,7 +278,7 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
         parts, encoders, examples = Parts(DESCRIPTION_WORDS), available_encoders(), _examples(known)
         bar = gr.Row()
         parts.add(gr.Markdown, "intro", elem_id="about")
-        parts.add(gr.Markdown, "encoder", name="encoder_told", value=_encoder_told)
+        parts.add(gr.Markdown, "encoder", name="encoder_text", value=_encoder_text)
         parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
             with parts.add(gr.Tab, "tab_song", id="tab_song", render_children=True):
@@ -294,7 +296,7 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
     return page
 
 
-def _encoder_told(language: str) -> str:
+def _encoder_text(language: str) -> str:
     """Say what the encoders of this machine can do."""
     key = "encoder_ready" if DEFAULT_ENCODER in available_encoders() else "encoder_spelling"
     return DESCRIPTION_WORDS(language)(key, name=DEFAULT_ENCODER)
@@ -316,14 +318,11 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
 
     @friendly
     def show(song: str, encoder: str, language: str) -> str:
-        """Show the tags of a demo song.
-
-        Args:
-            song: id of a demo song.
-            encoder: a text encoder that the page offers.
-            language: en or zh.
-
-        """
+        """Show the tags of a demo song."""
+        # Args:
+        #     song: id of a demo song.
+        #     encoder: a text encoder that the page offers.
+        #     language: en or zh.
         return song_tags(by_id, song, encoder, language)
 
     calls: dict[str, Any] = {"inputs": parts.pick("song", "encoder", "language"), "outputs": parts["song_view"]}
@@ -408,7 +407,7 @@ def _add_probe(parts: Parts) -> None:
     """Add the tab of a recording; without a tagger it only says so."""
     import gradio as gr
 
-    parts.add(gr.Markdown, "tab_probe", name="probe_told", value=_probe_told)
+    parts.add(gr.Markdown, "tab_probe", name="probe_text", value=_probe_text)
     with gr.Column(visible=bool(_place())):
         parts.add(gr.File, "recording", label=_recording_label, file_types=list(RECORDING_TYPES))
         with gr.Row():
@@ -434,7 +433,7 @@ def _recording_label(language: str) -> str:
     return DESCRIPTION_WORDS(language)("recording", **_recording_limits())
 
 
-def _probe_told(language: str) -> str:
+def _probe_text(language: str) -> str:
     """Say which tagger listens, or that there is none."""
     t, place = DESCRIPTION_WORDS(language), _place()
     if not place:

@@ -63,34 +63,16 @@ class Places:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """What is asked for."""
 
-    Parameters
-    ----------
-    system
-        `MODEL` or a baseline.
-    temperature
-        Of the model, 0..2; 0 takes the most likely note and gives one candidate. Baselines have none.
-    seed
-        0 or more. Candidate i draws from ``numpy.random.default_rng([seed, i])``: asking for more candidates does not
-        change the first ones.
-    n_candidates
-        1..8; a deterministic system gives one.
-    judge
-        True takes the middle of the melody for the true one.
-
-    Raises
-    ------
-    InvalidInputError
-        A number out of range.
-
-    """
-
-    system: str
+    system: str  # `MODEL` or a baseline
+    # Of the model, 0..2; 0 takes the most likely note and gives one candidate. Baselines have none.
     temperature: float = 0.25
+    # 0 or more. Candidate i draws from ``numpy.random.default_rng([seed, i])``: asking for more candidates does not
+    # change the first ones.
     seed: int = 0
-    n_candidates: int = 4
-    judge: bool = True
+    n_candidates: int = 4  # 1..8; a deterministic system gives one
+    judge: bool = True  # true takes the middle of the melody for the true one
 
     def __post_init__(self) -> None:
         bounds = {"temperature": (0.0, MAX_TEMPERATURE), "seed": (0, MAX_SEED), "n_candidates": (1, MAX_CANDIDATES)}
@@ -98,8 +80,7 @@ class Request:
             value = getattr(self, name)
             whole = name == "temperature" or (isinstance(value, int) and not isinstance(value, bool))
             if not whole or not isinstance(value, int | float) or not low <= value <= high:
-                msg = f"{name} must lie in {low}..{high}, got {value!r:.40}"
-                raise InvalidInputError(msg)
+                raise InvalidInputError(f"{name} must lie in {low}..{high}, got {value!r:.40}")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

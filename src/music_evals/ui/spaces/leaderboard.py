@@ -119,8 +119,7 @@ def board_folder(name: str) -> Path:
     if name and folder.is_dir():
         return folder
     if not _REPOSITORY.fullmatch(name):
-        msg = f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)"
-        raise NoDataError(msg)
+        raise NoDataError(f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)")
     import huggingface_hub
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -129,10 +128,9 @@ def board_folder(name: str) -> Path:
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
     except (OSError, ValueError, no_connection) as error:
-        msg = (
+        raise HubError(
             f"the board {name} cannot be fetched from the Hub ({type(error).__name__}); check its name and the network"
-        )
-        raise HubError(msg) from error
+        ) from error
     return Path(fetched)
 
 
@@ -361,15 +359,12 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         published: bool = True,  # noqa: FBT001, FBT002
         outside: bool = True,  # noqa: FBT001, FBT002
     ) -> tuple[Any, ...]:
-        """Show a table of the board.
-
-        Args:
-            table: Id of a table; `tables` lists them.
-            search: Words that the name of a system must hold.
-            published: Show the rows of papers.
-            outside: Show controls and other systems that are in no ranking.
-
-        """
+        """Show a table of the board."""
+        # Args:
+        #     table: Id of a table; `tables` lists them.
+        #     search: Words that the name of a system must hold.
+        #     published: Show the rows of papers.
+        #     outside: Show controls and other systems that are in no ranking.
         board = _held(held)
         shown, notes, facts = show_table(board, table, search, published, outside)
         found = board.table(table)
@@ -437,12 +432,9 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
         return opened(name)
 
     def cell(record: str) -> dict[str, Any]:
-        """Return the items behind a score.
-
-        Args:
-            record: Id of a record, from the JSON of a table.
-
-        """
+        """Return the items behind a score."""
+        # Args:
+        #     record: Id of a record, from the JSON of a table.
         one = _held(held).record(record)
         return {"system": one.system, "metric": one.metric, "items": plain([row._asdict() for row in item_scores(one)])}
 

@@ -101,8 +101,9 @@ def load_examples(path: str | os.PathLike[str]) -> list[LyricExample]:
     for number, row in json_lines(Path(path)):
         missing = [key for key in ("name", "en", "zh", "lyrics", "pattern") if not isinstance(row.get(key), str)]
         if missing:
-            msg = f"{path}, line {number}: no text in {', '.join(missing)}; an example has all of them"
-            raise InvalidInputError(msg)
+            raise InvalidInputError(
+                f"{path}, line {number}: no text in {', '.join(missing)}; an example has all of them"
+            )
         titles = {"en": row["en"], "zh": row["zh"]}
         found.append(LyricExample(row["name"], titles, row["lyrics"], row["pattern"]))
     return found
@@ -118,7 +119,7 @@ def judge(
     progress: Progress = lambda _share, _text: None,
     language: str = "en",
 ) -> Judged:
-    """Score typed lyrics against a typed pattern, texts within the limits; progress is told in a language."""
+    """Score typed lyrics against a typed pattern, texts within the limits; progress is reported in a language."""
     t = LYRICS_WORDS(language)
     wanted = _one_line_end(pattern).strip("\n")
     given = _one_line_end(lyrics).rstrip("\n")
@@ -305,8 +306,7 @@ def _check_size(text: str, what: str, error: type[InvalidInputError]) -> None:
     n_lines = STEPS["line breaks"](text).count("\n") + 1  # some write line ends as text
     for n, unit, most in ((len(text), "characters", MAX_CHARACTERS), (n_lines, "lines", MAX_LINES)):
         if n > most:
-            msg = f"the {what} are too long: {n} {unit}, at most {most}"
-            raise error(msg)
+            raise error(f"the {what} are too long: {n} {unit}, at most {most}")
 
 
 def _whole(value: float | None, field: str, most: int, t: Callable[..., str]) -> int:
@@ -328,7 +328,7 @@ def _pattern_error(pattern: str, message: str, language: str) -> str:
     if found is None:
         return _remark(said_in(language, message), good=False)
     line, column = int(found[1]), int(found[2])
-    told = t("pattern_error", line=line, column=column, what=said_in(language, found[3]))
+    reported = t("pattern_error", line=line, column=column, what=said_in(language, found[3]))
     lines = pattern.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     at = min(column - 1, 60)
@@ -337,8 +337,8 @@ def _pattern_error(pattern: str, message: str, language: str) -> str:
     try:
         check_pattern(pattern)
     except InvalidPatternError:
-        return _remark(told, good=False, code=code)
-    return _remark(told, good=False, code=code, more=t("pattern_remark"))
+        return _remark(reported, good=False, code=code)
+    return _remark(reported, good=False, code=code, more=t("pattern_remark"))
 
 
 def _remark(text: str, *, good: bool = True, code: str = "", more: str = "") -> str:

@@ -45,8 +45,7 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
     """Build the page, which starts with the first of a file of examples (see `load_examples`)."""
     known = load_examples(examples)
     if not known:
-        msg = f"{examples} holds no example; the page starts with the first"
-        raise NoDataError(msg)
+        raise NoDataError(f"{examples} holds no example; the page starts with the first")
     import gradio as gr
 
     title = " · ".join(LYRICS_WORDS(language)("title") for language in LYRICS_WORDS.languages)
@@ -90,7 +89,7 @@ def _add_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
         parts.add(gr.Textbox, "lyrics", value=first.lyrics, **size)
         with gr.Column(min_width=300):
             parts.add(gr.Textbox, "pattern", value=first.pattern, **size)
-            parts["told"] = gr.HTML(check_pattern_text(first.pattern), elem_id="pattern_told", **view)
+            parts["told"] = gr.HTML(check_pattern_text(first.pattern), elem_id="pattern_text", **view)
             parts["remark"] = gr.HTML("", elem_id="pattern_remark", **view)
             parts.add(gr.Button, "derive", size="sm")
             with parts.add(gr.Accordion, "section_tools", open=False, elem_id="tools"):

@@ -46,22 +46,11 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
-    """An uploaded file, of which one voice is taken at a time.
+    """An uploaded file, of which one voice is taken at a time."""
 
-    Parameters
-    ----------
-    name
-        Of the file, without its folder.
-    score
-        What it holds.
-    voices
-        Label -> number of each voice that has notes.
-
-    """
-
-    name: str
-    score: Score
-    voices: Mapping[str, int]
+    name: str  # of the file, without its folder
+    score: Score  # what it holds
+    voices: Mapping[str, int]  # label -> number of each voice that has notes
 
     @property
     def n_measures(self) -> int:
@@ -106,11 +95,15 @@ def open_piece(path: str | os.PathLike[str] | None) -> Piece:
     sounding = np.unique(score.notes["voice"]).tolist()
     name = os.path.basename(path or "")  # noqa: PTH119  (a name for messages; the file was read already)
     if not sounding:
-        msg = f"{name} holds no notes; upload a file with a melody"
-        raise NoDataError(msg)
+        raise NoDataError(f"{name} holds no notes; upload a file with a melody")
     if len(sounding) > MAX_VOICES:
-        msg = f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}"
-        raise FileTooLargeError(msg, name=name, unit="voices", limit=MAX_VOICES, found=len(sounding))
+        raise FileTooLargeError(
+            f"{name} has notes in {len(sounding)} voices, more than {MAX_VOICES}",
+            name=name,
+            unit="voices",
+            limit=MAX_VOICES,
+            found=len(sounding),
+        )
     return Piece(name, score, {_label(score, voice): voice for voice in sounding})
 
 

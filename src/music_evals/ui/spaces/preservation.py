@@ -93,28 +93,13 @@ class Stage(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """A pair that was compared.
+    """A pair that was compared."""
 
-    Parameters
-    ----------
-    names
-        File names of original and edit, as the visitor gave them.
-    settings
-        What was computed.
-    sources
-        Features and hashes of both.
-    judgement
-        Scores, failures and notes.
-    tracks
-        What can be heard of both.
-
-    """
-
-    names: tuple[str, str]
-    settings: Settings
-    sources: tuple[Source, Source]
-    judgement: Judgement
-    tracks: tuple[Track, Track]
+    names: tuple[str, str]  # file names of original and edit, as the visitor gave them
+    settings: Settings  # what was computed
+    sources: tuple[Source, Source]  # features and hashes of both
+    judgement: Judgement  # scores, failures and notes
+    tracks: tuple[Track, Track]  # what can be heard of both
 
     @property
     def entrance(self) -> str:
@@ -166,13 +151,11 @@ def _both(original: str | None, edit: str | None) -> tuple[Path, Path]:
     """Return both paths, which are of one kind."""
     missing = [title for title, path in (("original", original), ("edit", edit)) if path is None]
     if original is None or edit is None:
-        msg = f"upload two files: the original and the edit; {' and '.join(missing)} missing"
-        raise NoDataError(msg)
+        raise NoDataError(f"upload two files: the original and the edit; {' and '.join(missing)} missing")
     kinds = {"audio": "a recording", "symbolic": "a score"}
     first, second = (kinds[entrance(path)] for path in (original, edit))
     if first != second:
-        msg = f"the original is {first} and the edit is {second}; give two recordings or two scores"
-        raise InvalidInputError(msg)
+        raise InvalidInputError(f"the original is {first} and the edit is {second}; give two recordings or two scores")
     return Path(original), Path(edit)
 
 
@@ -189,10 +172,8 @@ def _steps(paths: tuple[Path, Path], settings: Settings) -> Iterator[Stage]:
 
 
 def _extract(audio: Audio, settings: Settings, steps: Iterator[Stage]) -> Iterator[Stage]:
-    """Extract one feature a stage; the recording keeps them for the loader.
-
-    What a backend says that is missing or fails, the loader tells.
-    """
+    """Extract one feature a stage; the recording keeps them for the loader."""
+    # What a backend says that is missing or fails, the loader tells.
     from music_evals.audio.extraction import extract
 
     for name in settings.features:
@@ -206,16 +187,19 @@ def _score(path: Path) -> Score:
     score = load_score(path)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_RECORDING_SEC:
-        msg = f"{path.name}: it plays {seconds:.0f} s, more than {MAX_RECORDING_SEC:g}"
-        raise FileTooLargeError(msg, name=path.name, unit="seconds", limit=MAX_RECORDING_SEC, found=seconds)
+        raise FileTooLargeError(
+            f"{path.name}: it plays {seconds:.0f} s, more than {MAX_RECORDING_SEC:g}",
+            name=path.name,
+            unit="seconds",
+            limit=MAX_RECORDING_SEC,
+            found=seconds,
+        )
     return score
 
 
 def _track(title: str, value: Audio | Score) -> Track:
-    """Return what is played: a recording decoded anew at the rate of a CD, or a score rendered by our synthesiser.
-
-    What is analysed has its peak at 1. What is played has the level of the file: the page tells how far both differ.
-    """
+    """Return what is played: a recording decoded anew at the rate of a CD, or a score rendered by our synthesiser."""
+    # What is analysed has its peak at 1. What is played has the level of the file: the page tells how far both differ.
     from music_evals.audio.rendering import SAMPLE_RATE, render_additive
 
     if isinstance(value, Score):
@@ -385,14 +369,12 @@ def _run(
     companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
     progress: Progress = lambda _done, _text: None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Compare an original with an edit and show it.
-
-    Args:
-        original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
-        edit: the edited version, of the same kind.
-        variant: corrected, official or paper.
-        companions: also compute the companions of the eleven scores.
-    """
+    """Compare an original with an edit and show it."""
+    # Args:
+    #     original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
+    #     edit: the edited version, of the same kind.
+    #     variant: corrected, official or paper.
+    #     companions: also compute the companions of the eleven scores.
     import gradio as gr
 
     kept = (gr.skip(),) * 9
@@ -416,7 +398,7 @@ def _told(text: str) -> str:
 
 
 def _warm_up(path: str) -> None:
-    """Extract what is compiled at its first use; an error here would come again, and be told, at the first pair."""
+    """Extract what is compiled at its first use; an error here would come again, and be reported, at the first pair."""
     from music_evals.audio.extraction import extract
     from music_evals.audio.io import load_audio
 

@@ -40,28 +40,13 @@ KICK, SNARE, HAT = 36, 38, 42
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """How the tune is played.
+    """How the tune is played."""
 
-    Parameters
-    ----------
-    bpm
-        Quarters a minute.
-    transpose
-        Semitones.
-    programs
-        General MIDI programs of melody, chords and bass.
-    reharmonised
-        The second half over other chords.
-    altered
-        The third phrase of the melody backwards.
-
-    """
-
-    bpm: float = 120.0
-    transpose: int = 0
-    programs: tuple[int, int, int] = (73, 0, 33)
-    reharmonised: bool = False
-    altered: bool = False
+    bpm: float = 120.0  # quarters a minute
+    transpose: int = 0  # semitones
+    programs: tuple[int, int, int] = (73, 0, 33)  # general MIDI programs of melody, chords and bass
+    reharmonised: bool = False  # the second half over other chords
+    altered: bool = False  # the third phrase of the melody backwards
 
 
 class Example(NamedTuple):

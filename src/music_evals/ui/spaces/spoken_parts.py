@@ -57,7 +57,7 @@ class Parts(dict[str, Any]):
         import gradio as gr
 
         def tell(language: str) -> list[Any]:
-            return [gr.update(**told(language)) for _, told in self._told]
+            return [gr.update(**reported(language)) for _, reported in self._told]
 
         switch = language_switch(self.words, self._fixed, scale=0, min_width=220)
         switch.change(tell, switch, [component for component, _ in self._told], queue=False, **PRIVATE)
@@ -68,10 +68,8 @@ class Parts(dict[str, Any]):
         return [self[name] for name in names]
 
     def empty_when(self, changed: Sequence[Any], empty: Callable[[str], Any], outputs: Sequence[Any], run: Any) -> None:
-        """Put into outputs what `empty` gives for the language as soon as an input changes; `run` is cancelled.
-
-        No result stays beside inputs that it is not of.
-        """
+        """Put into outputs what `empty` gives for the language as soon as an input changes; `run` is cancelled."""
+        # No result stays beside inputs that it is not of.
         import gradio as gr
 
         # two events: cancelling comes after the answer of a function, and would hit a run that was started meanwhile

@@ -20,7 +20,7 @@ from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE, clock
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["Track", "add_player", "empty_player", "encode", "levels_told", "player"]
+__all__ = ["Track", "add_player", "empty_player", "encode", "levels_text", "player"]
 
 EMPTY: Final = "Compare two files to hear and see them here."
 
@@ -33,7 +33,7 @@ class Track(NamedTuple):
     """Mono, shape (n,), at the level of the source; what lies beyond -1..1 is clipped."""
     sample_rate: int
     source: str = "its file"
-    """What its level is told against."""
+    """What its level is reported against."""
 
     @property
     def seconds(self) -> float:
@@ -76,7 +76,7 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
         titles=(first.title, second.title),
         seconds=seconds,
         end=clock(seconds),
-        levels=levels_told(*loudness, sources=(first.source, second.source)),
+        levels=levels_text(*loudness, sources=(first.source, second.source)),
         picture=Markup(picture),  # noqa: S704  (escaped where it is drawn)
     )
     return {
@@ -86,12 +86,12 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
     }
 
 
-def levels_told(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:
+def levels_text(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:
     """Say what was done to the levels.
 
     Examples
     --------
-    >>> levels_told(-14.0, -17.2)
+    >>> levels_text(-14.0, -17.2)
     'Equal loudness: the original plays 3.2 dB softer than its file, to match the edit.'
 
     """

@@ -102,11 +102,9 @@ class Bar:
 def bar_of(
     score: str, value: float | None, *, entrance: str = "", variant: str = "", state: str = "defined", reason: str = ""
 ) -> Bar:
-    """Return a score of any module with its range and the markers that are known for it.
-
-    Of music, `entrance` (``"audio"`` or ``"symbolic"``) and `variant` say whether the mean over unrelated pairs, which
-    was measured on recordings under the corrected formulas, is a marker.
-    """
+    """Return a score of any module with its range and the markers that are known for it."""
+    # Of music, `entrance` (``"audio"`` or ``"symbolic"``) and `variant` say whether the mean over unrelated pairs,
+    # which was measured on recordings under the corrected formulas, is a marker.
     metric = metric_of(score)
     best = chance = None
     if score == "inpainting_nll":

@@ -19,14 +19,14 @@ __all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "pr
 
 BEAT_TOLERANCE_SEC: Final = 0.07  # as in the beat F-measure
 BOUNDARY_TOLERANCE_SEC: Final = 0.5  # as in the boundary F-measure
-SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are told as equal
+SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are named as equal
 SAME_LENGTH_SEC: Final = 0.05
-SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are told as equal: a frame at a change of chord
-WORTH_MOVING: Final = 0.1  # an offset of the beats is told where it brings back this share of them, at least
+SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are named as equal: a frame at a change of chord
+WORTH_MOVING: Final = 0.1  # an offset of the beats is reported where it brings back this share of them, at least
 SHOWN_SECTIONS: Final = 12  # longer forms are counted and not spelt out
 OCTAVE_TOLERANCE: Final = 0.1  # octaves within which a tempo counts as doubled or halved, 7 %
-LEAST_SHARE, LARGEST_PART = 0.005, 0.995  # what rounds to 0 % is nothing, and no part is told as 100 %
-MELODY_SHARE: Final = 0.5  # a transposition is told where it brings back at least this share of the notes
+LEAST_SHARE, LARGEST_PART = 0.005, 0.995  # what rounds to 0 % is nothing, and no part is reported as 100 %
+MELODY_SHARE: Final = 0.5  # a transposition is reported where it brings back at least this share of the notes
 
 TONICS: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 INTERVALS: Final = (
@@ -185,7 +185,7 @@ def _tempo(original: Beats, edit: Beats, _about: _About) -> Finding:
     if missing:
         return Finding("tempo", "undefined", f"tempo cannot be compared ({' and '.join(missing)} without a tempo)")
     change = edit.bpm - original.bpm
-    told = f"{original.bpm:.0f} to {edit.bpm:.0f} BPM"
+    reported = f"{original.bpm:.0f} to {edit.bpm:.0f} BPM"
     if abs(change) < SAME_TEMPO_BPM:
         return Finding("tempo", "same", f"tempo unchanged ({original.bpm:.0f} BPM)")
     ratio = float(np.log2(edit.bpm / original.bpm))
@@ -193,9 +193,9 @@ def _tempo(original: Beats, edit: Beats, _about: _About) -> Finding:
     if octaves and abs(ratio - octaves) < OCTAVE_TOLERANCE:
         factor = f"{2 ** abs(octaves)} times as {'fast' if octaves > 0 else 'slow'}"
         doubt = "a beat tracker may count halves or doubles"
-        return Finding("tempo", "changed", f"beats counted about {factor} ({told}; {doubt})")
+        return Finding("tempo", "changed", f"beats counted about {factor} ({reported}; {doubt})")
     amount = f"{abs(change):.0f}" if abs(change) >= 1.5 else f"{abs(change):.1f}"
-    return Finding("tempo", "changed", f"tempo {amount} BPM {'faster' if change > 0 else 'slower'} ({told})")
+    return Finding("tempo", "changed", f"tempo {amount} BPM {'faster' if change > 0 else 'slower'} ({reported})")
 
 
 def _beats(original: Beats, edit: Beats, about: _About) -> Finding:
@@ -268,7 +268,7 @@ def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
         text = "the original has no section boundary"
     same = hits == len(first) == len(second) and forms[0] == forms[1]
     share = hits / len(first) if len(first) else None
-    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_told(*forms)}", share)
+    return Finding("sections", "same" if same else "changed", f"{text}; {_forms_text(*forms)}", share)
 
 
 def _form(labels: Sequence[str]) -> tuple[str, ...]:
@@ -277,7 +277,7 @@ def _form(labels: Sequence[str]) -> tuple[str, ...]:
     return tuple(chr(ord("A") + order[label]) if order[label] < 26 else f"A{order[label]}" for label in labels)
 
 
-def _forms_told(first: tuple[str, ...], second: tuple[str, ...]) -> str:
+def _forms_text(first: tuple[str, ...], second: tuple[str, ...]) -> str:
     if max(len(first), len(second)) > SHOWN_SECTIONS:
         return f"{len(first)} sections in the original, {len(second)} in the edit"
     if first == second:

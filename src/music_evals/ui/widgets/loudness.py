@@ -67,11 +67,9 @@ def _lufs(power: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def _k_weighted(samples: npt.NDArray[np.float64], sample_rate: int) -> npt.NDArray[np.float64]:
-    """Filter by the two stages of BS.1770-4, annex 1, whose coefficients hold at 48 kHz, designed for any rate.
-
-    The analogue prototypes behind the tables are those of libebur128 (MIT licence): a high shelf of 4 dB at 1682 Hz
-    and a high pass at 38 Hz.
-    """
+    """Filter by the two stages of BS.1770-4, annex 1, whose coefficients hold at 48 kHz, designed for any rate."""
+    # The analogue prototypes behind the tables are those of libebur128 (MIT licence): a high shelf of 4 dB at 1682 Hz
+    # and a high pass at 38 Hz.
     from scipy.signal import lfilter
 
     k = np.tan(np.pi * 1681.974450955533 / sample_rate)

@@ -40,7 +40,7 @@ def sentences(diff: NoteDiff, first_measure: int) -> list[str]:
 
 
 def pitch_name(pitch: int) -> str:
-    """Return the name of a pitch, 60 being C4; black keys are told as sharps.
+    """Return the name of a pitch, 60 being C4; black keys are named as sharps.
 
     Examples
     --------

@@ -32,19 +32,10 @@ _EXPECTED = '{"notes": [[onset, duration, pitch], ...], "first_measure": 1, "hel
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Melody:
-    """One voice in the sixteen measures of a context.
+    """One voice in the sixteen measures of a context."""
 
-    Parameters
-    ----------
-    tokens
-        NoteSeq tokens, shape (384,), values 0..129.
-    first_measure
-        Number of the first measure, from 1.
-
-    """
-
-    tokens: Tokens
-    first_measure: int = 1
+    tokens: Tokens  # noteSeq tokens, shape (384,), values 0..129
+    first_measure: int = 1  # number of the first measure, from 1
 
     @property
     def notes(self) -> list[list[int]]:
@@ -70,14 +61,14 @@ def read_melody(text: str) -> Melody:
     value = _parse(text)
     rows, first, held = value.get("notes"), value.get("first_measure", 1), value.get("held", 0)
     if not isinstance(rows, list) or not all(_is_note(row) for row in rows):
-        msg = (
+        raise InvalidNotesError(
             f"a note is [onset, duration, pitch] in whole numbers: onset 0..{MUSIB_LAYOUT.n_steps - 1} and duration in "
             f"steps of 24 a measure, ending by step {MUSIB_LAYOUT.n_steps}, pitch 0..127; expected {_EXPECTED}"
         )
-        raise InvalidNotesError(msg)
     if not _is_count(first, MAX_MEASURE) or first < 1 or not _is_count(held, MUSIB_LAYOUT.n_steps):
-        msg = f"first_measure is 1 or more and held is 0..{MUSIB_LAYOUT.n_steps}, got {first!r:.40} and {held!r:.40}"
-        raise InvalidNotesError(msg)
+        raise InvalidNotesError(
+            f"first_measure is 1 or more and held is 0..{MUSIB_LAYOUT.n_steps}, got {first!r:.40} and {held!r:.40}"
+        )
     columns = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3).T
     tokens = noteseq.encode(make_notes(*columns), MUSIB_LAYOUT.n_steps)
     start = tokens[:held]
@@ -100,11 +91,9 @@ def write_melody(melody: Melody) -> str:
 
 
 def roll_editor(value: Melody, **options: Any) -> gr.HTML:
-    """Return the component; its value is text for `read_melody`. `options` go to `gr.HTML`.
-
-    Mouse: a click on the grid adds a note and a drag makes it longer; a drag on a note changes its length, a click
-    removes it. Finger: a tap adds or removes, a swipe scrolls. Keyboard: arrows move a cursor, Enter adds or removes.
-    """
+    """Return the component; its value is text for `read_melody`. `options` go to `gr.HTML`."""
+    # Mouse: a click on the grid adds a note and a drag makes it longer; a drag on a note changes its length, a click
+    # removes it. Finger: a tap adds or removes, a swipe scrolls. Keyboard: arrows move a cursor, Enter adds or removes.
     import gradio as gr
 
     from music_evals.ui.widgets.roll_view import STEP_SEC
@@ -128,16 +117,13 @@ def roll_editor(value: Melody, **options: Any) -> gr.HTML:
 
 def _parse(text: str) -> dict[str, Any]:
     if not isinstance(text, str) or len(text) > MAX_TEXT:
-        msg = f"a melody is text of at most {MAX_TEXT} characters, such as {_EXPECTED}"
-        raise InvalidNotesError(msg)
+        raise InvalidNotesError(f"a melody is text of at most {MAX_TEXT} characters, such as {_EXPECTED}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f"a melody is JSON such as {_EXPECTED}; this is not"
-        raise InvalidNotesError(msg) from error
+        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; this is not") from error
     if not isinstance(value, dict):
-        msg = f"a melody is JSON such as {_EXPECTED}; got {type(value).__name__}"
-        raise InvalidNotesError(msg)
+        raise InvalidNotesError(f"a melody is JSON such as {_EXPECTED}; got {type(value).__name__}")
     return value
 
 

@@ -59,23 +59,12 @@ _KINDS = {
 
 
 class RollNote(NamedTuple):
-    """A note to draw.
+    """A note to draw."""
 
-    Attributes
-    ----------
-    onset, duration
-        In steps.
-    pitch
-        MIDI number, 0..127.
-    kind
-        ``"outside"``, ``"true"``, ``"filled"``, ``"kept"``, ``"missed"`` or ``"extra"``.
-
-    """
-
-    onset: int
+    onset: int  # in steps
     duration: int
-    pitch: int
-    kind: str
+    pitch: int  # MIDI number, 0..127
+    kind: str  # ``"outside"``, ``"true"``, ``"filled"``, ``"kept"``, ``"missed"`` or ``"extra"``
 
 
 def context_notes(context: Tokens, middle: Tokens, *, kind: str = "filled") -> list[RollNote]:
@@ -88,11 +77,9 @@ def context_notes(context: Tokens, middle: Tokens, *, kind: str = "filled") -> l
 
 
 def diff_roll(context: Tokens, middle: Tokens, diff: NoteDiff) -> list[RollNote]:
-    """Return the notes of a context with a middle in it, those of the middle by what became of them.
-
-    Notes that sound are drawn with the length that they sound, which may reach into the future; missed ones as the true
-    middle has them.
-    """
+    """Return the notes of a context with a middle in it, those of the middle by what became of them."""
+    # Notes that sound are drawn with the length that they sound, which may reach into the future; missed ones as the
+    # true middle has them.
     kinds = {(change.onset, change.pitch): change.kind for change in diff.changes if change.kind != "missed"}
     start = MUSIB_LAYOUT.middle.start
     notes = [
@@ -122,11 +109,9 @@ def roll_svg(
     first_measure: int = 1,
     pitches: tuple[int, int] | None = None,
 ) -> Markup:
-    """Draw a roll as an ``<svg>``.
-
-    Notes are in steps of `MUSIB_LAYOUT`, `label` says what is shown to readers who do not see it, and `pitches` are the
-    lowest and the highest one: `pitch_range` of the notes by default; give one for all rolls that are compared.
-    """
+    """Draw a roll as an ``<svg>``."""
+    # Notes are in steps of `MUSIB_LAYOUT`, `label` says what is shown to readers who do not see it, and `pitches` are
+    # the lowest and the highest one: `pitch_range` of the notes by default; give one for all rolls that are compared.
     low, high = pitches or pitch_range(notes)
     height = _HEAD_PX + (high - low + 1) * _PITCH_PX
     measure_px = MUSIB_LAYOUT.steps_per_measure * _STEP_PX
@@ -166,11 +151,9 @@ def figure_html(
     note: str = "",
     details: str = "",
 ) -> Markup:
-    """Return a roll of `roll_svg` with its title, buttons that play it, and its MIDI file.
-
-    `tokens` are played and stored, shape (384,); the middle is played with one measure before and one after. `title`
-    and `note` are plain text, `details` is HTML of our own below the roll.
-    """
+    """Return a roll of `roll_svg` with its title, buttons that play it, and its MIDI file."""
+    # `tokens` are played and stored, shape (384,); the middle is played with one measure before and one after. `title`
+    # and `note` are plain text, `details` is HTML of our own below the roll.
     from markupsafe import Markup
 
     start = MUSIB_LAYOUT.middle.start - MUSIB_LAYOUT.steps_per_measure
