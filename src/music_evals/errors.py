@@ -343,7 +343,7 @@ def importing(extra: str, what: str) -> Iterator[None]:
 
 
 def hub_errors() -> tuple[type[Exception], ...]:
-    """Return what the client of the Hub raises: no answer, or not the one that is wanted; a name that is none."""
+    """Return what the client of the Hub raises: no answer, or not the one that is wanted; an invalid name."""
     # The root of its HTTP library, httpx or httpx2, is no OSError; all versions of the client have it by this name.
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]
 

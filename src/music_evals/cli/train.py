@@ -39,7 +39,7 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "--trust-remote-code", action="store_true", help="run code that comes with a tagger's encoder; read it first"
     )
-    verb.add_argument("--restart", action="store_true", help="forget the checkpoint and start again")
+    verb.add_argument("--restart", dest="resume", action="store_false", help="forget the checkpoint and start again")
     verb.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
         options.recipe,
         changes=options.changes,
         out=options.out,
-        resume=not options.restart,
+        resume=options.resume,
         device=options.device,
         progress=True,
         trust_remote_code=options.trust_remote_code,

@@ -29,7 +29,7 @@ def read_yaml(text: str, where: str) -> Any:
 
     try:
         return _yaml().load(text.replace("\r\n", "\n"))
-    except (YAMLError, ValueError) as error:  # ValueError: a number or date that is none
+    except (YAMLError, ValueError) as error:  # ValueError: a number or date that cannot be read
         mark = getattr(error, "problem_mark", None)
         line = "" if mark is None else f", line {mark.line + 1}"
         raise UnreadableFileError(

@@ -229,7 +229,7 @@ def _check_encrypted(url: str) -> None:
     if urlsplit(url).scheme == "http" and not _is_loopback(url):
         raise InvalidInputError(
             f"{url} is plain http, over which anybody on the way could read the key; give the https address, or no "
-            "key; allow_http=True (--allow-http) sends it all the same"
+            "key; `allow_http=True` sends it all the same"
         )
 
 

@@ -317,7 +317,7 @@ class _ProbeRun:
     def _restore(self) -> None:
         from safetensors import SafetensorError, safe_open
 
-        advice = f"delete {self.checkpoint}, or start again with --restart"
+        advice = f"delete {self.checkpoint}, or start again with `resume=False`"
         try:
             with safe_open(self.checkpoint, framework="pt") as file:
                 state = json.loads(file.metadata()["state"])
