@@ -121,7 +121,7 @@ def test_named_errors_come_through(deadly, batch, tmp_path):
     assert type(missing) is NoDataError
     assert type(text) is UnreadableFileError
     assert type(no_package) is MissingBackendError
-    assert 'pip install "music_evals[symbolic]"' in str(no_package)
+    assert 'pip install "music21' in str(no_package)
 
 
 def test_the_worker_ends_when_the_reader_of_results_stops(deadly, batch):
