@@ -101,6 +101,13 @@ def test_no_boundary_on_either_side() -> None:
     assert structure.boundary_f_measure(sections([0, 30], "A"), ABA) == 0
 
 
+def test_the_official_variant_where_the_shift_rounds_the_end() -> None:
+    """5.1 s moved by -2 s is a rounding error before 3.1 s: both sides still have 31 frames, and agree as chance does."""
+    reference = Segments(np.array([[0.0, 3.1]]), ("A",))
+    estimate = Segments(np.array([[0.0, 0.2], [0.2, 2.1], [2.1, 5.1], [5.1, 5.3]]), ("A", "A", "B", "A"))
+    assert structure.segment_ari(reference, estimate, variant="official") == 0.0
+
+
 def test_the_official_variant_moves_the_estimate() -> None:
     late = sections([0, 11.5, 21.5, 31.5], "ABA")
     assert structure.boundary_f_measure(ABA, late) == structure.boundary_f_measure(ABA, late, variant="paper") == 0
