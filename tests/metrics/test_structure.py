@@ -102,7 +102,7 @@ def test_no_boundary_on_either_side() -> None:
 
 
 def test_the_official_variant_where_the_shift_rounds_the_end() -> None:
-    """5.1 s moved by -2 s is a rounding error before 3.1 s: both sides still have 31 frames, and agree as chance does."""
+    """5.1 s moved by -2 s lies a rounding error before 3.1 s: both sides have 31 frames, and agree as by chance."""
     reference = Segments(np.array([[0.0, 3.1]]), ("A",))
     estimate = Segments(np.array([[0.0, 0.2], [0.2, 2.1], [2.1, 5.1], [5.1, 5.3]]), ("A", "A", "B", "A"))
     assert structure.segment_ari(reference, estimate, variant="official") == 0.0
