@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
 NAMES = [path.name for path in FOLDERS]
-SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").glob("*.py"))
+SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").rglob("*.py"))
 FILES = {"app.py", "README.md", "requirements.txt"}
 MAX_CODE_LINES = 40
 HEAD = {

@@ -277,7 +277,7 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
     with space(f"🏷️ {title}", "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
         parts, encoders, examples = Parts(DESCRIPTION_WORDS), available_encoders(), _examples(known)
         bar = gr.Row()
-        parts.add(gr.Markdown, "intro", elem_id="about")
+        parts.add_intro()
         parts.add(gr.Markdown, "encoder", name="encoder_text", value=_encoder_text)
         parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
