@@ -127,7 +127,7 @@ def test_a_file_over_the_limit_is_told_without_the_names_of_our_code(tmp_path: P
     ("space", "said", "spoken"),
     [
         (None, "stays on the machine", "只留在提供本页面的机器上"),
-        ("org/page", "sent to the server", "本 Space 的服务器"),
+        ("a/b", "sent to the server", "本 Space 的服务器"),
     ],
 )
 def test_where_uploads_go_is_said_as_it_is(

@@ -78,7 +78,8 @@ REMOVAL = "Files that you upload and files that are made for you are removed wit
 REMOVALS = {"en": REMOVAL, "zh": "上传的文件和为您生成的文件会在 70 分钟内删除。"}
 PRIVACY = {
     "en": {
-        "local": "What you enter or upload stays on the machine that serves this page, in memory and in temporary files.",
+        "local": "What you enter or upload stays on the machine that serves this page, in memory and in temporary "
+        "files.",
         "hosted": "What you enter or upload is sent to the server of this Space, which processes it in memory and in "
         "temporary files and sends it nowhere else.",
     },
