@@ -318,11 +318,14 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
 
     @friendly
     def show(song: str, encoder: str, language: str) -> str:
-        """Show the tags of a demo song."""
-        # Args:
-        #     song: id of a demo song.
-        #     encoder: a text encoder that the page offers.
-        #     language: en or zh.
+        """Show the tags of a demo song.
+
+        Args:
+            song: id of a demo song.
+            encoder: a text encoder that the page offers.
+            language: en or zh.
+
+        """
         return song_tags(by_id, song, encoder, language)
 
     calls: dict[str, Any] = {"inputs": parts.pick("song", "encoder", "language"), "outputs": parts["song_view"]}
