@@ -209,7 +209,7 @@ def _plain_words() -> Iterator[None]:
 
 
 def say_error(error: MusicEvalsError) -> str:
-    """Return what visitors are reported an error: what of their input was refused, and what they can do here."""
+    """Return what visitors read of an error: what of their input was refused, and what they can do here."""
     # An error whose remedy lies in code (a bound to raise, a package to install) is put into words of its own from its
     # facts; every other message is for all readers. Visitors know their files by name: folders are left out.
     if isinstance(error, FileTooLargeError) and error.limit is not None:
