@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -279,3 +281,17 @@ def test_a_reader_that_goes_away_is_no_crash(small: list[str]) -> None:
     command = f"{sys.executable} -m music_evals.cli {' '.join(small)} | head -c 1"
     run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert "Traceback" not in run.stderr
+
+
+def test_the_library_names_no_option_of_the_command() -> None:
+    """It names settings, which the command says in its options and pages in words; pages show commands to copy."""
+    verbs = next(each for each in cli._parser()._actions if isinstance(each.choices, dict)).choices
+    ours = {option for verb in verbs.values() for option in verb._option_string_actions if option.startswith("--")}
+    assert {"--set", "--no-controls"} <= ours
+    source = Path(cli.__file__).parents[1]
+    rooms = [path for path in source.iterdir() if path.name not in {"cli", "ui"}]
+    for module in (module for room in rooms for module in ([room] if room.suffix == ".py" else room.rglob("*.py"))):
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named = ours & set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", node.value))
+                assert not named, f"{module.relative_to(source)}, line {node.lineno}: {named}"

@@ -133,8 +133,11 @@ def test_options_in_pages_are_known(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=PAGE_IDS)
-def test_snippets_run(path: Path, in_root: Path) -> None:
-    """Every Python block with prompts runs from the repository's root and prints what it says."""
+def test_snippets_run(path: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every Python block with prompts runs where the repository's folders are, and prints what it says."""
+    for name in ("datasets_scripts", "metrics", "models", "spaces"):
+        (tmp_path / name).symlink_to(root / name)
+    monkeypatch.chdir(tmp_path)  # what snippets write does not stay in the repository
     text = path.read_text(encoding="utf-8")
     blocks = [block for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE) if ">>>" in block]
     names: dict[str, object] = {}

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
 NAMES = [path.name for path in FOLDERS]
-SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").glob("*.py"))
+SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").rglob("*.py"))
 FILES = {"app.py", "README.md", "requirements.txt"}
 MAX_CODE_LINES = 40
 HEAD = {
@@ -145,13 +145,18 @@ def test_nothing_is_fetched_shared_or_opened(path: Path) -> None:
 
 
 BUILD = """
-import importlib.util, json, socket, sys
+import importlib.util, inspect, json, socket, sys
 from pathlib import Path
+from gradio.utils import get_function_description
 
 def refuse(*arguments, **options):
     raise AssertionError(f"a page must not reach for the network: {arguments}")
 
 socket.socket.connect = refuse
+def unexplained(function):
+    words = get_function_description(function)[1]
+    return [name for name in inspect.signature(function).parameters if name != "progress" and not words.get(name)]
+
 pages = {}
 for app in sys.argv[1:]:
     spec = importlib.util.spec_from_file_location("app_" + Path(app).parent.name, app)
@@ -162,6 +167,10 @@ for app in sys.argv[1:]:
     pages[Path(app).parent.name] = {
         "title": config["title"],
         "public": [d["api_name"] for d in config["dependencies"] if d["api_visibility"] == "public"],
+        "unexplained": {
+            d["api_name"]: unexplained(page.fns[d["id"]].fn)
+            for d in config["dependencies"] if d["api_visibility"] == "public"
+        },
         "types": [c["type"] for c in config["components"]],
         "ids": [c["props"].get("elem_id") for c in config["components"]],
         "max_upload_bytes": page.max_upload_bytes,
@@ -185,6 +194,8 @@ def test_every_space_builds() -> None:
         assert page["title"], name
         assert page["public"], f"{name}: no callback has a public API name"
         assert all(re.fullmatch(r"[a-z][a-z0-9_]*", str(api)) for api in page["public"]), f"{name}: {page['public']}"
+        silent = {api: inputs for api, inputs in page["unexplained"].items() if inputs}
+        assert not silent, f"{name}: programs that call it are not told what these inputs are: {silent}"
         assert {"skip", "intro"} <= set(page["ids"]), f"{name}: not built in music_evals.ui.frame.space"
         assert page["max_upload_bytes"] <= 2 * 64 * 2**20
         assert page["delete_cache"], f"{name}: temporary files stay"

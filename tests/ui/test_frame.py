@@ -123,13 +123,23 @@ def test_a_file_over_the_limit_is_told_without_the_names_of_our_code(tmp_path: P
     assert (str(moved), moved.limit) == (f"pair 1: {refused.value}", 2)
 
 
-@pytest.mark.parametrize(("space", "said"), [(None, "stays on the machine"), ("org/page", "sent to the server")])
-def test_where_uploads_go_is_said_as_it_is(monkeypatch: pytest.MonkeyPatch, space: str | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("space", "said", "spoken"),
+    [
+        (None, "stays on the machine", "只留在提供本页面的机器上"),
+        ("a/b", "sent to the server", "本 Space 的服务器"),
+    ],
+)
+def test_where_uploads_go_is_said_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, space: str | None, said: str, spoken: str
+) -> None:
     monkeypatch.delenv("SPACE_ID", raising=False)
     if space is not None:
         monkeypatch.setenv("SPACE_ID", space)
     assert said in frame.privacy()
     assert frame.privacy().endswith(frame.REMOVAL)
+    assert spoken in frame.privacy("zh")
+    assert frame.privacy("zh").endswith("70 分钟内删除。")
 
 
 @pytest.mark.usefixtures("stub_gradio")

@@ -23,7 +23,6 @@ __all__ = [
     "LYRIC_DIFFERENCES",
     "OFFICIAL_DIFFERENCES",
     "PRESERVATION_DIFFERENCES",
-    "PRESERVATION_TABLE",
     "PublishedTable",
     "published_descriptions",
     "published_lyrics",
@@ -112,9 +111,6 @@ def published_section() -> dict[str, Any]:
 
 
 _MUSECPBENCH = read_published("musecpbench_table2")
-
-PRESERVATION_TABLE = _MUSECPBENCH.means
-"""System -> metric -> value, all digits as printed."""
 
 PRESERVATION_DIFFERENCES: dict[str, str] = {
     "systems": (

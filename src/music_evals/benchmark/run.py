@@ -2,7 +2,7 @@
 
 A task says what is to be done as a `Job`: a header, units of work that are left, what works on them, and the rows that
 an answer becomes. `record` does the rest for every task: it opens or resumes the record file, lets an engine work, and
-writes the rows down as they come. What is made of the records is reported in `outputs`.
+writes the rows down as they come. What is made of the records is described in `outputs`.
 """
 
 from __future__ import annotations

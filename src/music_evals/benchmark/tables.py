@@ -63,7 +63,7 @@ MOST_REASONS = 3
 """Why a score is undefined, in a note."""
 
 MOST_COLUMNS = 7
-"""Scores of one facet that are more than this are reported in several tables of nearly equal widths."""
+"""Scores of one facet that are more than this are shown in several tables of nearly equal widths."""
 
 MOST_CHARACTERS = 100
 """A table for a terminal has its intervals beside the values, unless it gets wider than this: then below them."""

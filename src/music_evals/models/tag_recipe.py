@@ -85,10 +85,10 @@ class TaggerData:
         if self.missing not in {"error", "skip"}:
             raise UnknownNameError("way to treat missing recordings", str(self.missing), {"error", "skip"})
         rules = {
-            "dataset must be a folder, a file or an id on the Hub; say --set data.dataset=...": bool(self.dataset),
+            "dataset must be a folder, a file or an id on the Hub (setting data.dataset)": bool(self.dataset),
             "min_count must be at least 1": self.min_count >= 1,
             "max_songs must be at least 1": self.max_songs is None or self.max_songs >= 1,
-            "audio or audio_column must say where the recordings are, one of both; say --set data.audio=DIR": (
+            "audio or audio_column must say where the recordings are, one of both (settings of data)": (
                 (self.audio is None) != (self.audio_column is None)
             ),
         }

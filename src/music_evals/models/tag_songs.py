@@ -78,7 +78,7 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
     if missing and data.missing == "error":
         raise NoDataError(
             f"{len(missing)} of {len(pairs)} songs have no recording in {data.audio or data.audio_column}, the first "
-            f"is {missing[0]!r}; add it, or pass --set data.missing=skip"
+            f"is {missing[0]!r}; add it, or let data.missing be 'skip'"
         )
     if not songs:
         raise NoDataError(
@@ -147,7 +147,7 @@ def _cell(rows: Any, index: int, column: str) -> Source:
 def _files(rows: Any, data: TaggerData, folder: Path) -> list[Callable[[], Source] | None]:
     place = _place(folder, str(data.audio))
     if not place.is_dir():
-        raise NoDataError(f"there is no folder {data.audio}; say where the recordings are: --set data.audio=DIR")
+        raise NoDataError(f"there is no folder {data.audio}; let data.audio say where the recordings are")
     precomputed = _is_precomputed(str(data.encoder.get("name")))
     suffixes = (FEATURES_SUFFIX,) if precomputed else AUDIO_SUFFIXES
     found = recordings(place, [str(row.get("id")) for row in rows], suffixes)

@@ -51,7 +51,7 @@ _NAMED: Final[Mapping[str, _Measure]] = MappingProxyType(
 _ON_SPAN: Final = frozenset(
     {"beat_f_measure", "information_gain", "beat_f_measure_aligned", "information_gain_aligned"}
 )
-"""Scores whose function must be reported where the reference ends; the others read it off their annotations."""
+"""Scores whose function must be given the end of the reference; the others read it off their annotations."""
 
 
 def measure(name: str, variant: str, end_sec: float) -> tuple[Callable[..., float], dict[str, Any]]:

@@ -170,7 +170,7 @@ def pad(ids: Ids, length: int = SEQUENCE_LENGTH) -> Ids:
 def relative_bars(ids: npt.ArrayLike) -> npt.NDArray[np.int64]:
     """Return the bar ids that VLI's network reads: 0 same bar as the note before, 1 a later one.
 
-    Jumps over empty bars are 1 as well, so bars cannot be reported back from these ids. The first note has 0.
+    Jumps over empty bars are 1 as well, so bars cannot be read back from these ids. The first note has 0.
 
     Parameters
     ----------

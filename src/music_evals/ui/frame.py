@@ -75,10 +75,18 @@ SWEEP_SEC = 300  # between two looks for what is too old, by us and by Gradio
 REMOVAL = "Files that you upload and files that are made for you are removed within 70 minutes."
 """What pages and their cards say of removal: the retention, a sweep, and five minutes to spare."""
 
+REMOVALS = {"en": REMOVAL, "zh": "上传的文件和为您生成的文件会在 70 分钟内删除。"}
 PRIVACY = {
-    "local": "What you upload stays on the machine that serves this page, in memory and in temporary files.",
-    "hosted": "What you upload is sent to the server of this Space, which processes it in memory and in temporary "
-    "files and sends it nowhere else.",
+    "en": {
+        "local": "What you enter or upload stays on the machine that serves this page, in memory and in temporary "
+        "files.",
+        "hosted": "What you enter or upload is sent to the server of this Space, which processes it in memory and in "
+        "temporary files and sends it nowhere else.",
+    },
+    "zh": {
+        "local": "您输入或上传的内容只留在提供本页面的机器上，存放在内存和临时文件中。",
+        "hosted": "您输入或上传的内容会发送到本 Space 的服务器，仅在其内存和临时文件中处理，不会再发送到别处。",
+    },
 }
 
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # what makes a spreadsheet compute a cell
@@ -89,9 +97,9 @@ MONO_FONTS = ("ui-monospace", "monospace")
 SKIP = {"en": "Skip to the tool", "zh": "跳到工具"}
 
 
-def privacy() -> str:
+def privacy(language: str = ENGLISH) -> str:
     """Say where uploads go, which depends on where the page is served, and when they are removed."""
-    return f"{PRIVACY['hosted' if os.environ.get('SPACE_ID') else 'local']} {REMOVAL}"
+    return f"{PRIVACY[language]['hosted' if os.environ.get('SPACE_ID') else 'local']} {REMOVALS[language]}"
 
 
 @contextlib.contextmanager
@@ -201,7 +209,7 @@ def _plain_words() -> Iterator[None]:
 
 
 def say_error(error: MusicEvalsError) -> str:
-    """Return what visitors are reported an error: what of their input was refused, and what they can do here."""
+    """Return what visitors read of an error: what of their input was refused, and what they can do here."""
     # An error whose remedy lies in code (a bound to raise, a package to install) is put into words of its own from its
     # facts; every other message is for all readers. Visitors know their files by name: folders are left out.
     if isinstance(error, FileTooLargeError) and error.limit is not None:

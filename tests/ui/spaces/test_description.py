@@ -392,16 +392,21 @@ page = module["build_demo"]()
 config = page.get_config_file()
 public = sorted(each["api_name"] for each in config["dependencies"] if each["api_visibility"] == "public")
 ids = [each["props"].get("elem_id") for each in config["components"]]
-print(json.dumps({"public": public, "ids": [each for each in ids if each]}))
+about = next(each["props"]["value"] for each in config["components"] if each["props"].get("elem_id") == "about")
+print(json.dumps({"public": public, "ids": [each for each in ids if each], "about": about}))
 """
 
 
 @pytest.mark.gradio
-def test_the_page_is_built_with_public_calls():
+@pytest.mark.parametrize("hosted", [False, True])
+def test_the_page_is_built_with_public_calls(monkeypatch, hosted):
+    """It says where goes what is entered, too."""
+    monkeypatch.setenv("SPACE_ID", "org/page" if hosted else "")
     built = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
     )
     found = json.loads(built.stdout.splitlines()[-1])
     assert len(found["ids"]) == len(set(found["ids"]))
+    assert ("sent to the server of this Space" if hosted else "stays on the machine") in found["about"]
     assert found["public"] == ["compare", "song_tags", "tag"]
     assert {"song", "set_a", "set_b", "language", "compare", "cancel", "receipt", "recording"} <= set(found["ids"])

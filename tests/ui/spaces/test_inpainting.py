@@ -177,7 +177,7 @@ def test_bad_requests_are_named() -> None:
     with pytest.raises(UnknownNameError):
         filled(Request("reference"))  # the control sees the answer
     with pytest.raises(NoDataError, match="no notes before and after the gap"):
-        filled(Request("copy_past"), melody_sources.empty_melody())
+        filled(Request("copy_past"), Melody(np.full(MUSIB_LAYOUT.n_steps, REST, dtype=np.uint8)))
 
 
 def test_progress_is_told_stage_by_stage() -> None:

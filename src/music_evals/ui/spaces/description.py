@@ -277,7 +277,7 @@ def build_demo(songs: str | os.PathLike[str]) -> gr.Blocks:
     with space(f"🏷️ {title}", "", words=DESCRIPTION_WORDS, max_upload_bytes=MAX_RECORDING_BYTES) as page:
         parts, encoders, examples = Parts(DESCRIPTION_WORDS), available_encoders(), _examples(known)
         bar = gr.Row()
-        parts.add(gr.Markdown, "intro", elem_id="about")
+        parts.add_intro()
         parts.add(gr.Markdown, "encoder", name="encoder_text", value=_encoder_text)
         parts.add(gr.Dropdown, "encoder", choices=encoders, value=encoders[0])
         with gr.Tabs():
@@ -318,11 +318,14 @@ def _wire_song(parts: Parts, known: Sequence[Song]) -> None:
 
     @friendly
     def show(song: str, encoder: str, language: str) -> str:
-        """Show the tags of a demo song."""
-        # Args:
-        #     song: id of a demo song.
-        #     encoder: a text encoder that the page offers.
-        #     language: en or zh.
+        """Show the tags of a demo song.
+
+        Args:
+            song: id of a demo song.
+            encoder: a text encoder that the page offers.
+            language: en or zh.
+
+        """
         return song_tags(by_id, song, encoder, language)
 
     calls: dict[str, Any] = {"inputs": parts.pick("song", "encoder", "language"), "outputs": parts["song_view"]}

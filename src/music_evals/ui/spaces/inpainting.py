@@ -248,9 +248,11 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     )
     cancel.click(_cancelled, status, status, api_visibility="private", queue=False)
     inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
+    work = functools.partial(fill_gap, places)
+    work.__doc__ = fill_gap.__doc__  # tells programs what the inputs are
     run = frame.on_click(
         button,
-        functools.partial(fill_gap, places),
+        work,
         inputs,
         outputs,
         name="fill",
@@ -262,7 +264,12 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
 
 
 def _open_on_page(path: str | None) -> tuple[Any, ...]:
-    """Read an uploaded MIDI, MusicXML or ABC file; show its first voice and its first sixteen measures."""
+    """Read an uploaded file; show its first voice and its first sixteen measures.
+
+    Args:
+        path: MIDI, MusicXML or ABC, at most 1 MiB.
+
+    """
     import gradio as gr
 
     piece, voices, voice, last, text, note = open_file(path)

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
-from music_evals.errors import HubError, InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError
+from music_evals.errors import (
+    HubError,
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    UnknownNameError,
+    hub_errors,
+)
 from music_evals.leaderboard.board import DETAILS, RESULTS, DetailReader, read_board
 from music_evals.leaderboard.export import LEGEND, csv_rows, latex_table, load_leaderboard
 from music_evals.leaderboard.records import MAX_MEDIA_BYTES, SIDES, ResultRecord
@@ -121,13 +128,11 @@ def board_folder(name: str) -> Path:
     if not _REPOSITORY.fullmatch(name):
         raise NoDataError(f"{BOARD_VARIABLE} is {name!r}: neither a folder nor a dataset repository (owner/name)")
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
-    no_connection: Any = HfHubHTTPError.__bases__[0]  # of the HTTP library, which depends on the version
     patterns = [f"{RESULTS}/*.parquet", f"{DETAILS}/*.parquet"]  # not its tables, which are made again
     try:
         fetched = huggingface_hub.snapshot_download(name, repo_type="dataset", allow_patterns=patterns)
-    except (OSError, ValueError, no_connection) as error:
+    except hub_errors() as error:
         raise HubError(
             f"the board {name} cannot be fetched from the Hub ({type(error).__name__}); check its name and the network"
         ) from error
@@ -359,12 +364,15 @@ def _table_part(held: dict[str, Board]) -> tuple[Any, Any]:
         published: bool = True,  # noqa: FBT001, FBT002
         outside: bool = True,  # noqa: FBT001, FBT002
     ) -> tuple[Any, ...]:
-        """Show a table of the board."""
-        # Args:
-        #     table: Id of a table; `tables` lists them.
-        #     search: Words that the name of a system must hold.
-        #     published: Show the rows of papers.
-        #     outside: Show controls and other systems that are in no ranking.
+        """Show a table of the board.
+
+        Args:
+            table: Id of a table; `tables` lists them.
+            search: Words that the name of a system must hold.
+            published: Show the rows of papers.
+            outside: Show controls and other systems that are in no ranking.
+
+        """
         board = _held(held)
         shown, notes, facts = show_table(board, table, search, published, outside)
         found = board.table(table)
@@ -432,9 +440,12 @@ def _items_part(held: dict[str, Board], view: Any) -> None:
         return opened(name)
 
     def cell(record: str) -> dict[str, Any]:
-        """Return the items behind a score."""
-        # Args:
-        #     record: Id of a record, from the JSON of a table.
+        """Return the items behind a score.
+
+        Args:
+            record: Id of a record, from the JSON of a table.
+
+        """
         one = _held(held).record(record)
         return {"system": one.system, "metric": one.metric, "items": plain([row._asdict() for row in item_scores(one)])}
 

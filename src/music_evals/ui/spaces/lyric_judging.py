@@ -184,7 +184,13 @@ def show(judged: Judged | None, language: str) -> tuple[str, ...]:
 
 
 def check_pattern_text(pattern: str, language: str = "en") -> str:
-    """Return as HTML whether a pattern is in the grammar: its counts, or the first error with its line and column."""
+    """Return as HTML whether a pattern is in the grammar: its counts, or the first error with its line and column.
+
+    Args:
+        pattern: headers such as (verse), lines of c, R and spaces.
+        language: en or zh.
+
+    """
     t = LYRICS_WORDS(language)
     pattern = _one_line_end(pattern).strip("\n")
     if len(pattern) > MAX_CHARACTERS:
@@ -205,6 +211,13 @@ def derive_pattern(
     """Return the pattern of lyrics, with rhymes marked, and a remark as HTML.
 
     Symbols that are no Chinese characters have no place in a pattern: they are left out, and the remark tells how many.
+
+    Args:
+        lyrics: headers such as (verse), one phrase a line.
+        rhyme: official, line or char.
+        normalise: read the lyrics as language models write them.
+        language: en or zh.
+
     """
     t = LYRICS_WORDS(language)
     text = _one_line_end(lyrics)
@@ -228,7 +241,17 @@ def derive_pattern(
 def add_section(  # noqa: PLR0917  (a page gives its fields in their order)
     pattern: str, kind: str, n_lines: float, n_characters: float, rhymes: str, language: str = "en"
 ) -> tuple[str, str]:
-    """Return a pattern with one more section at its end, which gets the next number of its kind, and a remark."""
+    """Return a pattern with one more section at its end, which gets the next number of its kind, and a remark.
+
+    Args:
+        pattern: may be empty.
+        kind: intro, verse, pre-chorus, chorus, interlude, bridge or ending.
+        n_lines: 1 to 40.
+        n_characters: of each line, 1 to 40.
+        rhymes: none, even or all; the lines that rhyme.
+        language: en or zh.
+
+    """
     t = LYRICS_WORDS(language)
     if kind not in KINDS:
         raise UnknownNameError("kind of section", kind, KINDS)

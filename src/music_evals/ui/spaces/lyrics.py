@@ -52,7 +52,7 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
     with space(f"🎤 {title}", "", words=LYRICS_WORDS) as page:
         parts = Parts(LYRICS_WORDS)
         bar = gr.Row()
-        parts.add(gr.Markdown, "intro", elem_id="about")
+        parts.add_intro()
         _add_texts(parts, known)
         _add_options(parts)
         _add_results(parts)

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from music_evals.annotations import MUSIB_LAYOUT, REST, Score
+from music_evals.annotations import MUSIB_LAYOUT, Score
 from music_evals.errors import FileTooLargeError, NoDataError, PolyphonyError, UnknownNameError
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
 from music_evals.symbolic.notes import make_notes, rescale_tick
@@ -17,7 +17,7 @@ from music_evals.symbolic.noteseq import encode
 from music_evals.ui.uploads import load_score
 from music_evals.ui.widgets.roll_editor import Melody
 
-__all__ = ["EXAMPLES", "Piece", "chorale", "empty_melody", "example", "open_piece"]
+__all__ = ["EXAMPLES", "Piece", "chorale", "example", "open_piece"]
 
 MAX_VOICES = 64  # a full orchestra has about forty
 
@@ -121,11 +121,6 @@ def chorale(dataset: str) -> Melody:
     items = load_items(dataset, "musib", "test")
     row = next((row for row, item in enumerate(items.item_ids) if "soprano" in item), 0)
     return Melody(items.contexts[row].copy())
-
-
-def empty_melody() -> Melody:
-    """Return sixteen measures of rest."""
-    return Melody(np.full(MUSIB_LAYOUT.n_steps, REST, dtype=np.uint8))
 
 
 def _label(score: Score, voice: int) -> str:

@@ -369,12 +369,15 @@ def _run(
     companions: bool,  # noqa: FBT001  (a page gives its fields in their order)
     progress: Progress = lambda _done, _text: None,
 ) -> Iterator[tuple[Any, ...]]:
-    """Compare an original with an edit and show it."""
-    # Args:
-    #     original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
-    #     edit: the edited version, of the same kind.
-    #     variant: corrected, official or paper.
-    #     companions: also compute the companions of the eleven scores.
+    """Compare an original with an edit and show it.
+
+    Args:
+        original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
+        edit: the edited version, of the same kind.
+        variant: corrected, official or paper.
+        companions: also compute the companions of the eleven scores.
+
+    """
     import gradio as gr
 
     kept = (gr.skip(),) * 9

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from music_evals.ui.frame import code_panel, downloads_panel, language_switch
+from music_evals.ui.frame import code_panel, downloads_panel, language_switch, privacy
 from music_evals.ui.words import Words
 
 __all__ = ["PRIVATE", "Parts"]
@@ -37,6 +37,15 @@ class Parts(dict[str, Any]):
             self._told.append((component, lambda language: {name: tell(language) for name, tell in follow.items()}))
         self[name or key] = component
         return component
+
+    def add_intro(self) -> None:
+        """Add what the page is for, and where goes what is entered."""
+        import gradio as gr
+
+        self.add(gr.Markdown, "intro", value=self._introduce, elem_id="about")
+
+    def _introduce(self, language: str) -> str:
+        return f"{self.words(language)('intro')}\n\n{privacy(language)}"
 
     def add_results(self) -> None:
         """Add the buttons of files and the panels of code, values and receipt."""

@@ -36,7 +36,7 @@ DESCRIPTION_WORDS: Final = _words("description")
 
 
 def said_in(language: str, message: str) -> str:
-    """Return what visitors are reported in place of a message of the library; one without such words stays as it is.
+    """Return what visitors read in place of a message of the library; one without such words stays as it is.
 
     Examples
     --------

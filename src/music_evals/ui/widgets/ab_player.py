@@ -33,7 +33,7 @@ class Track(NamedTuple):
     """Mono, shape (n,), at the level of the source; what lies beyond -1..1 is clipped."""
     sample_rate: int
     source: str = "its file"
-    """What its level is reported against."""
+    """What its level is given against."""
 
     @property
     def seconds(self) -> float:
