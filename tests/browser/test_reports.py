@@ -65,6 +65,19 @@ def test_a_report_fits_a_phone(open_report: Any, screenshot: Any, name: str) -> 
     screenshot(page, f"report_{name}_phone")
 
 
+def test_names_in_the_receipt_stay_whole_on_a_phone(open_report: Any) -> None:
+    page = open_report("inpainting", 390)
+    lines = page.evaluate(
+        """[...document.querySelectorAll("table.plain:has(thead) td:first-child")].map(cell => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            return [cell.textContent, new Set([...text.getClientRects()].map(box => box.top)).size];
+        })"""
+    )
+    assert "copy_past" in dict(lines)
+    assert {name: n for name, n in lines if n != 1} == {}
+
+
 def test_notes_can_be_heard(open_report: Any) -> None:
     page = open_report("inpainting", 1280)
     first, second = (page.locator("button[data-notes]").nth(place) for place in (0, 1))

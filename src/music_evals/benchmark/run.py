@@ -149,6 +149,10 @@ class Settings:
     def __post_init__(self) -> None:
         if not os.fspath(self.out):
             raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.default == () and isinstance(value, str | os.PathLike | Mapping):
+                raise InvalidInputError(f"`{field.name}` must be a list, of one also, got {value!r}")
         for name, (least, most) in self.BOUNDS.items():
             value = getattr(self, name)
             if value is not None and not least <= value <= most:
