@@ -22,7 +22,7 @@ def test_the_example_of_notes_by_one_click(open_space: Any, screenshot: Any) -> 
     assert value_of(page, "note_f1") == "0.818"
     assert page.input_value("#prediction_tokens textarea").startswith("60 128*11")
     label = page.get_attribute("#result [role=img]", "aria-label")
-    assert label == "note_f1: 0.818; 0 to 1; higher is better; the true middle 1"
+    assert label == "Note F1: 0.818; 0 to 1; higher is better; the true middle 1"
     page.get_by_role("button", name="Receipt").click()
     assert "corrected" in page.inner_text("#receipt")
     screenshot(page, "metric_note_f1")
