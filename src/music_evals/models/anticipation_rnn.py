@@ -17,27 +17,18 @@ the mode ``"teacher_forced"``, a leak, kept to reproduce them.
 """
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
-import contextlib
 import dataclasses
-import io
-import json
-import os
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
-from music_evals.files import write_atomically
+from music_evals.errors import InvalidInputError
 from music_evals.models._contexts import hide_middle
-from music_evals.numerics import one_thread
+from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
@@ -50,7 +41,6 @@ _N_OUTPUTS = VOCABULARY_SIZE + 1
 _N_EMBEDDINGS = VOCABULARY_SIZE + 2
 # MUSIB's metadata: the tick in the beat (4 values) and the voice (1 value), both always 0.
 _METADATA_VALUES = (4, 1)
-_ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,33 +85,14 @@ class AnticipationRNNConfig:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("note_embedding_size", "metadata_embedding_size", "hidden_size", "n_layers", "linear_size"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("dropout", "note_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InvalidInputError(f"{name} must lie in [0, 1), got {getattr(self, name)}")
-        if self.model_type != "anticipation_rnn":
-            raise InvalidInputError(f"model_type must be 'anticipation_rnn', got {self.model_type!r}")
+        sizes = ("note_embedding_size", "metadata_embedding_size", "hidden_size", "n_layers", "linear_size")
+        check_ranges(self, "anticipation_rnn", at_least_one=sizes, shares=("dropout", "note_dropout"))
         if self.decoding == "teacher_forced":
             raise InvalidInputError("teacher_forced reads the true middle and cannot be a default; ask for it by name")
-        _check_decoding(self.decoding, self.temperature)
+        check_choice(self.decoding, self.temperature, DECODINGS)
 
 
-def _check_decoding(decoding: str, temperature: float) -> None:
-    if decoding not in DECODINGS:
-        raise UnknownNameError("decoding", decoding, DECODINGS)
-    if not 0 <= temperature < float("inf"):
-        raise InvalidInputError(f"temperature must be 0 or more, got {temperature}")
-
-
-class AnticipationRNN(
-    nn.Module,
-    PyTorchModelHubMixin,
-    library_name="music_evals",
-    license="apache-2.0",
-    tags=["music", "symbolic-music", "inpainting"],
-):
+class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """Anticipation-RNN over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
     Constraint LSTM (right to left) -> generation LSTM (left to right) -> linear, ReLU, linear.
@@ -153,6 +124,9 @@ class AnticipationRNN(
     """
 
     config_class = AnticipationRNNConfig
+    decodings = DECODINGS
+    leaking = frozenset({"teacher_forced"})
+    fixed = frozenset({"argmax", "teacher_forced"})
 
     def __init__(
         self,
@@ -163,9 +137,7 @@ class AnticipationRNN(
     ) -> None:
         super().__init__()
         self.config = config = config or AnticipationRNNConfig()
-        self.decoding = config.decoding if decoding is None else decoding
-        self.temperature = config.temperature if temperature is None else temperature
-        _check_decoding(self.decoding, self.temperature)
+        self._set_decoding(decoding, temperature)
 
         size = config.hidden_size
         self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)
@@ -192,21 +164,6 @@ class AnticipationRNN(
             # gradients over whole measures from the first step on (Jozefowicz et al., 2015).
             nn.init.ones_(getattr(lstm, f"bias_ih_l{layer}").data[size : 2 * size])
         return lstm
-
-    @property
-    def name(self) -> str:
-        """System id."""
-        return self.config.model_type + ("" if self.decoding == self.config.decoding else f":{self.decoding}")
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether `inpaint` does without `rng`."""
-        return self.decoding in {"argmax", "teacher_forced"} or self.temperature == 0
-
-    @property
-    def sees_reference(self) -> bool:
-        """Whether the decoding leaks."""
-        return self.decoding == "teacher_forced"
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits of every middle step, given the true tokens before it (teacher forcing).
@@ -317,7 +274,7 @@ class AnticipationRNN(
         checked = check_contexts(contexts)
         result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
         with self._inference():
-            for rows in _chunks(len(checked)):
+            for rows in chunks(len(checked)):
                 tokens = self._tensor(checked[rows])
                 log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
                 true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
@@ -350,7 +307,7 @@ class AnticipationRNN(
         middles = np.empty(shape, dtype=np.uint8)
         draws = np.zeros((*shape, 2)) if self.deterministic else rng.random((*shape, 2))
         with self._inference():
-            for rows in _chunks(len(checked)):
+            for rows in chunks(len(checked)):
                 tokens = self._tensor(checked[rows])
                 chosen = self._leak(tokens) if self.sees_reference else self._decode(tokens, draws[rows])
                 middles[rows] = chosen.cpu().numpy()
@@ -381,56 +338,12 @@ class AnticipationRNN(
         if self.decoding == "argmax":
             return log_p.argmax(-1)
         if self.decoding == "sample":
-            return _draw(log_p, self.temperature, uniform[:, 0])
+            return draw(log_p, self.temperature, uniform[:, 0])
         pitches = log_p[:, :HOLD]  # (batch, 128)
         kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
-        kind = _draw(kinds, self.temperature, uniform[:, 0])
-        pitch = _draw(pitches, self.temperature, uniform[:, 1])
+        kind = draw(kinds, self.temperature, uniform[:, 0])
+        pitch = draw(pitches, self.temperature, uniform[:, 1])
         return torch.where(kind == 0, pitch, HOLD - 1 + kind)
-
-    @contextlib.contextmanager
-    def _inference(self) -> Iterator[None]:
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode(), one_thread():
-                yield
-        finally:
-            self.train(was_training)
-
-    def _tensor(self, tokens: Tokens) -> Tensor:
-        return torch.from_numpy(tokens.astype(np.int64)).to(self.constraint_state.device)
-
-    def _save_pretrained(self, save_directory: Path) -> None:
-        """Write config.json and the weights in half precision; each file whole or not at all."""
-        from safetensors.torch import save
-
-        weights = {key: value.detach().cpu().half().contiguous() for key, value in self.state_dict().items()}
-        write_atomically(save_directory / "model.safetensors", save(weights, metadata={"format": "pt"}))
-        config = json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True) + "\n"
-        write_atomically(save_directory / "config.json", config.encode())
-
-    @classmethod
-    def _from_pretrained(cls, *, model_id: str, strict: bool = True, **options: Any) -> Self:
-        """Load the weights as float32; unlike the mixin's own, every tensor must be there."""
-        from safetensors import SafetensorError
-
-        if os.path.isdir(model_id) and not (Path(model_id) / "model.safetensors").exists():  # noqa: PTH112
-            raise NoDataError(
-                f"{model_id} holds no model.safetensors; train it first: music-evals train {model_id}/train.yaml"
-            )
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
-                model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
-        except (SafetensorError, RuntimeError) as error:
-            raise UnreadableFileError(
-                f"the weights in {model_id} do not fit its config.json, or are damaged: {error}"
-            ) from error
-        return model
-
-
-def _chunks(n: int) -> Iterator[slice]:
-    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))
 
 
 def _middle_mask(contexts: Tensor) -> Tensor:
@@ -456,13 +369,3 @@ def _repeat(state: Tensor, batch: int) -> tuple[Tensor, Tensor]:
     """Turn a learnt state (2, layers, hidden) into h and c of shape (layers, batch, hidden)."""
     h, c = state[:, :, None].expand(-1, -1, batch, -1).contiguous()
     return h, c
-
-
-def _draw(log_p: Tensor, temperature: float, uniform: Tensor) -> Tensor:
-    """Draw a class a row from log-probabilities (batch, classes): the cumulative sum inverted at uniform (batch,)."""
-    # Temperature 0 takes the most likely class.
-    if temperature == 0:
-        return log_p.argmax(-1)
-    cumulative = (log_p / temperature).softmax(-1).cumsum(-1)  # (batch, classes)
-    passed = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
-    return passed.clamp(max=log_p.shape[-1] - 1)

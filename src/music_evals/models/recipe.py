@@ -7,6 +7,13 @@
     data: {dataset: ../../datasets_scripts/jsb_chorales, config: musib, train: train, validation: validation}
     training: {seed: 0, batch_size: 16, cycles: [30], learning_rate: 0.003}    # fields of `TrainingConfig`
 
+A network that is trained in stages has one more section. What all stages share stands in `training`, and each stage
+replaces some of it::
+
+    stages:
+    - {name: vae, training: {cycles: [20]}}
+    - {name: latent_rnn, training: {cycles: [30], learning_rate: 0.0003}}
+
 That is the recipe of an inpainter; `tag_recipe` tells the sections of a tagger.
 """
 
@@ -23,6 +30,7 @@ __all__ = [
     "SECTIONS",
     "DataConfig",
     "Recipe",
+    "Stage",
     "TrainingConfig",
     "build_recipe",
     "from_mapping",
@@ -145,20 +153,45 @@ class DataConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class Stage:
+    """One stage of a training: its name, as the network knows it, and all of its settings."""
+
+    name: str
+    training: TrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
 class Recipe:
-    """All that decides the weights: network, data and training."""
+    """All that decides the weights: network, data and training, in one go or in stages."""
 
     model_type: str
     data: DataConfig
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     training: TrainingConfig = dataclasses.field(default_factory=TrainingConfig)
+    stages: tuple[Stage, ...] = ()
 
     def key(self) -> dict[str, Any]:
         """Return what a checkpoint must agree with: everything but where and how long the run may go."""
         values = dataclasses.asdict(self)
-        values["training"]["cycles"] = list(self.training.cycles)  # as JSON will give it back
-        del values["data"]["dataset"], values["training"]["max_minutes"], values["training"]["threads"]
+        del values["data"]["dataset"], values["stages"]
+        values["training"] = _training_key(self.training)
+        if self.stages:
+            values["stages"] = [
+                {"name": stage.name, "training": _training_key(stage.training)} for stage in self.stages
+            ]
         return values
+
+    def until(self, stage: Stage) -> Recipe:
+        """Return the recipe of a stage: its settings, after those of the stages before it, which it depends on."""
+        stages = self.stages[: self.stages.index(stage) + 1]
+        return dataclasses.replace(self, training=stage.training, stages=stages)
+
+
+def _training_key(training: TrainingConfig) -> dict[str, Any]:
+    values = dataclasses.asdict(training)
+    values["cycles"] = list(training.cycles)  # as JSON will give it back
+    del values["max_minutes"], values["threads"]
+    return values
 
 
 def read_recipe(path: str | Path) -> Recipe:
@@ -264,8 +297,24 @@ def build_recipe(values: Mapping[str, Any]) -> Recipe:
     for name, kind in sections.items():
         if name in values:
             checked[name] = from_mapping(kind, values[name], f"{name} setting")
+    if "stages" in values:
+        checked["stages"] = _build_stages(values["stages"], values.get("training", {}))
     recipe: Recipe = from_mapping(Recipe, checked, "recipe section")
     return recipe
+
+
+def _build_stages(entries: Any, shared: Mapping[str, Any]) -> tuple[Stage, ...]:
+    """Check the stages; each takes the shared settings of training and replaces some."""
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InvalidInputError("stages must be a list of mappings with the settings name and training, at least one")
+    stages = []
+    for entry in entries:
+        own = entry.get("training", {})
+        if not isinstance(own, dict):
+            raise InvalidInputError(f"training of the stage {entry.get('name')!r} must be a mapping, got {own!r}")
+        training = from_mapping(TrainingConfig, {**shared, **own}, "training setting")
+        stages.append(from_mapping(Stage, {**entry, "training": training}, "stage setting"))
+    return tuple(stages)
 
 
 def from_mapping(kind: Any, values: Mapping[str, Any], what: str) -> Any:

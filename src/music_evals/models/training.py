@@ -7,6 +7,9 @@ batches of contexts, transposes each at random, follows a cosine schedule and ke
 epoch. After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser,
 random states and history. A run that is killed and started again therefore ends with the same weights, bit
 for bit, on the same machine with the same number of threads.
+
+A network that is trained in stages names them (`stages`) and freezes what a stage leaves alone (`begin_stage`). Each
+stage is a run with a checkpoint of its own, and starts from the best weights of the stage before.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ __all__ = [
     "transpose",
 ]
 
-# Beside the model, in a folder of their own that is not published and that git ignores.
+# Beside the model, in a folder of their own that is not published and that git ignores; those of a stage lie one folder
+# deeper, such as run/vae/log.csv.
 CHECKPOINT = "run/checkpoint.safetensors"
 LOG = "run/log.csv"
 
@@ -56,7 +60,8 @@ LOG = "run/log.csv"
 class TrainingResult(NamedTuple):
     """What a run left behind.
 
-    `validation_loss` is the best one, in nats a step, of epoch `best_epoch` (counted from 1).
+    `validation_loss` is the best one, in nats a step, of epoch `best_epoch` (counted from 1). After a training in
+    stages both are of the last one; `epochs` and `seconds` are of all.
     """
 
     folder: Path
@@ -143,6 +148,11 @@ def train_from_file(
     recipe = build_recipe(values)
     settings = {"model_type": recipe.model_type, **recipe.model}
     config = from_mapping(network.config_class, settings, "model setting")
+    if tuple(stage.name for stage in recipe.stages) != tuple(network.stages):
+        raise InvalidInputError(
+            f"{recipe.model_type} is trained in the stages {', '.join(network.stages) or '(none)'}; the recipe has "
+            f"{', '.join(stage.name for stage in recipe.stages) or '(none)'}: name them all, in this order"
+        )
     train = _load_contexts(recipe.data, recipe.data.train, path.parent)
     validation = _load_contexts(recipe.data, recipe.data.validation, path.parent)
     with _seeded(recipe.training):
@@ -200,8 +210,10 @@ def transpose(contexts: Tokens, semitones: npt.NDArray[np.int64]) -> Tokens:
     return np.where(contexts < HOLD, moved, contexts).astype(np.uint8)
 
 
-def draw_transpositions(contexts: Tokens, low: int, high: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draw a transposition for each context, uniform over those in low..high that keep its pitches in 0..127.
+def draw_transpositions(
+    contexts: Tokens, low: int, high: int, rng: np.random.Generator, *, pitch_range: tuple[int, int] = (0, 127)
+) -> npt.NDArray[np.int64]:
+    """Draw a transposition for each context, uniform over those in low..high that keep its pitches in a range.
 
     Parameters
     ----------
@@ -211,6 +223,8 @@ def draw_transpositions(contexts: Tokens, low: int, high: int, rng: np.random.Ge
         Semitones, low <= 0 <= high; both included.
     rng
         The source of randomness.
+    pitch_range
+        Lowest and highest pitch that the network knows; a context that leaves it already is moved no further out.
 
     Returns
     -------
@@ -218,11 +232,12 @@ def draw_transpositions(contexts: Tokens, low: int, high: int, rng: np.random.Ge
         Shape (n,), int64.
 
     """
+    bottom, top = pitch_range
     onsets = contexts < HOLD
-    lowest = np.where(onsets, contexts, 127).min(axis=1, initial=127).astype(np.int64)
-    highest = np.where(onsets, contexts, 0).max(axis=1, initial=0).astype(np.int64)
+    lowest = np.where(onsets, contexts, top).min(axis=1, initial=top).astype(np.int64)
+    highest = np.where(onsets, contexts, bottom).max(axis=1, initial=bottom).astype(np.int64)
     shifts: npt.NDArray[np.int64] = rng.integers(
-        np.maximum(low, -lowest), np.minimum(high, 127 - highest), endpoint=True
+        np.maximum(low, np.minimum(bottom - lowest, 0)), np.minimum(high, np.maximum(top - highest, 0)), endpoint=True
     )
     return shifts
 
@@ -271,7 +286,8 @@ def fit(
     model
         A `torch.nn.Module` with ``training_loss(contexts, *, varied)``, from int64 contexts (batch, steps) to the loss
         of each (batch,), and with ``save_pretrained(folder)``. It is trained in place and ends with the weights of the
-        best epoch.
+        best epoch. Before each step its attribute `training_step` is set to the steps so far; where the recipe has
+        stages, ``begin_stage(name)`` is called before each.
     train, validation
         Shape (n, steps), values 0..129.
     recipe
@@ -292,31 +308,40 @@ def fit(
 
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    run = _Run(model.to(device), recipe, folder, device)
-    if resume and run.checkpoint.exists():
-        run.restore()
-    while not run.finished:
-        started = clock()
-        train_loss = run.train_epoch(train, progress=progress)
-        run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
-    run.publish()
-    seconds = sum(row["seconds"] for row in run.history)
-    return TrainingResult(folder, len(run.history), run.best_epoch, run.best_loss, seconds)
+    model.to(device)
+    history: list[dict[str, float]] = []
+    for stage in recipe.stages or (None,):
+        if stage is not None:
+            model.begin_stage(stage.name)
+        run = _Run(model, recipe if stage is None else recipe.until(stage), folder, device, stage.name if stage else "")
+        if resume and run.checkpoint.exists():
+            run.restore()
+        while not run.finished:
+            started = clock()
+            train_loss = run.train_epoch(train, progress=progress)
+            run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
+        run.take_best()
+        history += run.history
+    with _named_output_errors(folder):
+        model.save_pretrained(folder)
+    seconds = sum(row["seconds"] for row in history)
+    return TrainingResult(folder, len(history), run.best_epoch, run.best_loss, seconds)
 
 
 class _Run:
-    """A run in progress: everything that changes from epoch to epoch, and its checkpoint."""
+    """A run in progress, or a stage of one: everything that changes from epoch to epoch, and its checkpoint."""
 
-    def __init__(self, model: Any, recipe: Recipe, folder: Path, device: str) -> None:
+    def __init__(self, model: Any, recipe: Recipe, folder: Path, device: str, stage: str = "") -> None:
         self.model = model
         self.recipe = recipe
         self.settings = recipe.training
-        self.folder = folder
-        self.checkpoint = folder / CHECKPOINT
+        self.title = f"{stage}, epoch" if stage else "epoch"
+        self.checkpoint, self.log = ((folder / name).parent / stage / Path(name).name for name in (CHECKPOINT, LOG))
         self.device = device
         self.rng = np.random.default_rng(self.settings.seed)
+        self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
+            self.trained, lr=self.settings.learning_rate, weight_decay=self.settings.weight_decay
         )
         self.history: list[dict[str, float]] = []
         self.best: dict[str, Tensor] = {}
@@ -346,16 +371,23 @@ class _Run:
         from tqdm import tqdm
 
         settings, epoch = self.settings, len(self.history)
-        shifts = draw_transpositions(contexts, settings.transpose_low, settings.transpose_high, self.rng)
+        shifts = draw_transpositions(
+            contexts,
+            settings.transpose_low,
+            settings.transpose_high,
+            self.rng,
+            pitch_range=getattr(self.model, "pitch_range", (0, 127)),
+        )
         order = self.rng.permutation(len(contexts))
         batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
         total, seen = 0.0, 0
         self.model.train()
-        bar = tqdm(batches, desc=f"epoch {epoch + 1}/{settings.n_epochs}", disable=not progress, leave=False)
+        bar = tqdm(batches, desc=f"{self.title} {epoch + 1}/{settings.n_epochs}", disable=not progress, leave=False)
         for index, rows in enumerate(bar):
             step = epoch * len(batches) + index
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate(step, len(batches), settings)
+            self.model.training_step = step
             total += self._step(transpose(contexts[rows], shifts[rows])) * len(rows)
             seen += len(rows)
             bar.set_postfix(loss=f"{total / seen:.4f}", refresh=False)
@@ -370,7 +402,7 @@ class _Run:
             )
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.max_gradient_norm)
+        torch.nn.utils.clip_grad_norm_(self.trained, self.settings.max_gradient_norm)
         self.optimizer.step()
         return float(loss.detach())
 
@@ -405,19 +437,17 @@ class _Run:
         self._write_log()
         self._write_checkpoint()
 
-    def publish(self) -> None:
-        """Give the network the weights of the best epoch, and write the model's files."""
+    def take_best(self) -> None:
+        """Give the network the weights of the best epoch."""
         self.model.load_state_dict(self.best)
         self.model.eval()
-        with _named_output_errors(self.folder):
-            self.model.save_pretrained(self.folder)
 
     def _write_log(self) -> None:
         text = io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(self.history[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.history)
-        _write_whole(self.folder / LOG, text.getvalue().encode())
+        _write_whole(self.log, text.getvalue().encode())
 
     def _write_checkpoint(self) -> None:
         from safetensors.torch import save

@@ -1,0 +1,200 @@
+"""What the inpainting networks of this room share: names, decoding options, draws, files."""
+
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import contextlib
+import dataclasses
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from huggingface_hub import PyTorchModelHubMixin
+from torch import Tensor, nn
+
+from music_evals.annotations import Tokens
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.files import write_atomically
+from music_evals.numerics import one_thread
+
+__all__ = ["InpaintingNetwork", "check_choice", "check_ranges", "chunks", "draw", "fill_sizes"]
+
+_ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
+
+
+def fill_sizes(config: Any, sizes: dict[str, dict[str, int]]) -> None:
+    """Give every size that is 0 the value that it has in `config.size`."""
+    if config.size not in sizes:
+        raise UnknownNameError("size", config.size, sizes)
+    for name, value in sizes[config.size].items():
+        if getattr(config, name) == 0:
+            object.__setattr__(config, name, value)
+
+
+def check_ranges(config: Any, kind: str, *, at_least_one: tuple[str, ...], shares: tuple[str, ...]) -> None:
+    """Check the fields that all configs treat alike: type of model, sizes of at least 1, shares in [0, 1)."""
+    if config.model_type != kind:
+        raise InvalidInputError(
+            f"model_type must be {kind!r}, got {config.model_type!r}; load the model with the class of its type"
+        )
+    for name in at_least_one:
+        if getattr(config, name) < 1:
+            raise InvalidInputError(f"{name} must be at least 1, got {getattr(config, name)}")
+    for name in shares:
+        if not 0 <= getattr(config, name) < 1:
+            raise InvalidInputError(f"{name} must lie in [0, 1), got {getattr(config, name)}")
+
+
+def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
+    """Check how tokens are chosen."""
+    if decoding not in decodings:
+        raise UnknownNameError("decoding", decoding, decodings)
+    if not 0 <= temperature < float("inf"):
+        raise InvalidInputError(f"temperature must be 0 or more, got {temperature}")
+    if not 0 < top_p <= 1:
+        raise InvalidInputError(f"top_p must lie above 0 and be at most 1, got {top_p}")
+
+
+class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_evals", license="apache-2.0"):
+    """Base of the inpainting networks; a subclass sets `config` and calls `_set_decoding` first of all."""
+
+    config: Any
+    decodings: ClassVar[tuple[str, ...]]
+    """How tokens may be chosen."""
+    leaking: ClassVar[frozenset[str]]
+    """Those decodings that read the true middle."""
+    fixed: ClassVar[frozenset[str]] = frozenset({"argmax"})
+    """Those decodings that draw nothing, whatever the temperature."""
+    config_class: ClassVar[type[Any]]
+    pitch_range: ClassVar[tuple[int, int]] = (0, 127)
+    """Lowest and highest pitch that it knows; training transposes within."""
+    stages: ClassVar[dict[str, tuple[str, ...]]] = {}
+    """Stages of its training, in order, each with the submodules that it trains; empty where there are none."""
+    stage: str = ""
+    """The stage that `training_loss` belongs to; empty where there are none."""
+    training_step: int = 0
+    """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
+
+    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float = 1.0) -> None:
+        self.decoding: str = self.config.decoding if decoding is None else decoding
+        self.temperature: float = self.config.temperature if temperature is None else temperature
+        self.top_p = top_p
+        check_choice(self.decoding, self.temperature, self.decodings, self.top_p)
+
+    def begin_stage(self, name: str) -> None:
+        """Train the submodules of a stage from here on, and freeze all others."""
+        if name not in self.stages:
+            raise UnknownNameError("stage", name, self.stages)
+        self.stage = name
+        for child, module in self.named_children():
+            module.requires_grad_(child in self.stages[name])
+
+    def train(self, mode: bool = True) -> Self:  # noqa: FBT001, FBT002 - as PyTorch has it
+        """Switch dropout on or off; what the stage has frozen stays without."""
+        super().train(mode)
+        for child, module in self.named_children():
+            if self.stage and child not in self.stages[self.stage]:
+                module.eval()
+        return self
+
+    @property
+    def name(self) -> str:
+        """System id."""
+        return str(self.config.model_type) + ("" if self.decoding == self.config.decoding else f":{self.decoding}")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        return self.decoding in self.fixed or self.temperature == 0
+
+    @property
+    def sees_reference(self) -> bool:
+        """Whether the decoding leaks."""
+        return self.decoding in self.leaking
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    @contextlib.contextmanager
+    def _inference(self) -> Iterator[None]:
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode(), one_thread():
+                yield
+        finally:
+            self.train(was_training)
+
+    def _tensor(self, tokens: Tokens) -> Tensor:
+        return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        """Write config.json and the weights in half precision; each file whole or not at all."""
+        from safetensors.torch import save
+
+        weights = {key: value.detach().cpu().half().contiguous() for key, value in self.state_dict().items()}
+        write_atomically(save_directory / "model.safetensors", save(weights, metadata={"format": "pt"}))
+        config = json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True) + "\n"
+        write_atomically(save_directory / "config.json", config.encode())
+
+    @classmethod
+    def _from_pretrained(cls, *, model_id: str, strict: bool = True, **options: Any) -> Self:
+        """Load the weights as float32; unlike the mixin's own, every tensor and setting must be known and there."""
+        from safetensors import SafetensorError
+
+        if os.path.isdir(model_id):  # noqa: PTH112
+            _check_folder(Path(model_id), cls.config_class)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
+                model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
+        except (SafetensorError, RuntimeError) as error:
+            first = " ".join(line.strip() for line in str(error).splitlines()[:2])  # PyTorch names every tensor
+            raise UnreadableFileError(
+                f"the weights in {model_id} do not fit its config.json, or are damaged ({first}); take both files from "
+                "one training run"
+            ) from error
+        return model
+
+
+def _check_folder(folder: Path, config_class: type[Any]) -> None:
+    """Raise where weights are missing, or the config has settings that this version does not know."""
+    if not (folder / "model.safetensors").exists():
+        raise NoDataError(f"{folder} holds no model.safetensors; train it first: music-evals train {folder}/train.yaml")
+    config = folder / "config.json"
+    if not config.exists():
+        raise NoDataError(f"{folder} holds no config.json; it lies beside model.safetensors where training wrote both")
+    unknown = set(json.loads(config.read_bytes())) - {field.name for field in dataclasses.fields(config_class)}
+    if unknown:
+        raise UnreadableFileError(
+            f"{config} has the settings {', '.join(sorted(unknown))}, which {config_class.__name__} does not know: "
+            "it is of another model or of another version of music_evals; use those, or train the model again"
+        )
+
+
+def chunks(n: int) -> Iterator[slice]:
+    """Cut n rows into parts that are decoded together."""
+    return (slice(start, start + _ROWS_AT_ONCE) for start in range(0, n, _ROWS_AT_ONCE))
+
+
+def draw(log_p: Tensor, temperature: float, uniform: Tensor, top_p: float = 1.0) -> Tensor:
+    """Draw a class a row from log-probabilities (batch, classes): the cumulative sum inverted at uniform (batch,).
+
+    Temperature 0 takes the most likely class. Below 1, `top_p` keeps the fewest classes that together have at least
+    this probability (nucleus sampling; Holtzman et al., 2020).
+    """
+    if temperature == 0:
+        return log_p.argmax(-1)
+    p = (log_p / temperature).softmax(-1)  # (batch, classes)
+    if top_p < 1:
+        ranked, order = p.sort(-1, descending=True)
+        # a class stays while those before it have less than top_p: the first one always does
+        kept = torch.zeros_like(p, dtype=torch.bool).scatter(-1, order, ranked.cumsum(-1) - ranked < top_p)
+        p = p.where(kept, 0.0)
+    cumulative = p.cumsum(-1)
+    passed = (cumulative <= uniform[:, None] * cumulative[:, -1:]).sum(-1)
+    return passed.clamp(max=log_p.shape[-1] - 1)
