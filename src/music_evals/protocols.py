@@ -171,6 +171,7 @@ class RenderPair(Protocol):
 
 INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
+    "inpaintnet": "music_evals.models.inpaintnet:InpaintNet",
 }
 """Model type -> ``module:class`` of every inpainter with weights."""
 

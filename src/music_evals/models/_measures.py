@@ -1,0 +1,176 @@
+"""What the two models that write measure by measure share: the decoder of a measure, FixEmpty, latents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
+
+__all__ = [
+    "FIX_EMPTY",
+    "N_MEASURES",
+    "STEPS",
+    "HierarchicalDecoder",
+    "bidirectional_gru",
+    "check_training",
+    "cross_entropy",
+    "cut",
+    "draw_span",
+    "fix_empty",
+    "gaussian_kl",
+    "normals",
+    "xavier",
+]
+
+STEPS = MUSIB_LAYOUT.steps_per_measure
+N_MEASURES = MUSIB_LAYOUT.n_measures
+BEATS, TICKS = 4, 6  # of a measure, and of a beat
+N_LAYERS = 2  # of every recurrent network of both models
+
+FIX_EMPTY = ("inputs", "all")
+"""What FixEmpty is applied to: the measures that are read, or those that are to be written too, as MUSIB does."""
+
+
+class HierarchicalDecoder(nn.Module):
+    """From the latent of a measure to its 24 tokens: a network of 4 beats, and under each one of 6 ticks.
+
+    Pati, Lerch and Hadjeres (2019), section 3.1; both models have it, in two sizes.
+    """
+
+    def __init__(self, latent_size: int, size: int, embedding_size: int, dropout: float, *, output_relu: bool) -> None:
+        super().__init__()
+        self.size = size
+        self.output_relu = output_relu
+        self.beat_state = nn.Sequential(nn.Linear(latent_size, N_LAYERS * size), nn.SELU())
+        self.beat_input = nn.Parameter(torch.zeros(1))
+        self.beat_rnn = nn.GRU(1, size, N_LAYERS, batch_first=True, dropout=dropout)
+        self.tick_state = nn.Sequential(nn.Linear(size, N_LAYERS * size), nn.SELU())
+        self.tick_plan = nn.Sequential(nn.Linear(size, size), nn.SELU())
+        self.first_note = nn.Parameter(torch.zeros(embedding_size))
+        self.note_embedding = nn.Embedding(VOCABULARY_SIZE, embedding_size)
+        self.tick_rnn = nn.GRU(embedding_size + size, size, N_LAYERS, batch_first=True, dropout=dropout)
+        self.head = nn.Linear(size, VOCABULARY_SIZE)
+
+    def forward(
+        self,
+        z: Tensor,
+        true: Tensor | None = None,
+        forced: Sequence[bool] = (False,) * STEPS,
+        choose: Callable[[Tensor, int], Tensor] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return logits (batch, 24, 130) and the tokens that were chosen from them (batch, 24).
+
+        Each tick is given the token before it: the `true` one (batch, 24) where that tick is `forced`, else the one
+        that ``choose(logits, tick)`` took, which is the most likely by default.
+        """
+        beats = self._beats(z)  # (batch, 4, size)
+        if true is not None and all(forced):
+            logits = self._all_ticks(beats, true)
+            return logits, logits.argmax(-1)
+        steps: list[Tensor] = []
+        tokens: list[Tensor] = []
+        note = self.first_note.expand(len(z), -1)  # (batch, embedding)
+        for beat in range(BEATS):
+            state = _layers(self.tick_state(beats[:, beat]))  # (2, batch, size)
+            plan = self.tick_plan(beats[:, beat])  # (batch, size)
+            for tick in range(beat * TICKS, (beat + 1) * TICKS):
+                hidden, state = self.tick_rnn(torch.cat([note, plan], dim=-1)[:, None], state)
+                steps.append(self._logits(hidden[:, 0]))  # (batch, 130)
+                tokens.append(choose(steps[-1], tick) if choose else steps[-1].argmax(-1))
+                note = self.note_embedding(true[:, tick] if true is not None and forced[tick] else tokens[-1])
+        return torch.stack(steps, dim=1), torch.stack(tokens, dim=1)
+
+    def _beats(self, z: Tensor) -> Tensor:
+        beats, _ = self.beat_rnn(self.beat_input.expand(len(z), BEATS, 1), _layers(self.beat_state(z)))
+        return beats  # type: ignore[no-any-return]
+
+    def _all_ticks(self, beats: Tensor, true: Tensor) -> Tensor:
+        """Run all beats side by side, for the notes before each tick are known."""
+        before = torch.cat([self.first_note.expand(len(true), 1, -1), self.note_embedding(true[:, :-1])], dim=1)
+        beats = beats.reshape(-1, self.size)  # (batch * 4, size)
+        plan = self.tick_plan(beats)[:, None].expand(-1, TICKS, -1)  # (batch * 4, 6, size)
+        x = torch.cat([before.reshape(len(beats), TICKS, -1), plan], dim=-1)
+        hidden, _ = self.tick_rnn(x, _layers(self.tick_state(beats)))
+        return self._logits(hidden.reshape(len(true), STEPS, -1))
+
+    def _logits(self, hidden: Tensor) -> Tensor:
+        logits: Tensor = self.head(hidden)
+        return logits.relu() if self.output_relu else logits
+
+
+def _layers(flat: Tensor) -> Tensor:
+    """Cut (batch, 2 * size) into the states of two layers, (2, batch, size)."""
+    return flat.view(len(flat), N_LAYERS, -1).transpose(0, 1).contiguous()
+
+
+def bidirectional_gru(input_size: int, size: int, dropout: float) -> nn.GRU:
+    """Return a network of two layers; its last states are (4, batch, size)."""
+    return nn.GRU(input_size, size, N_LAYERS, batch_first=True, dropout=dropout, bidirectional=True)
+
+
+def xavier(module: nn.Module) -> None:
+    """Draw all weights from Xavier's normal distribution, as published; biases stay as they are."""
+    for name, parameter in module.named_parameters():
+        if "weight" in name:
+            nn.init.xavier_normal_(parameter)
+
+
+def cut(contexts: Tensor) -> Tensor:
+    """Cut contexts (batch, 384) into measures (batch, 16, 24)."""
+    return contexts.view(len(contexts), N_MEASURES, STEPS)
+
+
+def check_training(config: Any, forcings: Sequence[str]) -> None:
+    """Check what both models are trained by: probabilities of forcing, the weight of the divergence, `fix_empty`."""
+    for name in forcings:
+        if not 0 <= getattr(config, name) <= 1:
+            raise InvalidInputError(f"{name} must lie in [0, 1], got {getattr(config, name)}")
+    if not config.kl_weight >= 0:
+        raise InvalidInputError(f"kl_weight must not be negative, got {config.kl_weight}")
+    if not 1 <= config.measures_per_context <= N_MEASURES:
+        raise InvalidInputError(f"measures_per_context must lie in 1..{N_MEASURES}, got {config.measures_per_context}")
+    if config.fix_empty not in FIX_EMPTY:
+        raise UnknownNameError("fix_empty", config.fix_empty, FIX_EMPTY)
+
+
+def fix_empty(measures: Tensor) -> Tensor:
+    """Give measures (..., 24) without an onset a C4 on their first step; see `symbolic.factorized.fix_empty`."""
+    empty = ~(measures < HOLD).any(-1, keepdim=True)
+    return torch.cat([measures[..., :1].masked_fill(empty, FIX_EMPTY_PITCH), measures[..., 1:]], dim=-1)
+
+
+def draw_span(*, varied: bool) -> tuple[int, int]:
+    """Return first measure and end of what is to be written: the middle, or a span as Pati et al. train with.
+
+    Those have 2 to 6 measures, and at least one measure on either side.
+    """
+    if not varied:
+        start = MUSIB_LAYOUT.past_measures
+        return start, start + MUSIB_LAYOUT.middle_measures
+    length = int(torch.randint(2, 7, ()))
+    start = int(torch.randint(1, N_MEASURES - length, ()))
+    return start, start + length
+
+
+def gaussian_kl(mean: Tensor, log_std: Tensor) -> Tensor:
+    """Return the divergence of N(mean, std) from N(0, 1) for each number, nats."""
+    return (mean.square() + (2 * log_std).exp() - 1) / 2 - log_std
+
+
+def normals(uniform: Tensor) -> Tensor:
+    """Turn uniform numbers in [0, 1) into standard normal ones by the inverse of their distribution."""
+    normal: Tensor = torch.special.ndtri(uniform.double() + 2.0**-54)
+    return normal.float()
+
+
+def cross_entropy(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Return the loss of each step, nats: logits (..., 130), tokens (...)."""
+    losses: Tensor = functional.cross_entropy(logits.float().flatten(0, -2), tokens.flatten(), reduction="none")
+    return losses.view(tokens.shape)

@@ -1,0 +1,441 @@
+"""InpaintNet: a path through the latent space of single measures.
+
+A variational autoencoder (MeasureVAE) turns each measure into a latent vector and back. A second network (LatentRNN)
+reads the latents of past and future and writes those of the middle, one measure after the other; each is decoded,
+encoded again and fed back.
+
+Sources: Pati, Lerch & Hadjeres, "Learning to traverse latent spaces for musical score inpainting" (ISMIR 2019), for
+both networks; Araneda et al., "MUSIB: musical score inpainting benchmark", for vocabulary, layout and the sizes:
+17,710,261 parameters of MeasureVAE and 41,468,160 of LatentRNN.
+
+Deviations, each with a switch in `InpaintNetConfig` that brings back the published behaviour: the logits go through no
+ReLU (`output_relu`); the true latents that training feeds into the bidirectional network are fed one measure at a time,
+so that its backward half cannot read the answer (`unmasked_future`); outside of training a latent is the mean of its
+distribution (`sampled_latents`); the empty measures that are to be written are not filled with a C4 (`fix_empty`).
+MUSIB's own scores feed the true latents of the middle to half of the items: that is the mode ``"forced_latents"``, a
+leak, kept to reproduce them.
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
+from music_evals.errors import InvalidInputError
+from music_evals.models._contexts import hide_middle
+from music_evals.models._measures import (
+    N_MEASURES,
+    STEPS,
+    HierarchicalDecoder,
+    bidirectional_gru,
+    check_training,
+    cross_entropy,
+    cut,
+    draw_span,
+    fix_empty,
+    gaussian_kl,
+    normals,
+    xavier,
+)
+from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw, fill_sizes
+from music_evals.symbolic.noteseq import check_contexts
+
+__all__ = ["DECODINGS", "SIZES", "InpaintNet", "InpaintNetConfig", "LatentRNN", "MeasureVAE"]
+
+DECODINGS = ("argmax", "sample", "forced_latents")
+"""How tokens are chosen; only ``"forced_latents"`` reads the true middle."""
+
+SIZES = {
+    "paper": {"note_embedding_size": 10, "measure_size": 512, "latent_size": 256, "context_size": 512},
+    "small": {"note_embedding_size": 10, "measure_size": 128, "latent_size": 64, "context_size": 80},
+}
+"""Size -> the numbers that it stands for: the published ones, and 2.2 million parameters in all."""
+
+_PAST = MUSIB_LAYOUT.past_measures
+_MIDDLE = slice(_PAST, _PAST + MUSIB_LAYOUT.middle_measures)
+_LEAK = 0.5  # share of the items that MUSIB's evaluation feeds the true latents
+
+
+@dataclasses.dataclass(frozen=True)
+class InpaintNetConfig:
+    """Sizes of both networks, how they are trained, and the default decoding.
+
+    Parameters
+    ----------
+    model_type
+        Always ``"inpaintnet"``; tells a reader of config.json which class to load.
+    size
+        One of `SIZES`; gives every size below that is 0 its value.
+    note_embedding_size
+        Length of one note's vector, in encoder and decoder.
+    measure_size
+        Hidden size of the encoder of a measure and of both networks of its decoder.
+    latent_size
+        Numbers that a measure is turned into.
+    context_size
+        Hidden size of the networks that read past and future; the one that writes has twice as much.
+    dropout
+        Between the layers of every recurrent network, 0..1.
+    kl_weight
+        Weight of the divergence of the latents from the prior, summed over their numbers.
+    measure_forcing
+        Probability that a batch of MeasureVAE is decoded from the true tokens.
+    latent_forcing
+        Probability that a batch of LatentRNN is fed the true latents.
+    measures_per_context
+        Measures of each context that MeasureVAE is trained on, drawn anew at each visit, 1..16.
+    output_relu
+        Published: logits go through a ReLU, which makes all unlikely tokens equally likely.
+    unmasked_future
+        Published: true latents are fed as one sequence to the bidirectional network, whose backward half then reads the
+        measure that it is to predict.
+    sampled_latents
+        Published: latents are drawn from their distribution outside of training too.
+    fix_empty
+        ``"inputs"``: measures without an onset get a C4 where they are read. ``"all"``, published: those to be written
+        as well, in training.
+    decoding
+        One of `DECODINGS`, except ``"forced_latents"``: a leak is never a default.
+    temperature
+        For ``"sample"``: 1 samples the network's own distribution, 0 takes the most likely.
+    top_p
+        For ``"sample"``: the most likely tokens that together reach this probability are kept, above 0 and at most 1.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A value outside its range.
+
+    """
+
+    model_type: str = "inpaintnet"
+    size: str = "paper"
+    note_embedding_size: int = 0
+    measure_size: int = 0
+    latent_size: int = 0
+    context_size: int = 0
+    dropout: float = 0.5
+    kl_weight: float = 0.001
+    measure_forcing: float = 0.5
+    latent_forcing: float = 0.5
+    measures_per_context: int = 4
+    output_relu: bool = False
+    unmasked_future: bool = False
+    sampled_latents: bool = False
+    fix_empty: str = "inputs"
+    decoding: str = "argmax"
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        fill_sizes(self, SIZES)
+        check_ranges(self, "inpaintnet", at_least_one=tuple(SIZES["paper"]), shares=("dropout",))
+        check_training(self, ("measure_forcing", "latent_forcing"))
+        if self.decoding == "forced_latents":
+            raise InvalidInputError("forced_latents reads the true middle and cannot be a default; ask for it by name")
+        check_choice(self.decoding, self.temperature, DECODINGS, self.top_p)
+
+
+class MeasureVAE(nn.Module):
+    """Encoder and decoder of one measure; Pati et al., section 3.1."""
+
+    def __init__(self, config: InpaintNetConfig) -> None:
+        super().__init__()
+        size = config.measure_size
+        self.note_embedding = nn.Embedding(VOCABULARY_SIZE, config.note_embedding_size)
+        self.encoder_rnn = bidirectional_gru(config.note_embedding_size, size, config.dropout)
+        self.mean = self._head(config)
+        self.log_std = self._head(config)
+        self.decoder = HierarchicalDecoder(
+            config.latent_size, size, config.note_embedding_size, config.dropout, output_relu=config.output_relu
+        )
+        xavier(self)
+
+    @staticmethod
+    def _head(config: InpaintNetConfig) -> nn.Sequential:
+        size = config.measure_size
+        return nn.Sequential(nn.Linear(4 * size, 2 * size), nn.SELU(), nn.Linear(2 * size, config.latent_size))
+
+    def encode(self, measures: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and logarithm of the standard deviation of the latents, (..., latent), of measures (..., 24)."""
+        flat = measures.reshape(-1, STEPS)
+        _, states = self.encoder_rnn(self.note_embedding(flat))  # (4, n, size)
+        hidden = states.transpose(0, 1).reshape(len(flat), -1)  # (n, 4 * size)
+        shape = (*measures.shape[:-1], -1)
+        return self.mean(hidden).view(shape), self.log_std(hidden).view(shape)
+
+
+class LatentRNN(nn.Module):
+    """From the latents of past and future to those between them; Pati et al., section 3.2."""
+
+    def __init__(self, config: InpaintNetConfig) -> None:
+        super().__init__()
+        latent, size = config.latent_size, config.context_size
+        self.past_rnn = bidirectional_gru(latent, size, config.dropout)
+        self.future_rnn = bidirectional_gru(latent, size, config.dropout)
+        self.generation_rnn = bidirectional_gru(latent, 2 * size, config.dropout)
+        self.out = nn.Linear(4 * size, latent)
+        xavier(self)
+
+    def read(self, past: Tensor, future: Tensor) -> Tensor:
+        """Return the first state of `write`, (4, batch, 2 * size), from latents (batch, measures, latent)."""
+        _, before = self.past_rnn(past)
+        _, after = self.future_rnn(future)
+        return torch.cat([before, after], dim=-1)
+
+    def write(self, latents: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the latents that follow each of (batch, measures, latent), and the state after the last.
+
+        The network runs both ways: one measure at a time, or each is written with a look at those that come later.
+        """
+        hidden, state = self.generation_rnn(latents, state)  # (batch, measures, 4 * size)
+        return self.out(hidden), state
+
+
+class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+    """InpaintNet over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
+
+    Measures -> MeasureVAE's encoder -> latents -> LatentRNN -> latents of the middle -> MeasureVAE's decoder. It is
+    trained in two stages, ``"vae"`` and ``"latent_rnn"``; the second leaves the autoencoder as it is.
+
+    Parameters
+    ----------
+    config
+        Sizes, training and default decoding.
+    decoding
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one.
+        ``"forced_latents"`` leaks: for half of the items, drawn by `rng`, LatentRNN is fed the true latents.
+    temperature, top_p
+        Override those of the config.
+
+    Attributes
+    ----------
+    name
+        ``"inpaintnet"``; with a colon and the decoding where that is not the default of the config.
+    deterministic, sees_reference
+        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A decoding, temperature or share that does not exist.
+
+    """
+
+    config: InpaintNetConfig
+    config_class = InpaintNetConfig
+    decodings = DECODINGS
+    leaking = frozenset({"forced_latents"})
+    stages: ClassVar = {"vae": ("vae",), "latent_rnn": ("latent_rnn",)}
+
+    def __init__(
+        self,
+        config: InpaintNetConfig | None = None,
+        *,
+        decoding: str | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config = config or InpaintNetConfig()
+        self._set_decoding(decoding, temperature, config.top_p if top_p is None else top_p)
+        self.vae = MeasureVAE(config)
+        self.latent_rnn = LatentRNN(config)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        drawn = self.decoding == "forced_latents" or (self.decoding == "sample" and self.temperature > 0)
+        return not (drawn or self.config.sampled_latents)
+
+    def forward(self, contexts: Tensor) -> Tensor:
+        """Return the logits of every middle step, given the true tokens before it.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (batch, 384), int64, values 0..129. A measure is written from past, future and the
+            true measures of the middle before it.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch, 96, 130).
+
+        """
+        measures = cut(contexts)  # (batch, 16, 24)
+        latents, _ = self.vae.encode(fix_empty(measures))  # (batch, 16, latent)
+        state = self.latent_rnn.read(latents[:, : _MIDDLE.start], latents[:, _MIDDLE.stop :])
+        logits = []
+        for measure in range(_MIDDLE.start, _MIDDLE.stop):
+            z, state = self.latent_rnn.write(latents[:, measure - 1, None], state)  # (batch, 1, latent)
+            logits.append(self.vae.decoder(z[:, 0], measures[:, measure], (True,) * STEPS)[0])
+        return torch.cat(logits, dim=1)  # (batch, 96, 130)
+
+    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
+        """Return the loss of the stage.
+
+        ``"vae"``: cross-entropy of the tokens of some measures plus the weighted divergence of their latents.
+        ``"latent_rnn"``: cross-entropy of the measures that were written, each tick given the network's own choice
+        before it, as published; outside of training that is MUSIB's NLL without the true latents.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (batch, 384), int64.
+        varied
+            Whether ``"latent_rnn"`` writes other spans too, of 2 to 6 measures, as Pati et al. train it; else it writes
+            the middle. ``"vae"`` knows no difference.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch,), nats a step.
+
+        """
+        measures = cut(contexts)
+        if self.config.fix_empty == "all":
+            measures = fix_empty(measures)
+        return self._vae_loss(measures) if self.stage == "vae" else self._latent_loss(measures, varied=varied)
+
+    def _vae_loss(self, measures: Tensor) -> Tensor:
+        """Reconstruct measures that are drawn in training; outside of it those of the middle."""
+        chosen = measures[:, _MIDDLE]
+        if self.training:
+            order = torch.rand(measures.shape[:2]).argsort(1)[:, : self.config.measures_per_context]  # (batch, k)
+            chosen = measures[torch.arange(len(measures))[:, None], order.to(measures.device)]  # (batch, k, 24)
+        mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent)
+        z = self._drawn(mean, log_std)
+        forced = self.training and bool(torch.rand(()) < self.config.measure_forcing)
+        true = chosen.reshape(-1, STEPS)
+        logits, _ = self.vae.decoder(z.flatten(0, 1), true, (forced,) * STEPS)  # (batch * k, 24, 130)
+        divergence = gaussian_kl(mean, log_std).sum(-1).mean(1)
+        return cross_entropy(logits, true).view(len(chosen), -1).mean(1) + self.config.kl_weight * divergence
+
+    def _latent_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
+        start, stop = draw_span(varied=varied)
+        latents = self._drawn(*self.vae.encode(fix_empty(measures)))  # (batch, 16, latent)
+        state = self.latent_rnn.read(latents[:, :start], latents[:, stop:])
+        forced = self.training and bool(torch.rand(()) < self.config.latent_forcing)
+        if forced and self.config.unmasked_future:
+            zs, _ = self.latent_rnn.write(latents[:, start - 1 : stop - 1], state)  # (batch, n, latent)
+            logits, _ = self.vae.decoder(zs.flatten(0, 1))
+            return cross_entropy(logits.view(len(zs), -1, VOCABULARY_SIZE), measures[:, start:stop].flatten(1)).mean(1)
+        losses, before = [], latents[:, start - 1]
+        for measure in range(start, stop):
+            z, state = self.latent_rnn.write(before[:, None], state)
+            logits, tokens = self.vae.decoder(z[:, 0])  # (batch, 24, 130), (batch, 24)
+            losses.append(cross_entropy(logits, measures[:, measure]))
+            before = latents[:, measure] if forced else self._drawn(*self.vae.encode(fix_empty(tokens)))
+        return torch.cat(losses, dim=1).mean(1)
+
+    def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        """Draw latents in training, and where the config says so; else return their means."""
+        drawn = self.training or self.config.sampled_latents
+        return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return the negative log-likelihood of the true middle, step by step.
+
+        Each step is given past, future and the true middle before it, of which whole measures are known by their mean
+        latents. It is the distribution that ``"sample"`` draws from at temperature 1, so that the sum over steps is the
+        likelihood of the middle. The published loss differs: see `training_loss`.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, 96), nats, at least 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        checked = check_contexts(contexts)
+        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
+        with self._inference():
+            for rows in chunks(len(checked)):
+                tokens = self._tensor(checked[rows])
+                log_p = self(tokens).double().log_softmax(-1)  # (batch, 96, 130)
+                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
+                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
+        return result
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Fill the middles.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384). The middle is masked here, unless `decoding` is ``"forced_latents"``, which needs it.
+        rng
+            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
+            first items do not depend on how many follow.
+
+        Returns
+        -------
+        Tokens
+            Middles, shape (n, 96), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts, or for ``"forced_latents"`` not whole ones.
+
+        """
+        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+        middles = np.empty((len(checked), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        latents = N_MEASURES * self.config.latent_size if self.config.sampled_latents else 0
+        width = MUSIB_LAYOUT.middle_steps + 1 + latents  # a token a step, who is fed the truth, latents
+        draws = np.zeros((len(checked), width)) if self.deterministic else rng.random((len(checked), width))
+        with self._inference():
+            for rows in chunks(len(checked)):
+                uniform = torch.from_numpy(draws[rows]).to(self.device)
+                middles[rows] = self._decode(self._tensor(checked[rows]), uniform).cpu().numpy()
+        return middles
+
+    def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
+        """Write the middle measure by measure, each fed back as a latent; `uniform` is laid out as in `inpaint`."""
+        n = MUSIB_LAYOUT.middle_steps
+        per_token, coin, rest = uniform[:, :n], uniform[:, n : n + 1], uniform[:, n + 1 :]
+        noise = normals(rest).view(len(contexts), N_MEASURES, -1) if rest.shape[1] else None  # (batch, 16, latent)
+
+        def latent(measures: Tensor, where: slice) -> Tensor:
+            mean, log_std = self.vae.encode(fix_empty(measures))
+            return mean if noise is None else mean + log_std.exp() * noise[:, where]
+
+        def choose(logits: Tensor, tick: int) -> Tensor:
+            if self.decoding != "sample":
+                return logits.argmax(-1)
+            step = (measure - _MIDDLE.start) * STEPS + tick
+            return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, step], self.top_p)
+
+        measures = cut(contexts)
+        past = latent(measures[:, : _MIDDLE.start], slice(0, _MIDDLE.start))
+        future = latent(measures[:, _MIDDLE.stop :], slice(_MIDDLE.stop, N_MEASURES))
+        first = state = self.latent_rnn.read(past, future)
+        if self.sees_reference:
+            forced = coin < _LEAK  # (batch, 1)
+            truth = torch.cat([past[:, -1:], latent(measures[:, _MIDDLE], _MIDDLE)], dim=1)  # (batch, 5, latent)
+            ahead = self.latent_rnn.write(truth[:, :-1], first)[0]  # (batch, 4, latent), each with a look ahead
+        before, written = past[:, -1], []
+        for measure in range(_MIDDLE.start, _MIDDLE.stop):
+            z, state = self.latent_rnn.write(before[:, None], state)
+            if self.sees_reference and self.config.unmasked_future:
+                z = torch.where(forced[:, None], ahead[:, measure - _MIDDLE.start, None], z)
+            written.append(self.vae.decoder(z[:, 0], choose=choose)[1])  # (batch, 24)
+            before = latent(written[-1][:, None], slice(measure, measure + 1))[:, 0]
+            if self.sees_reference:
+                before = torch.where(forced, truth[:, measure - _MIDDLE.start + 1], before)
+        return torch.cat(written, dim=1)  # (batch, 96)
