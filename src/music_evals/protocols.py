@@ -172,6 +172,7 @@ class RenderPair(Protocol):
 INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
     "inpaintnet": "music_evals.models.inpaintnet:InpaintNet",
+    "sketchnet": "music_evals.models.sketchnet:SketchNet",
 }
 """Model type -> ``module:class`` of every inpainter with weights."""
 

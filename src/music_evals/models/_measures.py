@@ -15,13 +15,16 @@ from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
     "FIX_EMPTY",
+    "MIDDLE",
     "N_MEASURES",
     "STEPS",
     "HierarchicalDecoder",
+    "LatentRNN",
     "bidirectional_gru",
     "check_training",
     "cross_entropy",
     "cut",
+    "draw_measures",
     "draw_span",
     "fix_empty",
     "gaussian_kl",
@@ -31,6 +34,7 @@ __all__ = [
 
 STEPS = MUSIB_LAYOUT.steps_per_measure
 N_MEASURES = MUSIB_LAYOUT.n_measures
+MIDDLE = slice(MUSIB_LAYOUT.past_measures, MUSIB_LAYOUT.past_measures + MUSIB_LAYOUT.middle_measures)
 BEATS, TICKS = 4, 6  # of a measure, and of a beat
 N_LAYERS = 2  # of every recurrent network of both models
 
@@ -110,6 +114,32 @@ def _layers(flat: Tensor) -> Tensor:
     return flat.view(len(flat), N_LAYERS, -1).transpose(0, 1).contiguous()
 
 
+class LatentRNN(nn.Module):
+    """From the latents of past and future to those between them; Pati et al. (2019), section 3.2."""
+
+    def __init__(self, latent_size: int, size: int, dropout: float) -> None:
+        super().__init__()
+        self.past_rnn = bidirectional_gru(latent_size, size, dropout)
+        self.future_rnn = bidirectional_gru(latent_size, size, dropout)
+        self.generation_rnn = bidirectional_gru(latent_size, 2 * size, dropout)
+        self.out = nn.Linear(4 * size, latent_size)
+        xavier(self)
+
+    def read(self, past: Tensor, future: Tensor) -> Tensor:
+        """Return the first state of `write`, (4, batch, 2 * size), from latents (batch, measures, latent)."""
+        _, before = self.past_rnn(past)
+        _, after = self.future_rnn(future)
+        return torch.cat([before, after], dim=-1)
+
+    def write(self, latents: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the latents that follow each of (batch, measures, latent), and the state after the last.
+
+        The network runs both ways: one measure at a time, or each is written with a look at those that come later.
+        """
+        hidden, state = self.generation_rnn(latents, state)  # (batch, measures, 4 * size)
+        return self.out(hidden), state
+
+
 def bidirectional_gru(input_size: int, size: int, dropout: float) -> nn.GRU:
     """Return a network of two layers; its last states are (4, batch, size)."""
     return nn.GRU(input_size, size, N_LAYERS, batch_first=True, dropout=dropout, bidirectional=True)
@@ -146,14 +176,19 @@ def fix_empty(measures: Tensor) -> Tensor:
     return torch.cat([measures[..., :1].masked_fill(empty, FIX_EMPTY_PITCH), measures[..., 1:]], dim=-1)
 
 
+def draw_measures(measures: Tensor, n: int) -> Tensor:
+    """Draw n measures of each context: (batch, 16, 24) to (batch, n, 24)."""
+    order = torch.rand(measures.shape[:2]).argsort(1)[:, :n].to(measures.device)  # (batch, n)
+    return measures.gather(1, order[..., None].expand(-1, -1, STEPS))
+
+
 def draw_span(*, varied: bool) -> tuple[int, int]:
     """Return first measure and end of what is to be written: the middle, or a span as Pati et al. train with.
 
     Those have 2 to 6 measures, and at least one measure on either side.
     """
     if not varied:
-        start = MUSIB_LAYOUT.past_measures
-        return start, start + MUSIB_LAYOUT.middle_measures
+        return MIDDLE.start, MIDDLE.stop
     length = int(torch.randint(2, 7, ()))
     start = int(torch.randint(1, N_MEASURES - length, ()))
     return start, start + length

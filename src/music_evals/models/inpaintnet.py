@@ -29,13 +29,16 @@ from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError
 from music_evals.models._contexts import hide_middle
 from music_evals.models._measures import (
+    MIDDLE,
     N_MEASURES,
     STEPS,
     HierarchicalDecoder,
+    LatentRNN,
     bidirectional_gru,
     check_training,
     cross_entropy,
     cut,
+    draw_measures,
     draw_span,
     fix_empty,
     gaussian_kl,
@@ -56,8 +59,6 @@ SIZES = {
 }
 """Size -> the numbers that it stands for: the published ones, and 2.2 million parameters in all."""
 
-_PAST = MUSIB_LAYOUT.past_measures
-_MIDDLE = slice(_PAST, _PAST + MUSIB_LAYOUT.middle_measures)
 _LEAK = 0.5  # share of the items that MUSIB's evaluation feeds the true latents
 
 
@@ -170,33 +171,6 @@ class MeasureVAE(nn.Module):
         return self.mean(hidden).view(shape), self.log_std(hidden).view(shape)
 
 
-class LatentRNN(nn.Module):
-    """From the latents of past and future to those between them; Pati et al., section 3.2."""
-
-    def __init__(self, config: InpaintNetConfig) -> None:
-        super().__init__()
-        latent, size = config.latent_size, config.context_size
-        self.past_rnn = bidirectional_gru(latent, size, config.dropout)
-        self.future_rnn = bidirectional_gru(latent, size, config.dropout)
-        self.generation_rnn = bidirectional_gru(latent, 2 * size, config.dropout)
-        self.out = nn.Linear(4 * size, latent)
-        xavier(self)
-
-    def read(self, past: Tensor, future: Tensor) -> Tensor:
-        """Return the first state of `write`, (4, batch, 2 * size), from latents (batch, measures, latent)."""
-        _, before = self.past_rnn(past)
-        _, after = self.future_rnn(future)
-        return torch.cat([before, after], dim=-1)
-
-    def write(self, latents: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the latents that follow each of (batch, measures, latent), and the state after the last.
-
-        The network runs both ways: one measure at a time, or each is written with a look at those that come later.
-        """
-        hidden, state = self.generation_rnn(latents, state)  # (batch, measures, 4 * size)
-        return self.out(hidden), state
-
-
 class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """InpaintNet over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
@@ -245,7 +219,7 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
         self.config = config = config or InpaintNetConfig()
         self._set_decoding(decoding, temperature, config.top_p if top_p is None else top_p)
         self.vae = MeasureVAE(config)
-        self.latent_rnn = LatentRNN(config)
+        self.latent_rnn = LatentRNN(config.latent_size, config.context_size, config.dropout)
 
     @property
     def deterministic(self) -> bool:
@@ -270,9 +244,9 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
         """
         measures = cut(contexts)  # (batch, 16, 24)
         latents, _ = self.vae.encode(fix_empty(measures))  # (batch, 16, latent)
-        state = self.latent_rnn.read(latents[:, : _MIDDLE.start], latents[:, _MIDDLE.stop :])
+        state = self.latent_rnn.read(latents[:, : MIDDLE.start], latents[:, MIDDLE.stop :])
         logits = []
-        for measure in range(_MIDDLE.start, _MIDDLE.stop):
+        for measure in range(MIDDLE.start, MIDDLE.stop):
             z, state = self.latent_rnn.write(latents[:, measure - 1, None], state)  # (batch, 1, latent)
             logits.append(self.vae.decoder(z[:, 0], measures[:, measure], (True,) * STEPS)[0])
         return torch.cat(logits, dim=1)  # (batch, 96, 130)
@@ -305,10 +279,8 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
 
     def _vae_loss(self, measures: Tensor) -> Tensor:
         """Reconstruct measures that are drawn in training; outside of it those of the middle."""
-        chosen = measures[:, _MIDDLE]
-        if self.training:
-            order = torch.rand(measures.shape[:2]).argsort(1)[:, : self.config.measures_per_context]  # (batch, k)
-            chosen = measures[torch.arange(len(measures))[:, None], order.to(measures.device)]  # (batch, k, 24)
+        # k measures of each context, (batch, k, 24)
+        chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
         mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent)
         z = self._drawn(mean, log_std)
         forced = self.training and bool(torch.rand(()) < self.config.measure_forcing)
@@ -418,24 +390,24 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
         def choose(logits: Tensor, tick: int) -> Tensor:
             if self.decoding != "sample":
                 return logits.argmax(-1)
-            step = (measure - _MIDDLE.start) * STEPS + tick
+            step = (measure - MIDDLE.start) * STEPS + tick
             return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, step], self.top_p)
 
         measures = cut(contexts)
-        past = latent(measures[:, : _MIDDLE.start], slice(0, _MIDDLE.start))
-        future = latent(measures[:, _MIDDLE.stop :], slice(_MIDDLE.stop, N_MEASURES))
+        past = latent(measures[:, : MIDDLE.start], slice(0, MIDDLE.start))
+        future = latent(measures[:, MIDDLE.stop :], slice(MIDDLE.stop, N_MEASURES))
         first = state = self.latent_rnn.read(past, future)
         if self.sees_reference:
             forced = coin < _LEAK  # (batch, 1)
-            truth = torch.cat([past[:, -1:], latent(measures[:, _MIDDLE], _MIDDLE)], dim=1)  # (batch, 5, latent)
+            truth = torch.cat([past[:, -1:], latent(measures[:, MIDDLE], MIDDLE)], dim=1)  # (batch, 5, latent)
             ahead = self.latent_rnn.write(truth[:, :-1], first)[0]  # (batch, 4, latent), each with a look ahead
         before, written = past[:, -1], []
-        for measure in range(_MIDDLE.start, _MIDDLE.stop):
+        for measure in range(MIDDLE.start, MIDDLE.stop):
             z, state = self.latent_rnn.write(before[:, None], state)
             if self.sees_reference and self.config.unmasked_future:
-                z = torch.where(forced[:, None], ahead[:, measure - _MIDDLE.start, None], z)
+                z = torch.where(forced[:, None], ahead[:, measure - MIDDLE.start, None], z)
             written.append(self.vae.decoder(z[:, 0], choose=choose)[1])  # (batch, 24)
             before = latent(written[-1][:, None], slice(measure, measure + 1))[:, 0]
             if self.sees_reference:
-                before = torch.where(forced, truth[:, measure - _MIDDLE.start + 1], before)
+                before = torch.where(forced, truth[:, measure - MIDDLE.start + 1], before)
         return torch.cat(written, dim=1)  # (batch, 96)
