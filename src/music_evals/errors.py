@@ -39,7 +39,7 @@ Its message says what was expected, what came, and what to do::
 
 Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
 with a context that differs from the reference's; the reference's is used), `NoChineseWarning` (lyrics without a Chinese
-character were scored).
+character were scored), `RoundedNotesWarning` (notes lie off the grid of a model and were moved to it).
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ __all__ = [
     "PairCountError",
     "ParserCrashError",
     "PolyphonyError",
+    "RoundedNotesWarning",
     "UndefinedMetricWarning",
     "UnknownNameError",
     "UnreadableFileError",
@@ -364,6 +365,10 @@ class UndefinedMetricWarning(UserWarning):
 
 class ContextMismatchWarning(UserWarning):
     """A prediction came with a context that differs from its reference's; the reference's was used."""
+
+
+class RoundedNotesWarning(UserWarning):
+    """Notes lie off the grid of a model and were moved to it."""
 
 
 class NoChineseWarning(UserWarning):

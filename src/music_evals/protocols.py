@@ -173,6 +173,7 @@ INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
     "inpaintnet": "music_evals.models.inpaintnet:InpaintNet",
     "sketchnet": "music_evals.models.sketchnet:SketchNet",
+    "vli": "music_evals.models.vli:VLI",
 }
 """Model type -> ``module:class`` of every inpainter with weights."""
 
