@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from music_evals.annotations import HOLD, MASK, REST
+from music_evals.benchmark.inpainting.systems import load_model
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
@@ -19,6 +21,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
+from music_evals.models.recipe import read_recipe
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
 from music_evals.models.vli import END, VLI, VLIConfig
 from music_evals.protocols import INPAINTERS, Inpainter, LikelihoodInpainter, load_plugin
@@ -241,6 +244,21 @@ def test_losses_are_one_for_each_context_and_reach_what_is_trained(kind, context
 
 
 @NETWORKS
+def test_every_stage_trains_in_mixed_precision(kind, contexts):
+    network = build(kind, kl_weight=0.0) if kind.stages else build(kind)
+    tokens = torch.from_numpy(contexts[:2].astype(np.int64))
+    for stage in kind.stages or ("",):
+        if stage:
+            network.begin_stage(stage)
+        network.train()
+        for _ in range(3):  # with forcing and without
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = network.training_loss(tokens).mean()
+            loss.backward()
+            assert torch.isfinite(loss)
+
+
+@NETWORKS
 def test_validation_losses_repeat(kind, contexts):
     network, tokens = build(kind), torch.from_numpy(contexts.astype(np.int64))
     for stage in kind.stages or ("",):
@@ -279,6 +297,28 @@ def test_a_loaded_network_writes_what_the_saved_one_wrote(kind, contexts, tmp_pa
     assert first.config == TINY[kind]
     assert {parameter.dtype for parameter in first.parameters()} == {torch.float32}
     np.testing.assert_array_equal(inpaint(first, contexts, "argmax"), inpaint(second, contexts, "argmax"))
+
+
+@NETWORKS
+def test_a_saved_network_is_a_system_of_the_benchmark(kind, tmp_path):
+    build(kind).save_pretrained(tmp_path)
+    assert load_model(str(tmp_path)).role == "model"
+    for decoding in kind.decodings:
+        system = load_model(str(tmp_path), decoding=decoding)
+        assert (system.role == "leaking") == (decoding in kind.leaking) == system.name.endswith("(leaks)")
+
+
+@NETWORKS
+def test_the_shipped_recipe_and_config_belong_together(kind):
+    """The recipe names the stages of the network, and makes the network that config.json describes."""
+    model_type = kind.config_class().model_type
+    folder = Path(__file__).parents[2] / "models" / model_type
+    recipe = read_recipe(folder / "train.yaml")
+    assert recipe.model_type == model_type
+    assert [stage.name for stage in recipe.stages] == list(kind.stages)
+    config = kind.config_class(**recipe.model)
+    assert config.size == "small"
+    assert dataclasses.asdict(config) == json.loads((folder / "config.json").read_text())
 
 
 @NETWORKS
