@@ -23,6 +23,7 @@ from music_evals.errors import (
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.recipe import read_recipe
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
+from music_evals.models.training import train_from_file
 from music_evals.models.vli import END, VLI, VLIConfig
 from music_evals.protocols import INPAINTERS, Inpainter, LikelihoodInpainter, load_plugin
 from music_evals.symbolic import remi
@@ -306,6 +307,25 @@ def test_a_saved_network_is_a_system_of_the_benchmark(kind, tmp_path):
     for decoding in kind.decodings:
         system = load_model(str(tmp_path), decoding=decoding)
         assert (system.role == "leaking") == (decoding in kind.leaking) == system.name.endswith("(leaks)")
+
+
+@NETWORKS
+def test_a_recipe_trains_it(kind, tmp_path, tiny_dataset, write_recipe):
+    """All stages, one epoch each, from a file, as the command line does it; then it is loaded and fills a gap."""
+    sizes = {name: value for name, value in dataclasses.asdict(TINY[kind]).items() if name.endswith("_size")}
+    stages = {"stages": json.dumps([{"name": stage} for stage in kind.stages])} if kind.stages else {}
+    path = write_recipe(
+        tmp_path,
+        model_type=kind.config_class().model_type,
+        model=json.dumps({"size": "small", **sizes}),
+        data=json.dumps({"dataset": str(tiny_dataset), "config": "musib"}),
+        training="{batch_size: 12, cycles: [1], plain_epochs: 0, transpose_low: -6, transpose_high: 6, threads: 1}",
+        **stages,
+    )
+    result = train_from_file(path)
+    assert result.epochs == max(1, len(kind.stages))
+    network = kind.from_pretrained(result.folder)
+    assert inpaint(network, melodies(2), "sample").shape == (2, 96)
 
 
 @NETWORKS
