@@ -125,8 +125,8 @@ def test_sizes_may_be_changed_one_by_one_and_must_exist(kind):
     assert set(differing) > {"size"}
     name = differing[1]
     assert getattr(kind.config_class(size="small", **{name: 24}), name) == 24
-    with pytest.raises(UnknownNameError, match="unknown size 'smal'; did you mean small"):
-        kind.config_class(size="smal")
+    with pytest.raises(UnknownNameError, match="unknown size 'smaller'; did you mean small"):
+        kind.config_class(size="smaller")
 
 
 # --- decoding
