@@ -24,6 +24,7 @@ from music_evals.benchmark.engines import ENGINES, Unit, Work
 from music_evals.benchmark.records import RecordFile, reading_rows
 from music_evals.benchmark.versions import kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.locations import check_local
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not os.fspath(self.out):
             raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
+        self._local("out")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.default == () and isinstance(value, str | os.PathLike | Mapping):
@@ -170,6 +172,12 @@ class Settings:
         if sum(_is_given(getattr(self, name)) for name in names) != 1:
             listed = ", ".join(f"`{name}`" for name in names[:-1])
             raise InvalidInputError(f"give one of {listed} and `{names[-1]}`")
+
+    def _local(self, name: str) -> None:
+        """Raise where a setting is a URL that must be a path."""
+        given = getattr(self, name)
+        if given is not None:
+            check_local(given, name)
 
     def _goes_with(self, owner: str, *names: str) -> None:
         """Refuse settings that would be ignored in silence, for want of the one that they belong to."""

@@ -77,7 +77,7 @@ class Settings(RunSettings):
 
     pairs: str | os.PathLike[str] | None = None
     predictions: str | os.PathLike[str] | None = None
-    models: Sequence[str] = ()
+    models: Sequence[str | os.PathLike[str]] = ()
     decoding: str | None = None
     temperature: float | None = None
     baselines: str = "all"
@@ -91,6 +91,7 @@ class Settings(RunSettings):
         self._one_of("dataset", "pairs")
         self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
         self._goes_with("models", "decoding", "temperature")
+        self._local("pairs")
         super().__post_init__()
         if self.variant is not None:
             check_variant(self.variant)

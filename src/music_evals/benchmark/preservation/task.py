@@ -78,7 +78,7 @@ class Settings(RunSettings):
     backends
         Feature -> extractor, where it is not the variant's.
     features
-        Folder of the feature store; None keeps features for the length of the run only.
+        Folder of the feature store, which machines may share; None keeps features for the length of the run only.
     controls
         Add the rows of the same music and of unrelated music.
     timelines
@@ -94,7 +94,7 @@ class Settings(RunSettings):
     """
 
     reference: str | os.PathLike[str] | None = None
-    estimates: Sequence[str] = ()
+    estimates: Sequence[str | os.PathLike[str]] = ()
     manifest: str | os.PathLike[str] | None = None
     renderer: str | None = None
     reference_column: str = "reference"
@@ -116,6 +116,7 @@ class Settings(RunSettings):
         if bool(self.estimates) != (self.reference is not None):
             raise InvalidInputError("`reference` and `estimates` go together; a manifest or dataset holds both sides")
         self._goes_with("dataset", "renderer")
+        self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
 

@@ -13,13 +13,15 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import Features, Score
-from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
+from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, SAMPLE_RATE, Audio, load_audio
 from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
+from music_evals.locations import fetched
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, entrance, judge
 from music_evals.symbolic.files import read_score
+from music_evals.symbolic.limits import DEFAULT_LIMITS
 
 __all__ = ["CompileExtractors", "PairJudge", "outline"]
 
@@ -40,6 +42,7 @@ class PairJudge:
 
     def __post_init__(self) -> None:
         self._kept: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
+        self._scratch: Path | None = None
 
     @property
     def extractors(self) -> str:
@@ -47,7 +50,8 @@ class PairJudge:
         return _extractors(self.settings.variant, self.settings.backends)
 
     def begin(self, folder: Path) -> None:
-        """Take the compiled code that there is; see `engines.Work`."""
+        """Take the compiled code that there is, and keep copies of remote files here; see `engines.Work`."""
+        self._scratch = folder
         use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
@@ -70,8 +74,10 @@ class PairJudge:
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
         key = file.content, treatment
         if key not in self._kept:
+            limits = DEFAULT_AUDIO_LIMITS if entrance(file.path) == "audio" else DEFAULT_LIMITS
             try:
-                self._kept[key] = self._loader.load(_treated(file.path, treatment, self.settings))
+                with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
+                    self._kept[key] = self._loader.load(_treated(path, treatment, self.settings))
             except MusicEvalsError as error:
                 raise located(error, side) from error
         self._kept.move_to_end(key)

@@ -134,7 +134,7 @@ class Settings(SongSettings):
 
     """
 
-    models: Sequence[str] = ()
+    models: Sequence[str | os.PathLike[str]] = ()
     audio: str | os.PathLike[str] | None = None
     threshold: float | None = None
     trust_remote_code: bool = False
@@ -152,6 +152,8 @@ class Settings(SongSettings):
         if bool(self.models) != (self.audio is not None):
             raise InvalidInputError("`models` and `audio` go together: a tagger hears recordings")
         self._goes_with("models", "threshold", "trust_remote_code")
+        self._local("audio")
+        self._local("cache")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
         super().__post_init__()
 

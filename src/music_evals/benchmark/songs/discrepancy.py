@@ -114,6 +114,7 @@ class Settings(RunSettings):
     def __post_init__(self) -> None:
         if self.dataset is None:
             raise InvalidInputError("give `dataset`: the study compares what people said of its songs")
+        self._local("cache")
         super().__post_init__()
         if not self.groupings:
             raise InvalidInputError(f"`by` is empty; name some of {', '.join(GROUPINGS)}")

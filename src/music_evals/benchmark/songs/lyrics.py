@@ -169,7 +169,7 @@ class Settings(SongSettings):
     """
 
     reference: str | os.PathLike[str] | None = None
-    generated: Sequence[str] = ()
+    generated: Sequence[str | os.PathLike[str]] = ()
     manifest: str | os.PathLike[str] | None = None
     variant: str = "official"
     rhyme: str | None = None
