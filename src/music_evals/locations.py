@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import functools
 import hashlib
 import json
@@ -347,7 +348,7 @@ def _fingerprint(place: Remote, info: Mapping[str, Any]) -> str:
     if info.get("blob_id"):
         return f"git:{info['blob_id']}"
     told = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
-    version = next(([name, str(told[name])] for name in _VERSIONS if told.get(name)), None)
+    version = next((_plain(told[name]) for name in _VERSIONS if told.get(name)), None)
     if version is None:
         raise UnreadableFileError(
             f"{place}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the file "
@@ -355,6 +356,11 @@ def _fingerprint(place: Remote, info: Mapping[str, Any]) -> str:
         )
     known = json.dumps([place.url, info.get("size"), version])
     return f"url:{hashlib.sha256(known.encode()).hexdigest()[:HASH_DIGITS]}"
+
+
+def _plain(version: Any) -> str:
+    """Return a version as text; some have a time as such in one place and in seconds in another."""
+    return str(version.timestamp() if isinstance(version, dt.datetime) else version)
 
 
 @contextlib.contextmanager
