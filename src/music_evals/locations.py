@@ -314,8 +314,12 @@ def hash_file(path: Path) -> str:
 def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError]:
     """Return the fingerprint of each file at a URL, or why it has none; nothing is fetched."""
     folders: dict[Remote, list[Remote]] = {}
-    for place in dict.fromkeys(places):
+    wanted = dict.fromkeys(places)
+    for place in wanted:
         folders.setdefault(place.parent, []).append(place)
+    for place in {place.scheme: place for place in wanted}.values():  # an earlier run may have asked too
+        with contextlib.suppress(MusicEvalsError), _explained(place.url):
+            _opened(place.url)[0].invalidate_cache()
     tasks: list[tuple[Remote | None, list[Remote]]] = []
     for folder, inside in folders.items():
         told = folder.scheme not in _WEB and sum(place.info is None for place in inside) >= LISTED_FROM
@@ -424,15 +428,21 @@ def _without_secrets(text: str) -> str:
 
 def _opened(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, and its path there."""
-    from fsspec.core import url_to_fs
-
-    scheme = url.partition("://")[0]
+    scheme, _, path = url.partition("://")
     try:
-        system, path = url_to_fs(url)
+        system = _system(scheme, path.partition("/")[0], os.getpid())
     except ImportError as error:
         package = _BACKENDS.get(scheme, "huggingface_hub")
         raise MissingBackendError(package, "", f"{scheme}://", install=f"pip install {package}") from error
-    return system, path
+    return system, system._strip_protocol(url)
+
+
+@functools.lru_cache(maxsize=64)
+def _system(scheme: str, host: str, _: int) -> Any:
+    """Return one file system for all threads of a process: what one of them is to forget, all forget."""
+    from fsspec.core import url_to_fs
+
+    return url_to_fs(f"{scheme}://{host}", skip_instance_cache=True)[0]
 
 
 @contextlib.contextmanager
