@@ -81,6 +81,7 @@ def add(verbs: Any) -> None:
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
     who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
     who.add_argument("--temperature", type=float, help="temperature of the models")
+    who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for the next run too")
     how = verb.add_argument_group("how")
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
