@@ -76,12 +76,14 @@ def add(verbs: Any) -> None:
         dest="models",
         help="name, folder or Hub id[@revision]; may be given again",
     )
-    who.add_argument("--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}')
+    who.add_argument(
+        "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
+    )
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
     who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
     who.add_argument("--temperature", type=float, help="temperature of the models")
-    who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for the next run too")
+    who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for other runs and machines too")
     how = verb.add_argument_group("how")
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")

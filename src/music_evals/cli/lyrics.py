@@ -53,7 +53,9 @@ def add(verbs: Any) -> None:
     )
     what = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
     add_songs(what, '"text": LYRICS')
-    what.add_argument("--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern")
+    what.add_argument(
+        "--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern; here or at a URL"
+    )
     what.add_argument(
         "--generated",
         action="append",
@@ -87,7 +89,7 @@ def add_songs(what: Any, fields: str) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help=f'JSON lines {{"id": SONG, {fields}}}; may be given again for other systems; without them the controls '
+        help=f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them the controls '
         "alone are scored",
     )
     what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")

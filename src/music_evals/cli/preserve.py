@@ -64,7 +64,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_input(what: Any) -> None:
-    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file")
+    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
     what.add_argument(
         "--estimate",
         action="append",
@@ -76,7 +76,8 @@ def _add_input(what: Any) -> None:
     what.add_argument(
         "--manifest",
         metavar="FILE",
-        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system",
+        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
+        "may be URLs",
     )
     what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id with two audio columns")
     what.add_argument("--config", help="config of the dataset")
@@ -114,7 +115,7 @@ def _add_measures(how: Any) -> None:
         metavar="FEATURE=NAME",
         help="another extractor of a feature; may be given again",
     )
-    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for the next run too")
+    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for other runs and machines too")
     how.add_argument("--workers", type=int, metavar="N", help="processes (default: number of cores, at most 4)")
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")

@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import soundfile
 from tests.web import WebServer
 
 from music_evals.annotations import Score
-from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
+from music_evals.benchmark.preservation.pairs import (
+    CEILING,
+    UNRELATED,
+    Columns,
+    pairs_in_folders,
+    pairs_in_manifest,
+)
 from music_evals.benchmark.preservation.task import Settings, run_preservation
 from music_evals.benchmark.preservation.worker import PairJudge
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
@@ -141,6 +150,16 @@ def test_a_manifest_from_elsewhere_reads_no_file_of_this_machine(web: WebServer,
     assert pair.estimate.path == str(disk / "mine/four.flac")
     assert pair.reference.path == f"{web.url}/originals/four.flac"
     assert pair.item == f"{web.url}/originals/four"
+
+
+def test_a_dataset_names_files_at_urls(web: WebServer, tmp_path: Path) -> None:
+    rows = {side: [f"{web.url}/{side}/four.flac"] for side in ("originals", "mine")}
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table(rows), tmp_path / "data" / "test-00000-of-00001.parquet")
+    columns = Columns("originals", "mine")
+    (pair,) = pairs_of_dataset(str(tmp_path), None, "test", columns, folder=tmp_path / "written").pairs
+    assert pair.reference.path == pair.reference.name == rows["originals"][0]
+    assert pair.estimate.content.startswith("url:")
 
 
 def test_no_secret_is_recorded(web: WebServer, tmp_path: Path) -> None:
