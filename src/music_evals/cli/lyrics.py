@@ -89,8 +89,8 @@ def add_songs(what: Any, fields: str) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help=f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them the controls '
-        "alone are scored",
+        help=f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them '
+        "the controls alone are scored",
     )
     what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
 
