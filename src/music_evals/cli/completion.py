@@ -45,8 +45,8 @@ def _run(options: argparse.Namespace) -> int:
         for action in verb._actions:
             if found := _completed(action, names):
                 action.complete = found  # type: ignore[attr-defined]  # where shtab looks
-    functions = {"bash": _bash_functions(names), "zsh": _zsh_functions(names)}
-    script = shtab.complete(options.root, options.shell, preamble=functions)
+    functions = {"bash": _bash_functions, "zsh": _zsh_functions}.get(options.shell)  # tcsh has none
+    script = shtab.complete(options.root, options.shell, preamble=functions(names) if functions else "")
     with to_stdout():
         print(script)
     return 0
@@ -91,7 +91,7 @@ FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULT
 POSITIONAL = {"recipe", "folder"}
 
 
-def _completed(action: argparse.Action, names: Mapping[str, list[str]]) -> dict[str, str]:
+def _completed(action: argparse.Action, names: Mapping[str, list[str]]) -> Mapping[str, Any]:
     """Return how the value of an option is completed, by shell; empty where nothing is known of it."""
     import shtab
 
@@ -102,8 +102,8 @@ def _completed(action: argparse.Action, names: Mapping[str, list[str]]) -> dict[
         listed = f"({' '.join(names[kind])})"
         return {"bash": f"_music_evals_{kind}", "zsh": f"_music_evals_{kind}", "tcsh": listed}
     if action.metavar in FOLDERS:
-        return dict(shtab.DIRECTORY)
-    return dict(shtab.FILE) if action.metavar in FILES or action.dest in POSITIONAL else {}
+        return shtab.DIRECTORY
+    return shtab.FILE if action.metavar in FILES or action.dest in POSITIONAL else {}
 
 
 def _bash_functions(names: Mapping[str, list[str]]) -> str:

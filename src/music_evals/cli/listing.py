@@ -196,7 +196,7 @@ def _variants(name: str, folder: Path) -> Iterator[Row]:
         head = _head(place) or _head(folder)
         kind = _json(config).get("model_type")
         weights, recipe = place / "model.safetensors", place / "train.yaml"
-        task = kinds.get(kind)
+        task = kinds.get(str(kind))
         yield {
             "name": name if inner == "." else f"{name}/{inner}",
             "model_type": kind,
@@ -256,8 +256,9 @@ def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
 def _default(field: dataclasses.Field[Any]) -> Row:
     if field.default is not dataclasses.MISSING:
         return {"required": False, "default": field.default}
-    made = field.default_factory is not dataclasses.MISSING
-    return {"required": not made, "default": field.default_factory() if made else None}  # type: ignore[misc]
+    if field.default_factory is not dataclasses.MISSING:
+        return {"required": False, "default": field.default_factory()}
+    return {"required": True, "default": None}
 
 
 def _task_line(row: Row) -> list[str]:

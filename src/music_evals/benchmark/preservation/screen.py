@@ -6,11 +6,10 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.cells import counted, format_interval, format_value
+from music_evals.benchmark.cells import SIGNIFICANCE, counted, format_interval, format_value
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tables import (
     FEW_GROUPS,
-    SIGNIFICANCE,
     TEXT,
     blocks,
     cautions,
