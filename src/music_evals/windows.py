@@ -118,7 +118,7 @@ def find_window(name: str, folder: str, kind: str, known: Mapping[str, str] | No
         return on_hub, False
     parent = Path(name).parent if slash and Path(name).parent.is_dir() else None
     found = folders(folder) if parent is None else {f"{parent}/{inner}" for inner in _inside(parent)}
-    advice = f"names are looked up in ./{folder}; a folder or a Hub id (owner/name) may be given too"
+    advice = f"names are looked up in ./{folder} and in the package; a folder or a Hub id (owner/name) may be given too"
     raise UnknownNameError(kind, name, {*found, *(known or {})}, advice)
 
 

@@ -72,7 +72,7 @@ def add_dataset_options(group: Any, *, required: bool = False) -> None:
     group.add_argument(
         "--dataset",
         required=required,
-        help="a name under ./datasets_scripts, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+        help="a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
     )
     group.add_argument("--config", help="config of the dataset")
     group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")

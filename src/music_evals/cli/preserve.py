@@ -78,7 +78,7 @@ def _add_input(what: Any) -> None:
         metavar="FILE",
         help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system",
     )
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id with two audio columns")
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with two audio columns")
     what.add_argument("--config", help="config of the dataset")
     what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
