@@ -171,6 +171,13 @@ def test_contexts_and_tags_are_judged_without_any_extra(run: Run, tmp_path: Path
         assert "was left out: a picture needs the package 'matplotlib'" in ended.stderr
 
 
+def test_what_there_is_is_listed_without_any_extra(run: Run, tmp_path: Path) -> None:
+    for words in (["list", "tasks"], ["list", "models"], ["completion", "bash"], ["examples", str(tmp_path)]):
+        ended = run("-m", "music_evals", *words)
+        assert ended.returncode == 0, ended.stderr
+        assert ended.stdout
+
+
 RUN_APPS = """
 import json, runpy, sys
 told = {}

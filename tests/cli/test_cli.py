@@ -43,7 +43,7 @@ def test_a_run_ends_with_the_table_and_where_things_are(
     out, err = capsys.readouterr()
     assert "copy_past" in out
     assert "note F1 ↑" in out
-    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
     assert "chunk" in err  # the progress bar
     assert "chunk" not in out
 
@@ -173,7 +173,9 @@ def test_cards(
     assert "model-index" not in (folder / "README.md").read_text()  # the source is not touched
     assert cli.main([*arguments, "--update-card"]) == 0
     assert (folder / "README.md").read_text() == card
-    assert "model_card: " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "model_card.md" in out
+    assert "models/tiny_rnn: README.md" in out
 
 
 def test_failures_are_on_no_card(

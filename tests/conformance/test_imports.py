@@ -47,6 +47,7 @@ ARROWS: dict[str, set[str]] = {
     "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub"},
     "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui"},
+    "__main__": {"cli"},
 }
 
 # Cheap enough for the top of any module: the standard library, numpy and ourselves.

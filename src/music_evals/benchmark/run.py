@@ -30,7 +30,7 @@ from music_evals.protocols import load_plugin
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
 
-__all__ = ["Job", "Progress", "Row", "Settings", "find", "record", "run"]
+__all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
 
 Row = dict[str, Any]
 
@@ -38,15 +38,26 @@ Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
 
-def find(what: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``."""
+def named(what: str) -> dict[str, str]:
+    """Return what all folders of tasks under `benchmark` name under `what`, a dictionary of ``module:object``."""
     places: dict[str, str] = {}
     for folder in pkgutil.iter_modules(benchmark.__path__):
         if folder.ispkg:
             package = f"{benchmark.__name__}.{folder.name}"
-            named: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
-            places |= {task: f"{package}.{place}" for task, place in named.items()}
-    return load_plugin(places, name, kind)
+            held: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
+            places |= {task: f"{package}.{place}" for task, place in held.items()}
+    return places
+
+
+def find(what: str, name: str, kind: str) -> Any:
+    """Return what the folder of a task names so under `what`."""
+    return load_plugin(named(what), name, kind)
+
+
+def settings_of(task: str) -> type[Settings]:
+    """Return the settings of a task."""
+    kind: type[Settings] = sys.modules[find("RUNS", task, "task").__module__].Settings
+    return kind
 
 
 def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
@@ -81,7 +92,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
 
     """
     function = find("RUNS", task, "task")
-    kind: type[Settings] = sys.modules[function.__module__].Settings
+    kind = settings_of(task)
     known = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
         if name not in known:

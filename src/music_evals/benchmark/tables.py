@@ -36,8 +36,10 @@ __all__ = [
     "cautions",
     "cell_note",
     "comparisons",
+    "details_text",
     "failures",
     "heading",
+    "judged",
     "legend",
     "mark",
     "markdown_report",
@@ -49,6 +51,8 @@ __all__ = [
     "table_of",
     "tables",
     "text_report",
+    "text_table",
+    "undefined_notes",
     "undefined_systems",
     "verdict",
 ]
@@ -265,7 +269,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
     return [
         *results["wording"]["on_remarks"],
         *on_kernels(results["kernels"]),
-        *_on_undefined(results),
+        *undefined_notes(results),
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
@@ -279,7 +283,7 @@ def undefined_systems(results: Mapping[str, Any]) -> list[str]:
     return [system for system in judged(results) if not any(cell["n_defined"] for cell in scores[system].values())]
 
 
-def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
+def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
     items = results["wording"]["items"]
     found: dict[tuple[str, str], Counter[str]] = {}
@@ -486,12 +490,18 @@ def _first(points: Sequence[str]) -> tuple[str, ...]:
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
+    tables = map(text_table, blocks(results))
+    return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
+
+
+def details_text(results: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return as text for a terminal what stands below the tables of scores."""
     theirs = list(published_blocks(results))
-    shown = [*blocks(results), *_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
-    parts = [summary(results, TEXT.name)]
+    shown = [*_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
+    parts = []
     for block in shown:
         if block.rows:
-            parts.append("\n".join(filter(None, [block.title, block.caption, _text_table(block)])))
+            parts.append(text_table(block))
         elif block.points:
             parts.append("\n".join([f"{block.title}:", *(f"- {point}" for point in block.points)]))
     if theirs and not published:
@@ -499,15 +509,16 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def _text_table(block: Block) -> str:
-    """Return a table with its intervals beside the values, or below them where that gets too wide."""
+def text_table(block: Block) -> str:
+    """Return a table below its title, with its intervals beside the values, or below them where that gets too wide."""
     spreads = zip(*(row.cells for row in block.rows), strict=True)
     widths = [max(len(cell.spread) for cell in column) for column in spreads]
     beside, below = (
         align([["", *block.head], *(line for row in block.rows for line in _text_lines(row, places))])
         for places in (widths, None)
     )
-    return beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
+    table = beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
+    return "\n".join(filter(None, [block.title, block.caption, table]))
 
 
 def _text_lines(row: Row, widths: Sequence[int] | None) -> Iterator[list[str]]:

@@ -72,7 +72,7 @@ def add_dataset_options(group: Any, *, required: bool = False) -> None:
     group.add_argument(
         "--dataset",
         required=required,
-        help="a name under ./datasets_scripts, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+        help="a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
     )
     group.add_argument("--config", help="config of the dataset")
     group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
@@ -147,21 +147,22 @@ def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
 
 def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> None:
     """Print the tables and where the files are, or the file of results alone."""
-    where = [f"{kind}: {path}" for kind, path in files.items()]
     if as_json:
         with to_stdout():
             print(files["results"].read_text(encoding="utf-8"), end="")
-        say("\n".join(where))
-    else:
-        with to_stdout():
-            print("\n".join([text, "", *where]))
+        say("\n".join(f"{kind}: {path}" for kind, path in files.items()))
+        return
+    folders: dict[Path, list[str]] = {}
+    for path in files.values():
+        folders.setdefault(path.parent, []).append(path.name)
+    with to_stdout():
+        print("\n".join([text, "", *(f"{folder}: {', '.join(names)}" for folder, names in folders.items())]))
 
 
-def add_published_option(where: Any) -> None:
-    """Add what `finish_scores` prints beside the user's own results."""
-    where.add_argument(
-        "--published", action="store_true", help="print the published results of others too; table.md always has them"
-    )
+def add_published_option(where: Any, *, beside: str = "") -> None:
+    """Add what `finish_scores` prints beside the user's own results; `beside` names what else it is."""
+    help_ = f"print {beside}the published results of others too; table.md always has them"
+    where.add_argument("--published", action="store_true", help=help_)
 
 
 def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:

@@ -55,7 +55,7 @@ def add(verbs: Any) -> None:
         epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id")
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id")
     what.add_argument("--config", help="config of the dataset")
     what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
@@ -74,7 +74,7 @@ def add(verbs: Any) -> None:
         action="append",
         default=[],
         dest="models",
-        help="name, folder or Hub id[@revision]; may be given again",
+        help="a name (see list), a folder or a Hub id[@revision]; may be given again",
     )
     who.add_argument(
         "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'

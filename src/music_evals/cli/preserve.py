@@ -53,7 +53,7 @@ def add(verbs: Any) -> None:
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
     where = add_output_options(verb, drawn=True)
-    add_published_option(where)
+    add_published_option(where, beside="how to read the scores, notes, remarks and ")
     where.add_argument(
         "--timelines",
         type=int,
@@ -79,7 +79,7 @@ def _add_input(what: Any) -> None:
         help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
         "may be URLs",
     )
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id with two audio columns")
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with two audio columns")
     what.add_argument("--config", help="config of the dataset")
     what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
@@ -122,6 +122,7 @@ def _add_measures(how: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.preservation.screen import text_report
     from music_evals.benchmark.preservation.task import Settings, run_preservation
 
     values = chosen(options, Settings)
@@ -134,7 +135,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_preservation(settings, progress=bar)
     if undrawn:
         say(undrawn)
-    return finish_scores(outcome, options)
+    return finish_scores(outcome, options, report=text_report)
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:

@@ -182,8 +182,12 @@ def _choose(results: Results, system: str | None, model: str) -> str:
     judged = [name for name, held in known.items() if held["role"] in {"model", "system"}]
     if model in judged:
         return model
+    if not judged:
+        raise InvalidInputError(
+            f"the results are of {', '.join(known)} alone, which are no systems that a card shows; judge a model"
+        )
     if len(judged) != 1:
-        raise UnknownNameError("system for the model", model, judged, "name the system")
+        raise UnknownNameError("system for the model", model, judged, "name one with `system`")
     return judged[0]
 
 
