@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Progress", "Row", "Settings", "find", "record", "run"]
 
 Row = dict[str, Any]
+"""One line of a record file."""
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
