@@ -1,0 +1,81 @@
+"""Pages that lie elsewhere in the repository: cards, benchmarks and the changelog.
+
+Each keeps its path of the repository, so that its relative links hold there and on the site alike. In running text a
+path or name of such a page, as in `benchmarks/jsb_chorales` or `note_f1`, becomes a link to it.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
+from mkdocs.utils.meta import get_data
+
+ROOT = Path(__file__).resolve().parents[2]
+WINDOWS = {
+    "metrics.md": "metrics",
+    "datasets.md": "datasets_scripts",
+    "models.md": "models",
+    "spaces.md": "spaces",
+    "benchmarks.md": "benchmarks",
+}
+"""Page with the table of a window -> the window."""
+
+
+def cards(window: str) -> list[str]:
+    """Return the pages of a window by their paths from the root, such as ``metrics/note_f1/README.md``."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / window).glob("**/README.md"))
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """List the cards in the navigation, each window's behind the page with its table."""
+
+    def fill(entries: list[Any]) -> None:
+        for entry in list(entries):
+            for inner in entry.values() if isinstance(entry, dict) else ():
+                if isinstance(inner, list):
+                    fill(inner)
+            if isinstance(entry, str) and entry in WINDOWS:
+                window = WINDOWS[entry]
+                entries += [{str(Path(card).parent.relative_to(window)): card} for card in cards(window)]
+
+    fill(config.nav or [])
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages, without what their YAML says to the Hub, and the pictures beside them."""
+    for path in ["CHANGELOG.md", *(card for window in WINDOWS.values() for card in cards(window))]:
+        files.append(File.generated(config, path, content=_page(ROOT / path)))
+        if path.endswith("/README.md"):
+            for picture in sorted((ROOT / path).parent.iterdir()):
+                if picture.suffix in {".svg", ".png"}:
+                    name = str(picture.relative_to(ROOT))
+                    files.append(File.generated(config, name, abs_src_path=str(picture)))
+    return files
+
+
+def _page(path: Path) -> str:
+    text, head = get_data(path.read_text(encoding="utf-8"))
+    text = re.sub(r"^<!-- .* -->$", "", text, flags=re.MULTILINE)  # marks of the programs that fill the tables
+    description = " ".join(str(head.get("description", "")).split())
+    return f"---\ndescription: {description!r}\n---\n\n{text}" if description else text
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
+    """Turn paths and names of cards into links, but for those of the page itself."""
+    if page.file.src_uri.startswith("api/"):
+        return html  # there a name is a name of Python
+
+    def linked(found: re.Match[str]) -> str:
+        for place in (found[1], *(f"{window}/{found[1]}" for window in WINDOWS.values())):
+            target = files.get_file_from_path(f"{place}/README.md")
+            if target is not None and target.src_uri != page.file.src_uri:
+                return f'<a href="{get_relative_url(target.url, page.url)}">{found[0]}</a>'
+        return found[0]
+
+    return re.sub(r'(?<!">)<code>([a-z][\w/]+?)/?</code>', linked, html)
