@@ -109,7 +109,7 @@ def cards(window: str) -> str:
         name = path.parent.relative_to(ROOT)
         title, first, head = card(str(name))
         what = title if window == "benchmarks" else first  # below it stands the command
-        rows.append([f"[`{name.relative_to(window)}`]({name}/README.md)", what, *COLUMNS[window][1](head)])
+        rows.append([f"[`{name.relative_to(window)}`](/{name}/README.md)", what, *COLUMNS[window][1](head)])
     return table(["name", "what it is", *COLUMNS[window][0]], rows)
 
 
@@ -137,7 +137,7 @@ def section(name: str, heading: str) -> str:
     found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
     if not found:
         raise PluginError(f"{name} has no section {heading!r}")
-    return found[1].strip()
+    return re.sub(r"(?<=\])\((?!\w+:|#|/)", "(/", found[1].strip())  # from the root of the repository
 
 
 def command_help() -> str:

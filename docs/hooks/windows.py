@@ -1,11 +1,13 @@
-"""Pages that lie elsewhere in the repository: cards, benchmarks and the changelog.
+"""Pages that lie elsewhere in the repository: cards, benchmarks, examples and the changelog.
 
-Each keeps its path of the repository, so that its relative links hold there and on the site alike. In running text a
-path or name of such a page, as in `benchmarks/jsb_chorales` or `note_f1`, becomes a link to it.
+Each keeps its path of the repository. Links are written as they hold in the repository, in these pages and in those of
+docs/, and are turned into those of the site. In running text a path or name of such a page, as in
+`benchmarks/jsb_chorales` or `note_f1`, becomes a link to it.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,9 @@ WINDOWS = {
     "benchmarks.md": "benchmarks",
 }
 """Page with the table of a window -> the window."""
+OTHERS = ("CHANGELOG.md", "examples/README.md")
+PICTURES = {".svg", ".png"}
+LINK = re.compile(r"(?<=\])\(([^)\s]+)\)")
 
 
 def cards(window: str) -> list[str]:
@@ -48,15 +53,30 @@ def on_config(config: MkDocsConfig) -> None:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages, without what their YAML says to the Hub, and the pictures beside them."""
-    for path in ["CHANGELOG.md", *(card for window in WINDOWS.values() for card in cards(window))]:
-        files.append(File.generated(config, path, content=_page(ROOT / path)))
-        if path.endswith("/README.md"):
-            for picture in sorted((ROOT / path).parent.iterdir()):
-                if picture.suffix in {".svg", ".png"}:
-                    name = str(picture.relative_to(ROOT))
-                    files.append(File.generated(config, name, abs_src_path=str(picture)))
+    """Add the pages, without their YAML for the Hub, with the pictures beside them and the files that they link to."""
+    for path in [*OTHERS, *(card for window in WINDOWS.values() for card in cards(window))]:
+        text = _page(ROOT / path)
+        files.append(File.generated(config, path, content=text))
+        linked = LINK.findall(text)
+        for beside in sorted((ROOT / path).parent.iterdir()) if path.endswith("/README.md") else ():
+            if beside.suffix in PICTURES or (beside.name in linked and beside.is_file()):
+                files.append(File.generated(config, str(beside.relative_to(ROOT)), abs_src_path=str(beside)))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """Turn links of the repository into those of the site, where docs/ is the root."""
+    place = page.file.src_uri if page.file.generated_by else f"docs/{page.file.src_uri}"
+
+    def turned(found: re.Match[str]) -> str:
+        path, hash_, anchor = found[1].partition("#")
+        if not path or ":" in path:
+            return found[0]
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(place), path)) if path[0] != "/" else path[1:]
+        on_site = posixpath.relpath(target.removeprefix("docs/"), posixpath.dirname(page.file.src_uri) or ".")
+        return f"({on_site}{hash_}{anchor})"
+
+    return LINK.sub(turned, markdown)
 
 
 def _page(path: Path) -> str:
