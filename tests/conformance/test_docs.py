@@ -27,16 +27,10 @@ README = ROOT / "README.md"
 METRICS = [*INPAINTING_METRICS, *LIKELIHOODS, *PRESERVATION_METRICS, *LYRIC_SCORES, "tag_semantic_similarity"]
 PAGES = sorted(
     path
-    for pattern in (
-        "*.md",
-        "metrics/*/*.md",
-        "datasets_scripts/*/*.md",
-        "models/**/*.md",
-        "spaces/*/*.md",
-        "docs/**/*.md",
-    )
+    for pattern in ("*.md", "metrics/*/*.md", "datasets_scripts/*/*.md", "models/**/*.md", "spaces/*/*.md")
     for path in ROOT.glob(pattern)
 )
+PAGES += sorted((ROOT / "docs").rglob("*.md"))
 PAGE_IDS = [str(path.relative_to(ROOT)) for path in PAGES]
 # Modules that are entered by being run, or that only hold names.
 FREE_OF_ALL = {"music_evals.__main__"}
