@@ -32,7 +32,7 @@ class Markdown(griffe.Extension):
         if obj.is_attribute and not obj.docstring and obj.name in (obj.module.exports or ()):
             obj.docstring = _of_comment(obj)
         if obj.docstring:
-            text = TABLE.sub(r"```text\n\1```\n", obj.docstring.value + "\n")
+            text = TABLE.sub(_table, obj.docstring.value + "\n")
             text = _above_sections(text) if obj.is_module else text
             parts = CODE.split(text)  # every second one is code
             parts[::2] = [NAME.sub(lambda found: _linked(obj, found), part) for part in parts[::2]]
@@ -46,6 +46,26 @@ def _of_comment(obj: griffe.Object) -> griffe.Docstring | None:
     """Return the comment behind a constant as its docstring."""
     _, hash_, comment = obj.source.partition("  # ")
     return griffe.Docstring(comment[:1].upper() + comment[1:] + ".", parent=obj) if hash_ else None
+
+
+def _table(found: re.Match[str]) -> str:
+    """Write a table as Markdown does: a line that leaves a cell empty goes on with the row above it."""
+    rule, *lines = found[0].rstrip().splitlines()
+    starts = [column.start() for column in re.finditer("=+", rule)]
+    columns = [slice(*ends) for ends in zip(starts, [*starts[1:], None], strict=True)]
+    rows: list[list[str]] = []
+    for line in lines:
+        cells = [line[column].strip().replace("|", "\\|") for column in columns]
+        if line.startswith("==="):
+            continue
+        if rows and "" in cells:
+            rows[-1] = [" ".join(filter(None, pair)) for pair in zip(rows[-1], cells, strict=True)]
+        else:
+            rows.append(cells)
+    if sum(line.startswith("===") for line in lines) < 2:
+        rows.insert(0, [""] * len(columns))  # no line of heads
+    rows.insert(1, ["---"] * len(columns))
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n"
 
 
 def _above_sections(text: str) -> str:

@@ -54,13 +54,12 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 
 @functools.cache
 def card(path: str) -> tuple[str, str, dict[str, Any]]:
-    """Return title, first paragraph as plain text, and YAML of a card."""
+    """Return title, whole sentences of the first paragraph without links, and YAML of a card."""
     text, head = get_data((ROOT / path / "README.md").read_text(encoding="utf-8"))
     _, title, body = re.split(r"^# (.*)\n", text, maxsplit=1, flags=re.MULTILINE)
-    first = next(
-        part for part in body.split("\n\n") if re.match(r"[\w*`]", part.strip()) and not part.startswith("```")
-    )
-    return title, re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split())), dict(head)
+    first = next((part for part in body.split("\n\n") if re.match(r"[\w*]", part.strip())), "")
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return title, words[: words.rfind(".") + 1], dict(head)
 
 
 @functools.cache

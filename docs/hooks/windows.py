@@ -42,11 +42,11 @@ def on_config(config: MkDocsConfig) -> None:
 
     def fill(entries: list[Any]) -> None:
         for entry in list(entries):
-            for inner in entry.values() if isinstance(entry, dict) else ():
-                if isinstance(inner, list):
-                    fill(inner)
-            if isinstance(entry, str) and entry in WINDOWS:
-                window = WINDOWS[entry]
+            (inner,) = entry.values() if isinstance(entry, dict) else (entry,)
+            if isinstance(inner, list):
+                fill(inner)
+            elif inner in WINDOWS:
+                window = WINDOWS[inner]
                 entries += [{str(Path(card).parent.relative_to(window)): card} for card in cards(window)]
 
     fill(config.nav or [])

@@ -89,6 +89,73 @@ def test_commands_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr[-3000:]
 
 
+# --- how docstrings become Markdown
+
+DOCSTRING = """What a module is for.
+
+Kinds
+    One line of it,
+    and another.
+More kinds
+    Of these.
+
+====== =========== =====
+Case   `thing`     other
+====== =========== =====
+a      case that   0
+       wraps
+b      is full     1
+====== =========== =====
+
+>>> thing(1)
+`1`
+
+Notes
+-----
+`thing`, and `os`.
+"""
+
+
+def test_docstrings_become_markdown(tmp_path: Path) -> None:
+    """Worked by hand: definitions, tables with lines that go on, examples, names, comments of constants."""
+    griffe = pytest.importorskip("griffe", reason="griffe is absent; install it with the extra docs")
+    (tmp_path / "toy.py").write_text(
+        f'"""{DOCSTRING}"""\n\n__all__ = ["LIMIT", "thing"]\n\nLIMIT = 3  # of things\nHIDDEN = 4  # of none\n\n\n'
+        'def thing():\n    """Return `LIMIT` and `nothing`."""\n'
+    )
+    extensions = griffe.load_extensions(DOCS / "hooks" / "docstrings.py")
+    toy = griffe.load("toy", search_paths=[tmp_path], extensions=extensions)
+    link = '<autoref optional identifier="toy.{0}"><code>{0}</code></autoref>'
+    thing = link.format("thing")
+    assert toy.docstring.value.splitlines() == [
+        "What a module is for.",
+        "",
+        "Kinds",
+        ":   One line of it,",
+        "    and another.",
+        "",
+        "More kinds",
+        ":   Of these.",
+        "",
+        f"| Case | {thing} | other |",
+        "| --- | --- | --- |",
+        "| a | case that wraps | 0 |",
+        "| b | is full | 1 |",
+        "",
+        "```pycon",
+        ">>> thing(1)",
+        "`1`",
+        "```",
+        "",
+        "Notes",
+        "-----",
+        f"{thing}, and `os`.",
+    ]
+    assert toy["LIMIT"].docstring.value == "Of things."
+    assert toy["HIDDEN"].docstring is None
+    assert toy["thing"].docstring.value == f"Return {link.format('LIMIT')} and `nothing`."
+
+
 # --- the built site
 
 
