@@ -51,6 +51,18 @@ def test_a_public_module_has_its_place_in_the_api(name: str) -> None:
     assert name in IDENTIFIERS, f"a page of docs/api needs the line ::: {name}"
 
 
+def test_every_public_name_says_what_it_is() -> None:
+    """A name without a docstring, or a constant without a comment at least, would be missing from its page."""
+    griffe = pytest.importorskip("griffe", reason="griffe is absent; install it with the extra docs")
+    extensions = griffe.load_extensions(DOCS / "hooks" / "docstrings.py")
+    package = griffe.load("music_evals", search_paths=[SOURCE.parent], extensions=extensions)
+    for name in public_modules():
+        module = package[name.partition(".")[2]]
+        members = {str(exported): module[str(exported)] for exported in module.exports}
+        silent = [exported for exported, member in members.items() if not member.docstring]
+        assert not silent, f"{name}: {', '.join(silent)}"
+
+
 def test_every_checklist_of_contributing_is_on_a_page() -> None:
     headings = re.findall(r"^## (.*)$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
