@@ -12,8 +12,9 @@ export HF_EVALUATE_OFFLINE ?= 1
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
+export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: help venv run space test test-kernels test-slow check format clean
+.PHONY: help venv run space test test-kernels test-slow check docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -54,9 +55,12 @@ check: venv ## lint, format, types, spelling, import contracts
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q tests/conformance/test_imports.py
 
+docs: venv ## build the documentation into site/; a broken link is an error
+	$(BIN)/python -m mkdocs build --strict --quiet
+
 format: venv ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis results site

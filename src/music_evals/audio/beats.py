@@ -34,7 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 Frames = npt.NDArray[np.float32]
 
 TIME_DECIMALS = 4  # of seconds; below lies the noise of sums that are added up in another order
-FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07
+FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07 frames a second
 SHORTEST_SAMPLES = N_FFT  # one window: in less there is no beat
 MIN_BEATS_OF_A_TEMPO = 4
 N_BANDS = 84  # semitones from C2 to B8

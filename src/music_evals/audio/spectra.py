@@ -23,12 +23,12 @@ __all__ = [
 ]
 
 HOP_LENGTH = 512  # samples; 23.2 ms at 22,050 Hz
-BINS_PER_OCTAVE = 36
+BINS_PER_OCTAVE = 36  # three a semitone
 N_OCTAVES = 8
-N_BINS = BINS_PER_OCTAVE * N_OCTAVES
+N_BINS = BINS_PER_OCTAVE * N_OCTAVES  # 288, C1 to B8
 CQT_MIDI = 24  # C1, 32.7 Hz: the centre of bin 0
 SHORTEST_SAMPLES: Final = 1 << 16  # 3 s; what is shorter is continued by silence
-N_FFT = 2048
+N_FFT = 2048  # samples; 92.9 ms
 N_MELS = 128
 DYNAMIC_RANGE_DB: Final = 80.0  # below the loudest
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
 
 Row = dict[str, Any]
+"""One line of a record file."""
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
