@@ -29,6 +29,7 @@ import os
 import pickle
 import re
 import socket
+import sys
 import tempfile
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,7 @@ def on_ray(
             work=[ray.put(ray.cloudpickle.dumps(_OnPickles(work, str(Path.cwd()))))],
             versions=dict(versions or {}),
             timeout_sec=process.UNIT_TIMEOUT_SEC,
+            path=tuple(sys.path),
         )
         waiting, alone = [(unit, 0) for unit in units], False
         while waiting:
@@ -181,6 +183,7 @@ class _Hired:
     work: list[Any]  # holds the reference of the pickled work: Ray would put the work itself in place of a bare one
     versions: Mapping[str, str]
     timeout_sec: float
+    path: tuple[str, ...]  # where modules are found
 
 
 class _Found(NamedTuple):
@@ -209,16 +212,17 @@ def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Gene
     )
     dataset.context.enable_progress_bars = False
     dataset.context.target_max_block_size = 1  # each answer is handed over when it is there, not with its chunk
-    batches: Iterator[Any] = iter(dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0))
+    batches: Any = iter(dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0))
     try:
-        for batch in batches:
-            for number, found in zip(batch["number"].to_pylist(), batch["found"].to_pylist(), strict=True):
-                if found is None:  # given back
-                    continue
-                reached, made_by = pickle.loads(found)  # noqa: S301 (our workers wrote it)
-                if isinstance(reached, BackendError):
-                    raise reached
-                yield _Found(number, reached, made_by)
+        with contextlib.closing(batches):  # the workers end with it
+            for batch in batches:
+                for number, found in zip(batch["number"].to_pylist(), batch["found"].to_pylist(), strict=True):
+                    if found is None:  # given back
+                        continue
+                    reached, made_by = pickle.loads(found)  # noqa: S301 (our workers wrote it)
+                    if isinstance(reached, BackendError):
+                        raise reached
+                    yield _Found(number, reached, made_by)
     except ray.exceptions.RayError as error:
         raise BackendError(f"the Ray cluster does not work: {str(error).strip().splitlines()[-1]}") from error
 
@@ -230,6 +234,7 @@ class _Worker:
         import ray
 
         here = ray.get_runtime_context()
+        sys.path += [place for place in hired.path if place not in sys.path]  # its process has the same path
         self._scratch = tempfile.TemporaryDirectory(prefix="music_evals_")
         self._process = WorkerProcess(
             ray.get(hired.work[0]), Path(self._scratch.name) / "0", timeout_sec=hired.timeout_sec
