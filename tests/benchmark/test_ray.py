@@ -316,7 +316,7 @@ def test_another_cluster_than_the_one_that_was_joined_is_refused(cluster: Simula
 # losses in mid-run
 
 
-def test_a_worker_that_is_killed_loses_nothing(cluster: Simulated) -> None:
+def test_a_worker_that_is_killed_loses_nothing(cluster: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
     found: list[Answered] = []
     for one in on_ray(units(*["slow"] * 30), doubling(), workers=2):
         found.append(one)
@@ -324,6 +324,7 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Simulated) -> None:
             os.kill(one.answer[1], signal.SIGKILL)  # what runs the process that worked on it
     assert len(by_label(found)) == 30
     assert not any(isinstance(one.answer, Failed) for one in found)
+    assert capsys.readouterr().out == ""  # what Ray says of it goes to standard error
 
 
 @pytest.mark.slow
@@ -336,7 +337,7 @@ def test_a_process_that_is_killed_costs_its_unit_alone(cluster: Simulated) -> No
     failed = [one.answer.reason for one in found if isinstance(one.answer, Failed)]
     assert len(by_label(found)) == 20
     assert len(failed) <= 1
-    assert all("the process died (Killed)" in reason for reason in failed)
+    assert all("the process died" in reason for reason in failed)
 
 
 def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
@@ -512,5 +513,5 @@ def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path:
         children = psutil.Process(driver.pid).children(recursive=True)
         assert any("raylet" in child.name() for child in children)
         driver.send_signal(end)
-    _, alive = psutil.wait_procs(children, timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=120)  # agents of Ray look for their raylet once a minute
     assert alive == []

@@ -261,6 +261,6 @@ def _answers(job: Job, units: Sequence[Unit], settings: Settings) -> Answers:
     """Let the engine work that the settings ask for, or the one that suits the job."""
     workers = settings.workers or job.workers
     if settings.engine == RAY:
-        where = {"address": settings.ray_address, "versions": job.header.get("versions")}
-        return on_ray(units, job.work, workers=settings.workers, **where)
+        versions = job.header.get("versions")
+        return on_ray(units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions)
     return ENGINES[settings.engine or ("local" if workers > 1 else job.engine)](units, job.work, workers=workers)

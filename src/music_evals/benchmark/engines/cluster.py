@@ -31,6 +31,7 @@ import re
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -55,6 +56,9 @@ CHUNKS = 16
 
 LARGEST_CHUNK = 256
 """Units: a chunk is a block of Ray Data, of which it keeps books in memory."""
+
+PIECES = 4
+"""In which the answers of a chunk are handed over: Ray Data takes about ten a second from a worker."""
 
 IN_FLIGHT = 2
 """Chunks that a worker has at once: the one it works on, and the next."""
@@ -211,18 +215,19 @@ def _map(chunks: Sequence[Sequence[_Sent]], hired: _Hired, workers: int) -> Gene
         batch_format="pyarrow",
     )
     dataset.context.enable_progress_bars = False
-    dataset.context.target_max_block_size = 1  # each answer is handed over when it is there, not with its chunk
+    dataset.context.target_max_block_size = 1  # what a worker yields is handed over at once, not with its chunk
     batches: Any = iter(dataset.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0))
     try:
         with contextlib.closing(batches):  # the workers end with it
             for batch in batches:
-                for number, found in zip(batch["number"].to_pylist(), batch["found"].to_pylist(), strict=True):
-                    if found is None:  # given back
-                        continue
-                    reached, made_by = pickle.loads(found)  # noqa: S301 (our workers wrote it)
-                    if isinstance(reached, BackendError):
-                        raise reached
-                    yield _Found(number, reached, made_by)
+                for piece in batch["found"].to_pylist():
+                    for number, found in pickle.loads(piece):  # noqa: S301 (our workers wrote it)
+                        if found is None:  # given back
+                            continue
+                        reached, made_by = pickle.loads(found)  # noqa: S301
+                        if isinstance(reached, BackendError):
+                            raise reached
+                        yield _Found(number, reached, made_by)
     except ray.exceptions.RayError as error:
         raise BackendError(f"the Ray cluster does not work: {str(error).strip().splitlines()[-1]}") from error
 
@@ -243,11 +248,19 @@ class _Worker:
         self._differs = _differing(hired.versions, here.get_node_id())
 
     def __call__(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield one row for each unit of a chunk: its number, and what `_map` finds; null gives the unit back."""
-        # always as many rows: where Ray works on a chunk again it goes on after the rows that it has
+        """Yield the answers to the units of a chunk, in pieces; None in place of one gives the unit back."""
+        import pyarrow as pa
+
         gives_back, self._gives_back = self._gives_back, False
-        for number, label, payload in pickle.loads(table["chunk"][0].as_py()):  # noqa: S301 (the driver wrote it)
-            yield _row(number, None if gives_back else self._found(Unit(payload, label)))
+        chunk: list[_Sent] = pickle.loads(table["chunk"][0].as_py())  # noqa: S301 (the driver wrote it)
+        step = -(-len(chunk) // PIECES)
+        # always as many pieces: where Ray works on a chunk again it goes on after the pieces that it has
+        for start in range(0, len(chunk), step):
+            piece = [
+                (number, None if gives_back else self._found(Unit(payload, label)))
+                for number, label, payload in chunk[start : start + step]
+            ]
+            yield pa.table({"found": pa.array([pickle.dumps(piece)], pa.large_binary())})
 
     def _found(self, unit: Unit) -> bytes:
         if self._differs is not None:
@@ -262,12 +275,6 @@ class _Worker:
         # when the pool is done with this actor
         self._process.end()
         self._scratch.cleanup()
-
-
-def _row(number: int, found: bytes | None) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.table({"number": pa.array([number], pa.int64()), "found": pa.array([found], pa.large_binary())})
 
 
 def _differing(versions: Mapping[str, str], node: str) -> BackendError | None:
@@ -335,7 +342,8 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
         try:
             yield ray
         finally:
-            ray.shutdown()
+            with contextlib.redirect_stdout(sys.stderr):  # it prints what it has not yet said
+                ray.shutdown()
 
 
 def _n_cores() -> int:
@@ -370,15 +378,30 @@ def _environment(**variables: str) -> Iterator[None]:
                 os.environ[name] = value
 
 
+class _Stdout:
+    """Standard output, but for what the threads of Ray print: that is no result of ours, and goes to standard error."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def write(self, text: str) -> int:
+        of_ray = threading.current_thread().name.startswith("ray_")
+        return int((sys.stderr if of_ray else self._own).write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave what Ray Data says of itself to its log file."""
+    """Leave what Ray Data says of itself to its log file, and standard output to us."""
     shown = [one for one in logging.getLogger("ray.data").handlers if isinstance(one, logging.StreamHandler)]
     levels = [one.level for one in shown]
     for one in shown:
         one.setLevel(logging.CRITICAL + 1)
     try:
-        yield
+        with contextlib.redirect_stdout(_Stdout(sys.stdout)):
+            yield
     finally:
         for one, level in zip(shown, levels, strict=True):
             one.setLevel(level)
