@@ -22,7 +22,7 @@ import pytest
 import music_evals
 from music_evals.benchmark.engines import Answered, Failed, Unit, on_ray
 from music_evals.benchmark.engines import process as engine_process
-from music_evals.benchmark.engines.cluster import check_address, schedule
+from music_evals.benchmark.engines.cluster import _chunks, check_address, schedule
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.run import Settings, record
 from music_evals.errors import BackendError, InvalidInputError
@@ -259,6 +259,25 @@ def test_where_no_cluster_answers_is_one_error() -> None:
     with pytest.raises(BackendError, match=f"no Ray cluster answers at {address}: .*refused; start its head"):
         list(on_ray(units(1), len, address=address))
     assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("places", "workers", "sizes"),
+    [
+        (["a"] * 3 + ["b"] * 3, 2, {3}),  # the edits of two originals
+        (["a"] * 100, 4, {25}),  # the edits of one, so that nobody is idle
+        ([f"{n // 2}" for n in range(640)], 4, {10}),
+        ([""] * 640, 4, {10}),
+        ([""] * 20, 4, {1}),
+        ([""] * 10_000, 2, {256, 10_000 % 256}),  # what is lost with a worker is bounded
+    ],
+)
+def test_chunks_hold_every_unit_once_and_keep_places_together(places: list[str], workers: int, sizes: set[int]) -> None:
+    asked = [Unit(number, "", place) for number, place in enumerate(places)]
+    chunks = _chunks(asked, workers, alone=False)
+    assert sorted(sent.number for chunk in chunks for sent in chunk) == list(range(len(places)))
+    assert {len(chunk) for chunk in chunks} == sizes
+    assert {len(chunk) for chunk in _chunks(asked[:50], workers, alone=True)} == {1}
 
 
 # the contract of an engine
