@@ -359,6 +359,7 @@ def test_a_process_that_is_killed_costs_its_unit_alone(cluster: Simulated) -> No
     assert all("the process died" in reason for reason in failed)
 
 
+@pytest.mark.slow
 def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
     found: list[Answered] = []
     for one in on_ray(units(*["slow"] * 40), doubling(), workers=4):
@@ -392,6 +393,7 @@ def scores_in(path: Path) -> int:
     return path.read_bytes().count(b'"kind":"score"') if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_a_run_whose_driver_is_killed_goes_on_where_it_stood(
     cluster: Simulated, tmp_path: Path, module_path: Path
 ) -> None:
@@ -462,7 +464,7 @@ def test_preservation_of_scores_has_the_same_digits(cluster: Simulated, tmp_path
 
 
 def test_lyrics_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
-    same_digits("lyrics", tmp_path, local=(2,), workers=2, dataset="caimd", config="demo", limit=6)
+    same_digits("lyrics", tmp_path, local=(), workers=2, dataset="caimd", config="demo", limit=6)
 
 
 @pytest.mark.slow
@@ -518,6 +520,23 @@ def test_without_an_address_a_cluster_is_started_and_ended(tmp_path: Path, in_ro
         _, alive = psutil.wait_procs(children, timeout=20)
         assert alive == []
     assert printed[0] == printed[1]
+
+
+AS_BEFORE = """
+import os
+import signal
+from music_evals.benchmark.engines import Unit, on_ray
+before = os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)
+assert [one.answer for one in on_ray([Unit((1, 2), "two")], len, workers=1, address="local")] == [2]
+assert (os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)) == before
+"""
+
+
+@pytest.mark.slow
+def test_a_run_leaves_its_process_as_it_was() -> None:
+    ran = subprocess.run([sys.executable, "-c", AS_BEFORE], check=False, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == ""
 
 
 @pytest.mark.slow

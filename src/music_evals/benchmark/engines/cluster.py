@@ -28,6 +28,7 @@ import logging
 import os
 import pickle
 import re
+import signal
 import socket
 import sys
 import tempfile
@@ -333,7 +334,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     else:
         check_address(where)
         _reach(where)
-    with _quiet():
+    with _quiet(), _own_signals():
         try:
             with _environment(RAY_USAGE_STATS_ENABLED="0"):
                 ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -362,6 +363,17 @@ def _reach(address: str) -> None:
             f"no Ray cluster answers at {address}: {error}; start its head with `ray start --head`, and give host:port "
             "as it prints them"
         ) from error
+
+
+@contextlib.contextmanager
+def _own_signals() -> Iterator[None]:
+    """Put back what Ray does with SIGTERM, which would outlast the run."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
