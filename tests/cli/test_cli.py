@@ -297,3 +297,29 @@ def test_the_library_names_no_option_of_the_command() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = ours & set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", node.value))
                 assert not named, f"{module.relative_to(source)}, line {node.lineno}: {named}"
+
+
+ENGINES = {
+    "preserve": ["--reference", "r", "--estimate", "e"],
+    "inpainting": ["--dataset", "d"],
+    "lyrics": ["--dataset", "d"],
+    "describe": ["--dataset", "d"],
+    "discrepancy": ["--dataset", "d"],
+    "write-lyrics": ["--dataset", "d"],
+}
+
+
+@pytest.mark.parametrize(("verb", "what"), ENGINES.items())
+def test_every_verb_that_judges_takes_an_engine(
+    verb: str, what: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [verb, *what, "--out", str(tmp_path / "out")]
+    for options, message in (
+        (["--engine", "rai"], "unknown engine 'rai'; did you mean ray"),
+        (["--engine", "local", "--ray-address", "auto"], "--ray-address goes with --engine ray"),
+        (["--ray-address", "auto"], "--ray-address goes with --engine ray"),
+        (["--workers", "0"], "--workers must be at least 1"),
+    ):
+        assert cli.main([*given, *options]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

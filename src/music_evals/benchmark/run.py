@@ -20,17 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from music_evals import benchmark
-from music_evals.benchmark.engines import ENGINES, Unit, Work
+from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
 from music_evals.benchmark.records import RecordFile, reading_rows
-from music_evals.benchmark.versions import kernel_rows
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.benchmark.versions import kernel_row, kernel_rows
+from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.locations import check_local
+from music_evals.numerics import kernels
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
 
 __all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
+
+RAY = "ray"
 
 Row = dict[str, Any]
 """One line of a record file."""
@@ -116,10 +119,13 @@ class Settings:
     limit
         Take the first items only.
     engine
-        ``"serial"`` works in this process, ``"local"`` in processes of its own; None is what suits the task. Changes
-        no number.
+        ``"serial"`` works in this process, ``"local"`` in processes of its own, ``"ray"`` on the machines of a Ray
+        cluster; None is what suits the task. Changes no number.
     workers
-        Processes; None is what suits the task. Changes no number.
+        Processes; None is what suits the task, and on a cluster as many as it has processors. Changes no number.
+    ray_address
+        ``host:port`` of the head of a Ray cluster, or ``"auto"`` for the one that this machine belongs to; None is the
+        one that the variable ``RAY_ADDRESS`` names, or else a new one on this machine, which ends with the run.
     confidence, n_resamples, seed
         Of intervals and tests; the seed also draws what a task draws at random.
     overwrite
@@ -133,6 +139,8 @@ class Settings:
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         An engine that does not exist.
+    MissingBackendError
+        Ray is not installed, and its engine was asked for.
 
     """
 
@@ -145,6 +153,7 @@ class Settings:
     limit: int | None = None
     engine: str | None = None
     workers: int | None = None
+    ray_address: str | None = None
     confidence: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
@@ -174,10 +183,18 @@ class Settings:
                 raise InvalidInputError(f"`{name}` must be {bound}, got {value}")
         if not 0 < self.confidence < 1:
             raise InvalidInputError(f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95")
+        self._check_engine()
+        self._goes_with("dataset", "config", "revision")
+
+    def _check_engine(self) -> None:
         if self.engine not in {None, *ENGINES}:
             what = "engine"
             raise UnknownNameError(what, str(self.engine), ENGINES)
-        self._goes_with("dataset", "config", "revision")
+        if self.ray_address is not None and self.engine != RAY:
+            raise InvalidInputError("`ray_address` goes with `engine='ray'`; ask for that too, or leave it out")
+        if self.engine == RAY:
+            check_extras(["scale"], "the engine ray")
+            check_address(self.ray_address or "local")
 
     def _one_of(self, *names: str) -> None:
         """Raise unless exactly one of these settings is given."""
@@ -246,14 +263,24 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
         if not units:
             return records.rows
         job.prepare(units, progress)
-        workers = settings.workers or job.workers
-        engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
         done = job.size - sum(unit.size for unit in units)
-        with contextlib.closing(engine(units, job.work, workers=workers)) as answers:
-            for unit, answer in answers:
-                records.append(job.rows(unit, answer))
+        last = kernels()
+        with contextlib.closing(_answers(job, units, settings)) as answers:
+            for unit, answer, made_by in answers:
+                changed = made_by not in {"", last}
+                last = made_by or last
+                records.append(([kernel_row(made_by)] if changed else []) + job.rows(unit, answer))
                 done += unit.size
                 if progress is not None:
                     progress(done, job.size, unit.label)
         records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
         return records.rows
+
+
+def _answers(job: Job, units: Sequence[Unit], settings: Settings) -> Answers:
+    """Let the engine work that the settings ask for, or the one that suits the job."""
+    workers = settings.workers or job.workers
+    if settings.engine == RAY:
+        versions = job.header.get("versions")
+        return on_ray(units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions)
+    return ENGINES[settings.engine or ("local" if workers > 1 else job.engine)](units, job.work, workers=workers)

@@ -20,6 +20,7 @@ __all__ = [
     "add_dataset_options",
     "add_drawing_options",
     "add_encoder_options",
+    "add_engine_options",
     "add_interval_options",
     "add_output_options",
     "add_published_option",
@@ -103,6 +104,28 @@ def add_interval_options(group: Any) -> None:
     group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")
     group.add_argument(
         "--resamples", type=int, default=1000, dest="n_resamples", metavar="N", help="(default: %(default)s)"
+    )
+
+
+def add_engine_options(group: Any, default: str = "1") -> None:
+    """Add where the work is done; `default` says how many processes suit the task."""
+    group.add_argument(
+        "--engine",
+        metavar="NAME",
+        help="serial: in this process; local: in processes of this machine; ray: on the machines of a Ray cluster, or "
+        "on this one (default: what suits the task); changes no number",
+    )
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"processes (default: {default}; with ray as many as its machines have processors); changes no number",
+    )
+    group.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="host:port of the head of a Ray cluster, or auto for the one that this machine belongs to (default: that "
+        "of the variable RAY_ADDRESS, or else a new cluster on this machine, which ends with the run)",
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_verb,
@@ -88,7 +89,7 @@ def add(verbs: Any) -> None:
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
-    how.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    add_engine_options(how)
     where = add_output_options(verb, drawn=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 

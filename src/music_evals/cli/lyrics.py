@@ -8,6 +8,7 @@ from typing import Any
 from music_evals.cli._shared import (
     Bar,
     add_dataset_options,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -129,7 +130,7 @@ def _add_measures(how: Any) -> None:
         dest="numbered",
         help="section headers of the dataset without their numbers, as in the prompts of write-lyrics",
     )
-    how.add_argument("--workers", type=int, metavar="N", help="processes (default: 1)")
+    add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -116,7 +117,7 @@ def _add_measures(how: Any) -> None:
         help="another extractor of a feature; may be given again",
     )
     how.add_argument("--features", metavar="DIR", help="keep extracted features here, for other runs and machines too")
-    how.add_argument("--workers", type=int, metavar="N", help="processes (default: number of cores, at most 4)")
+    add_engine_options(how, "number of cores, at most 4")
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 

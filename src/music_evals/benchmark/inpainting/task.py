@@ -48,7 +48,8 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `load.load_items`. With a limit the best baselines are chosen on the whole validation
         split all the same. The report needs matplotlib.
     pairs

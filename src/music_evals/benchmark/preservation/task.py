@@ -60,7 +60,8 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
         more than four. The report needs matplotlib.
     reference, estimates

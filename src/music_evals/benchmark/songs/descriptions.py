@@ -110,8 +110,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
-    overwrite, report
+    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
+    seed, controls, overwrite, report
         See `songs.SongSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur":
         {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     models

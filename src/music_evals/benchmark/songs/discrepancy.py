@@ -74,7 +74,8 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
         Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all

@@ -60,8 +60,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, controls, overwrite,
-    report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed, controls,
+    overwrite, report
         See `songs.SongSettings`. `overwrite` also throws away the texts.
     models
         ``ID`` or ``NAME=ID`` of models of transformers; a Hub id may end in ``@`` and a commit, tag or branch.

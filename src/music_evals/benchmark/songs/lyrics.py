@@ -140,8 +140,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
-    overwrite, report
+    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
+    seed, controls, overwrite, report
         See `songs.SongSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a system
         made several texts for a song. Without predictions the controls alone are scored.
     reference, generated

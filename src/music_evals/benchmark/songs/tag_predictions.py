@@ -61,7 +61,8 @@ def tag_songs(
         [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
     )
     # a network is loaded once, into this process
-    rows = record(job, path, dataclasses.replace(settings, engine="serial", workers=None), progress=progress)
+    here = dataclasses.replace(settings, engine="serial", workers=None, ray_address=None)
+    rows = record(job, path, here, progress=progress)
     with reading_rows():
         latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
         return [_prediction(one, latest.get(one.key, {})) for one in job.recordings]
