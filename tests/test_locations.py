@@ -224,6 +224,10 @@ class TestFingerprints:
         assert isinstance(found[places[0]], NoDataError)
         system.rm("/many", recursive=True)
 
+    def test_a_listing_that_does_not_tell_enough(self, memory):
+        place = Remote(f"{memory}/a.wav", {"type": "file", "size": 5})
+        assert fingerprints([place]) == {place: fingerprint(place.url)}
+
     def test_a_folder_is_no_file(self, memory):
         with pytest.raises(NoDataError, match="a folder, not a file"):
             fingerprint(f"{memory}/deep")

@@ -167,7 +167,7 @@ class Remote:
         if self.scheme in _WEB and self.url.endswith("/"):
             return "directory"
         try:
-            info = self.info or self.ask()
+            info = self.info or self.ask(anew=True)
         except NoDataError:
             return ""
         # a web server sends whoever asks for a folder to the same address with a slash at its end
@@ -182,11 +182,10 @@ class Remote:
             found: Mapping[str, Any] = system.info(path)
             return found
 
-    def list(self, *, deep: bool) -> dict[str, Remote]:
+    def listing(self, *, deep: bool) -> dict[str, Remote]:
         """Return what lies in a folder, or all files below it, by the paths from there."""
         with _explained(self.url):
             system, path = _opened(self.url)
-            system.invalidate_cache()
             start = path if self.scheme in _WEB else system.info(path)["name"]
             inside = system.find(path, detail=True).values() if deep else system.ls(path, detail=True)
             found = {info["name"].removeprefix(start.rstrip("/") + "/"): info for info in inside}
@@ -272,7 +271,7 @@ def check_local(text: str | os.PathLike[str], setting: str) -> None:
 def files_below(folder: Location) -> Iterator[tuple[PurePath, Location]]:
     """Yield all files below a folder in the order of their paths from there, with these."""
     if isinstance(folder, Remote):
-        found = {PurePosixPath(name): place for name, place in folder.list(deep=True).items()}
+        found = {PurePosixPath(name): place for name, place in folder.listing(deep=True).items()}
         yield from sorted(found.items())
         return
     for path in sorted(folder.rglob("*")):
@@ -331,20 +330,31 @@ def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError
 def _fingerprints_in(task: tuple[Remote | None, list[Remote]]) -> dict[Remote, str | MusicEvalsError]:
     folder, places = task
     try:
-        listed = {} if folder is None else {place: place.info for place in folder.list(deep=False).values()}
+        listed = {} if folder is None else {place: place.info for place in folder.listing(deep=False).values()}
     except MusicEvalsError:
         listed = {}  # whoever may read a file need not be allowed to list its folder
     found: dict[Remote, str | MusicEvalsError] = {}
     for place in places:
         try:
-            found[place] = _fingerprint(place, place.info or listed.get(place) or place.ask())
+            told = place.info or listed.get(place)
+            found[place] = (told and _fingerprint(place, told)) or _asked_fingerprint(place)
         except MusicEvalsError as error:
             found[place] = error
     return found
 
 
+def _asked_fingerprint(place: Remote, *, anew: bool = False) -> str:
+    found = _fingerprint(place, place.ask(anew=anew))
+    if not found:
+        raise UnreadableFileError(
+            f"{place}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the file "
+            "changes; fetch it and give its path, or put it where one of them is told"
+        )
+    return found
+
+
 def _fingerprint(place: Remote, info: Mapping[str, Any]) -> str:
-    """Return the hash of the content that is told, or one of what changes with it."""
+    """Return the hash of the content that is told, or one of what changes with it; nothing where neither is."""
     if info["type"] != "file":
         raise NoDataError(f"{place}: a folder, not a file; check the URL")
     if info.get("lfs"):
@@ -354,10 +364,7 @@ def _fingerprint(place: Remote, info: Mapping[str, Any]) -> str:
     told = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
     version = next((_plain(told[name]) for name in _VERSIONS if told.get(name)), None)
     if version is None:
-        raise UnreadableFileError(
-            f"{place}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the file "
-            "changes; fetch it and give its path, or put it where one of them is told"
-        )
+        return ""
     known = json.dumps([place.url, info.get("size"), version])
     return f"url:{hashlib.sha256(known.encode()).hexdigest()[:HASH_DIGITS]}"
 
@@ -401,7 +408,7 @@ def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
     """Return the hash of what was fetched; where none is known, the fingerprint that the file has by now."""
     kind = content.partition(":")[0]
     if kind == "url":
-        return _fingerprint(place, place.ask(anew=True))
+        return _asked_fingerprint(place, anew=True)
     if kind == "git":
         data = copy.read_bytes()
         digest = hashlib.sha1(b"blob %d\0" % len(data) + data)  # noqa: S324 (git's own)
@@ -469,7 +476,7 @@ def _named(url: str, error: Exception) -> MusicEvalsError:
         return UnreadableFileError(
             f"{url}: not there, or refused to who asks{told}; check the URL, and the credentials in the environment"
         )
-    others = [cause for cause in chain if not isinstance(cause, FileNotFoundError)]
+    others = [cause for cause in chain if isinstance(cause, _failures()) and not isinstance(cause, FileNotFoundError)]
     if isinstance(error, FileNotFoundError) and (status == 404 or not others):
         return NoDataError(f"{url}: no such file; check the URL")
     cause = others[0]
