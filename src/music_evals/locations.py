@@ -184,16 +184,15 @@ class Remote:
 
     def listing(self, *, deep: bool) -> dict[str, Remote]:
         """Return what lies in a folder, or all files below it, by the paths from there."""
+        base = self.url.rstrip("/")
         with _explained(self.url):
             system, path = _opened(self.url)
-            start = path if self.scheme in _WEB else system.info(path)["name"]
+            if self.scheme in _WEB:
+                return {unquote(link.removeprefix(f"{base}/")): Remote(link) for link in _links(system, f"{base}/")}
+            start = system.info(path)["name"].rstrip("/")
             inside = system.find(path, detail=True).values() if deep else system.ls(path, detail=True)
-            found = {info["name"].removeprefix(start.rstrip("/") + "/"): info for info in inside}
-        base = self.url.rstrip("/")
-        if self.scheme not in _WEB:
-            return {name: Remote(f"{base}/{name}", info) for name, info in found.items() if name}
-        # the page of a folder also links to itself in another order; and it tells nothing of a file but its name
-        return {unquote(name): Remote(f"{base}/{name}") for name in found if name and not {*"?#"} & {*name}}
+            found = {info["name"].removeprefix(f"{start}/"): info for info in inside}
+        return {name: Remote(f"{base}/{name}", info) for name, info in found.items() if name}
 
     def blocks(self, max_bytes: int) -> Iterator[bytes]:
         """Yield its bytes, and never more than the bound."""
@@ -217,6 +216,21 @@ class Remote:
 
 Location = Path | Remote
 """A path on this machine, or a URL."""
+
+
+def _links(system: Any, folder: str) -> Iterator[str]:
+    """Yield the addresses of all files below a folder of a web server, from the pages that list them."""
+    # `find` of fsspec passes over folders that it cannot read
+    folders = [folder]
+    while folders:
+        page = folders.pop()
+        for link in system.ls(page, detail=False):
+            if not link.startswith(page) or link == page or {*"?#"} & {*link}:  # the same page in another order
+                continue
+            if link.endswith("/"):
+                folders.append(link)
+            else:
+                yield link
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
