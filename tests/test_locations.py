@@ -234,9 +234,14 @@ class TestFingerprints:
         assert isinstance(found[places[0]], NoDataError)
         system.rm("/many", recursive=True)
 
-    def test_a_listing_that_does_not_tell_enough(self, memory):
-        place = Remote(f"{memory}/a.wav", {"type": "file", "size": 5})
-        assert fingerprints([place]) == {place: fingerprint(place.url)}
+    def test_a_listing_that_does_not_tell_enough(self, memory, monkeypatch):
+        places = [location(f"{memory}/a.wav")] * LISTED_FROM + [location(f"{memory}/C# 50%.wav")]
+        expected = {place: fingerprint(place.url) for place in places}
+        system = type(fsspec.filesystem("memory"))
+        bare = [{"name": "/music/a.wav", "type": "file", "size": 5}]
+        monkeypatch.setattr(system, "ls", lambda *_, **__: bare)
+        monkeypatch.setattr("music_evals.locations.LISTED_FROM", 2)
+        assert fingerprints(places) == expected
 
     def test_a_folder_is_no_file(self, memory):
         with pytest.raises(NoDataError, match="a folder, not a file"):

@@ -1,38 +1,19 @@
 """Where input lies: on this machine, or at a URL that fsspec opens; the only place that parses URLs.
 
-A text with a scheme in front, such as ``s3://bucket/songs/a.wav``, is a URL unless a path of that name exists. A file
-at a URL is known by a fingerprint, so that whoever settles what is compared need not fetch it:
-
-=========================  ================================================================  =====================
-where                      what is known of a file unread                                    fingerprint
-=========================  ================================================================  =====================
-this machine, ``file://``  nothing that is sure                                              hash of its bytes
-``hf://``                  SHA-256 of a large file, git's hash of a small one                that very hash
-``s3://``                  ETag                                                              it, size and URL
-``gs://``                  ETag, MD5 or generation                                           it, size and URL
-``az://``, ``abfs://``     ETag                                                              it, size and URL
-``http://``, ``https://``  ETag, Content-MD5, Digest or Last-Modified, where the server      the first of them,
-                           tells one                                                         size and URL
-``memory://``              when it was written                                               it, size and URL
-=========================  ================================================================  =====================
-
-`fsspec` has `ukey` and `checksum` for this, which do not serve: that of HTTP is a hash of the URL alone, and the others
-are hashes of all that is told of a file, with addresses and commits that change while the file does not.
+A text with a scheme in front, such as ``s3://bucket/songs/a.wav``, is a URL unless a path of that name exists.
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import hashlib
-import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from music_evals.errors import (
     InvalidInputError,
@@ -41,7 +22,7 @@ from music_evals.errors import (
     OutputError,
     UnreadableFileError,
 )
-from music_evals.remote import WEB, Remote, without_secrets
+from music_evals.remote import HASH_DIGITS, WEB, Remote, without_secrets
 
 __all__ = [
     "HASH_DIGITS",
@@ -64,8 +45,6 @@ __all__ = [
 SCHEMES: Final = ("file", "hf", "s3", "gs", "az", "abfs", "http", "https", "memory")
 """What is opened. Others of fsspec open archives, chains of URLs, or shells on other machines."""
 
-HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
-
 MOST_TEXT_BYTES = 2**30
 """Of a manifest or another text at a URL, which is read into memory."""
 
@@ -75,11 +54,6 @@ LISTED_FROM = 20
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://")  # chains too, to be refused
 _BLOCK = 1 << 20
-
-_VERSIONS = (
-    "etag", "contentmd5", "digest", "md5hash", "generation", "versionid", "xethash", "lastmodified", "mtime", "created",
-)  # fmt: skip
-"""What file systems call that which changes with a file, in lower case and letters alone; the surest first."""
 
 Location = Path | Remote
 """A path on this machine, or a URL."""
@@ -187,7 +161,7 @@ def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError
             place.forget()  # an earlier run may have asked too
     tasks: list[tuple[Remote | None, list[Remote]]] = []
     for folder, inside in folders.items():
-        told = folder.scheme not in WEB and sum(place.info is None for place in inside) >= LISTED_FROM
+        told = folder.scheme not in WEB and sum(not place.content for place in inside) >= LISTED_FROM
         tasks += [(folder, inside)] if told else [(None, [place]) for place in inside]
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         return {place: found for part in pool.map(_fingerprints_in, tasks) for place, found in part.items()}
@@ -196,48 +170,16 @@ def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError
 def _fingerprints_in(task: tuple[Remote | None, list[Remote]]) -> dict[Remote, str | MusicEvalsError]:
     folder, places = task
     try:
-        listed = {} if folder is None else {place: place.info for place in folder.listing(deep=False).values()}
+        listed = {} if folder is None else {place: place.content for place in folder.listing(deep=False).values()}
     except MusicEvalsError:
         listed = {}  # whoever may read a file need not be allowed to list its folder
     found: dict[Remote, str | MusicEvalsError] = {}
     for place in places:
         try:
-            told = place.info or listed.get(place)
-            found[place] = (told and _fingerprint(place, told)) or _asked_fingerprint(place)
+            found[place] = place.content or listed.get(place) or place.fingerprint()
         except MusicEvalsError as error:
             found[place] = error
     return found
-
-
-def _asked_fingerprint(place: Remote) -> str:
-    found = _fingerprint(place, place.ask())
-    if not found:
-        raise UnreadableFileError(
-            f"{place}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the file "
-            "changes; fetch it and give its path, or put it where one of them is told"
-        )
-    return found
-
-
-def _fingerprint(place: Remote, info: Mapping[str, Any]) -> str:
-    """Return the hash of the content that is told, or one of what changes with it; nothing where neither is."""
-    if info["type"] != "file":
-        raise NoDataError(f"{place}: a folder, not a file; check the URL")
-    if info.get("lfs"):
-        return str(info["lfs"]["sha256"])[:HASH_DIGITS]  # as `hash_file`
-    if info.get("blob_id"):
-        return f"git:{info['blob_id']}"
-    told = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
-    version = next((_plain(told[name]) for name in _VERSIONS if told.get(name)), None)
-    if version is None:
-        return ""
-    known = json.dumps([place.url, info.get("size"), version])
-    return f"url:{hashlib.sha256(known.encode()).hexdigest()[:HASH_DIGITS]}"
-
-
-def _plain(version: Any) -> str:
-    """Return a version as text; some have a time as such in one place and in seconds in another."""
-    return str(version.timestamp() if isinstance(version, dt.datetime) else version)
 
 
 @contextlib.contextmanager
@@ -275,7 +217,7 @@ def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
     kind = content.partition(":")[0]
     if kind == "url":
         place.forget()
-        return _asked_fingerprint(place)
+        return place.fingerprint()
     if kind == "git":
         data = copy.read_bytes()
         digest = hashlib.sha1(b"blob %d\0" % len(data) + data)  # noqa: S324 (git's own)

@@ -1,10 +1,32 @@
-"""Files and folders at URLs, as `fsspec` opens them, with one named error for whatever a file system raises."""
+"""Files and folders at URLs, as `fsspec` opens them, with one named error for whatever a file system raises.
+
+A file is known by a fingerprint, so that whoever settles what is compared need not fetch it:
+
+=========================  ================================================================  =====================
+where                      what is known of a file unread                                    fingerprint
+=========================  ================================================================  =====================
+this machine, ``file://``  nothing that is sure                                              hash of its bytes
+``hf://``                  SHA-256 of a large file, git's hash of a small one                that very hash
+``s3://``                  ETag                                                              it, size and URL
+``gs://``                  ETag, MD5 or generation                                           it, size and URL
+``az://``, ``abfs://``     ETag                                                              it, size and URL
+``http://``, ``https://``  ETag, Content-MD5, Digest or Last-Modified, where the server      the first of them,
+                           tells one                                                         size and URL
+``memory://``              when it was written                                               it, size and URL
+=========================  ================================================================  =====================
+
+`fsspec` has `ukey` and `checksum` for this, which do not serve: that of HTTP is a hash of the URL alone, and the others
+are hashes of all that is told of a file, with addresses and commits that change while the file does not.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import datetime as dt
 import functools
+import hashlib
+import json
 import os
 import posixpath
 import re
@@ -23,7 +45,9 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 
-__all__ = ["WEB", "Remote", "without_secrets"]
+__all__ = ["HASH_DIGITS", "WEB", "Remote", "without_secrets"]
+
+HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
 
 WEB = frozenset({"http", "https"})
 
@@ -46,13 +70,19 @@ _FOREIGN = (
 """Roots of what the file systems raise beside OSError and ValueError."""
 
 
+_VERSIONS = (
+    "etag", "contentmd5", "digest", "md5hash", "generation", "versionid", "xethash", "lastmodified", "mtime", "created",
+)  # fmt: skip
+"""What file systems call that which changes with a file, in lower case and letters alone; the surest first."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Remote:
     """A file or a folder at a URL, with the names of `pathlib.Path` for what inputs need; made by `locations`."""
 
     url: str
-    # What a listing told of it, so that nobody asks again.
-    info: Mapping[str, Any] | None = dataclasses.field(default=None, compare=False, repr=False)
+    # The fingerprint that a listing told, so that nobody asks again.
+    content: str = dataclasses.field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.url
@@ -109,9 +139,11 @@ class Remote:
     def _kind(self) -> str:
         if self.scheme in WEB and self.url.endswith("/"):
             return "directory"
+        if self.content:
+            return "file"
         try:
             self.forget()
-            info = self.info or self.ask()
+            info = self.ask()
         except NoDataError:
             return ""
         # a web server sends whoever asks for a folder to the same address with a slash at its end
@@ -123,6 +155,19 @@ class Remote:
             system, path = _opened(self.url)
             found: Mapping[str, Any] = system.info(path)
             return found
+
+    def fingerprint(self) -> str:
+        """Return what is known of its content, unread."""
+        info = self.ask()
+        if info["type"] != "file":
+            raise NoDataError(f"{self.url}: a folder, not a file; check the URL")
+        found = _fingerprint(self.url, info)
+        if not found:
+            raise UnreadableFileError(
+                f"{self.url}: its server tells neither ETag nor Last-Modified, so that nobody could know whether the "
+                "file changes; fetch it and give its path, or put it where one of them is told"
+            )
+        return found
 
     def forget(self) -> None:
         """Let its file system forget all that it was told."""
@@ -138,8 +183,9 @@ class Remote:
                 return {unquote(link.removeprefix(f"{base}/")): Remote(link) for link in _links(system, f"{base}/")}
             start = system.info(path)["name"].rstrip("/")
             inside = system.find(path, detail=True).values() if deep else system.ls(path, detail=True)
-            found = {info["name"].removeprefix(f"{start}/"): info for info in inside}
-        return {name: Remote(f"{base}/{name}", info) for name, info in found.items() if name}
+            told = {info["name"].removeprefix(f"{start}/"): info for info in inside}
+        urls = {name: f"{base}/{name}" for name in told if name}
+        return {name: Remote(url, _fingerprint(url, told[name])) for name, url in urls.items()}
 
     def blocks(self, max_bytes: int) -> Iterator[bytes]:
         """Yield its bytes, and never more than the bound."""
@@ -159,6 +205,27 @@ class Remote:
         if n_bytes > max_bytes:
             message = f"{self.url}: more than {max_bytes} bytes"
             raise FileTooLargeError(message, name=self.name, unit="bytes", limit=max_bytes)
+
+
+def _fingerprint(url: str, info: Mapping[str, Any]) -> str:
+    """Return the hash of the content that is told, or one of what changes with it; nothing where neither is."""
+    if info["type"] != "file":
+        return ""
+    if info.get("lfs"):
+        return str(info["lfs"]["sha256"])[:HASH_DIGITS]  # as `locations.hash_file`
+    if info.get("blob_id"):
+        return f"git:{info['blob_id']}"
+    told = {re.sub(r"[^a-z0-9]", "", key.lower()): value for key, value in info.items()}
+    version = next((_plain(told[name]) for name in _VERSIONS if told.get(name)), None)
+    if version is None:
+        return ""
+    known = json.dumps([url, info.get("size"), version])
+    return f"url:{hashlib.sha256(known.encode()).hexdigest()[:HASH_DIGITS]}"
+
+
+def _plain(version: Any) -> str:
+    """Return a version as text; some have a time as such in one place and in seconds in another."""
+    return str(version.timestamp() if isinstance(version, dt.datetime) else version)
 
 
 def _links(system: Any, folder: str) -> Iterator[str]:
