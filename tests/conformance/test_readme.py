@@ -157,7 +157,6 @@ def test_every_line_of_the_tour_runs(place: Place) -> None:
     for line in TOUR:
         done = place.run(line)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
-        assert done.stdout or ">" in line, line
         if out := re.search(r"--out (\S+)", line):
             assert any((place.folder / out[1]).iterdir()), line
 
