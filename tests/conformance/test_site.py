@@ -51,6 +51,25 @@ def test_a_public_module_has_its_place_in_the_api(name: str) -> None:
     assert name in IDENTIFIERS, f"a page of docs/api needs the line ::: {name}"
 
 
+def test_names_that_pages_tell_of_have_their_place() -> None:
+    """Whatever README, cards and CONTRIBUTING call by its full name is in the API, with its module or alone."""
+    windows = (
+        "*.md",
+        "metrics/*/*.md",
+        "datasets_scripts/*/*.md",
+        "models/**/*.md",
+        "spaces/*/*.md",
+        "benchmarks/*/*.md",
+    )
+    texts = [path.read_text(encoding="utf-8") for pattern in windows for path in ROOT.glob(pattern)]
+    called = {name for text in texts for name in re.findall(r"\bmusic_evals\.\w[\w.]*\w", text)}
+    called -= {f"music_evals.{name}" for name in importlib.import_module("music_evals").__all__}
+    called -= {"music_evals.cli"}  # the command, which has a page of its own
+    lost = {name for name in called if not {name, name.rpartition(".")[0]} & IDENTIFIERS}
+    assert called
+    assert not lost, f"no page of docs/api has {', '.join(sorted(lost))}"
+
+
 def test_every_public_name_says_what_it_is() -> None:
     """A name without a docstring, or a constant without a comment at least, would be missing from its page."""
     griffe = pytest.importorskip("griffe", reason="griffe is absent; install it with the extra docs")
