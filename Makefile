@@ -50,7 +50,7 @@ test-slow: venv ## the long tests: full data set rebuild, simulated coverage
 check: venv ## lint, format, types, spelling, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/oxlint --deny-warnings src/music_evals
+	$(BIN)/oxlint --deny-warnings src/music_evals docs/static
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q tests/conformance/test_imports.py

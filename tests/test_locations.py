@@ -175,6 +175,16 @@ class TestFolders:
             with pytest.raises(NoDataError, match=r"none\.wav: no such file"):
                 read_bytes(missing)
 
+    def test_a_folder_below_that_cannot_be_listed_is_not_passed_over(self, web):
+        for status, error in {403: UnreadableFileError, 404: NoDataError, 500: UnreadableFileError}.items():
+            web.statuses["music/deep/"] = status
+            with pytest.raises(error, match=f"{web.url}/music/: "):
+                list(files_below(location(f"{web.url}/music/")))
+        with WebServer({}) as gone:
+            pass
+        with pytest.raises(UnreadableFileError, match="ClientConnectorError"):
+            list(files_below(location(f"{gone.url}/music/")))
+
     def test_nothing_is_read_of_what_is_listed(self, web):
         places = [place for _, place in files_below(location(f"{web.url}/music/"))]
         assert len(set(fingerprints(places).values())) == len(FILES)
@@ -223,6 +233,15 @@ class TestFingerprints:
         assert asked == places[:1]  # it is not in the list
         assert isinstance(found[places[0]], NoDataError)
         system.rm("/many", recursive=True)
+
+    def test_a_listing_that_does_not_tell_enough(self, memory, monkeypatch):
+        places = [location(f"{memory}/a.wav")] * LISTED_FROM + [location(f"{memory}/C# 50%.wav")]
+        expected = {place: fingerprint(place.url) for place in places}
+        system = type(fsspec.filesystem("memory"))
+        bare = [{"name": "/music/a.wav", "type": "file", "size": 5}]
+        monkeypatch.setattr(system, "ls", lambda *_, **__: bare)
+        monkeypatch.setattr("music_evals.locations.LISTED_FROM", 2)
+        assert fingerprints(places) == expected
 
     def test_a_folder_is_no_file(self, memory):
         with pytest.raises(NoDataError, match="a folder, not a file"):

@@ -18,7 +18,7 @@ WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
-_GROUND = {"annotations", "protocols", "errors", "files", "locations", "numerics", "processes", "windows"}
+_GROUND = {"annotations", "protocols", "errors", "files", "locations", "numerics", "processes", "remote", "windows"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
@@ -26,9 +26,10 @@ _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
-    "locations": {"errors"},
+    "locations": {"errors", "remote"},
     "numerics": set(),
     "processes": {"errors"},
+    "remote": {"errors"},
     "windows": {"errors"},
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},

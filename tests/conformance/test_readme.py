@@ -157,13 +157,12 @@ def test_every_line_of_the_tour_runs(place: Place) -> None:
     for line in TOUR:
         done = place.run(line)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
-        assert done.stdout or ">" in line, line
         if out := re.search(r"--out (\S+)", line):
             assert any((place.folder / out[1]).iterdir()), line
 
 
 @pytest.mark.slow
 def test_the_python_of_the_readme_runs_outside_of_the_clone(places: dict[str, Place]) -> None:
-    code = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], False, optionflags=sys.flags.optimize).failed)"
+    code = "import doctest, sys; sys.exit(doctest.testfile(sys.argv[1], module_relative=False).failed)"
     done = places["wheel"].run(f"music-evals examples && \"{sys.executable}\" -c '{code}' '{ROOT / 'README.md'}'")
     assert done.returncode == 0, done.stdout + done.stderr

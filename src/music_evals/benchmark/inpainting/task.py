@@ -55,7 +55,7 @@ class Settings(RunSettings):
     pairs
         Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
     predictions
-        JSON lines of predictions for the dataset; see `predictions.load_predictions`.
+        Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     models
         Names, folders or Hub ids; see `systems.load_model`.
     decoding, temperature

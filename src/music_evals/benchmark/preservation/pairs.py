@@ -124,7 +124,7 @@ def pairs_in_folders(
     group_by: str | None = None,
     limit: int | None = None,
 ) -> PairSet:
-    """Pair the files of two or more folders, or single files."""
+    """Pair the files of two or more folders, or single files, by paths or URLs."""
     if group_by not in {None, *GROUPINGS}:
         raise InvalidInputError(
             f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
@@ -153,7 +153,7 @@ def pairs_in_folders(
 def pairs_in_manifest(
     path: str | os.PathLike[str], columns: Columns = DEFAULT_COLUMNS, *, limit: int | None = None
 ) -> PairSet:
-    """Read pairs from a manifest."""
+    """Read pairs from a manifest; its cells are paths from its folder, or URLs."""
     place = location(path)
     rows = manifest_rows(place)
     if not rows:

@@ -64,9 +64,8 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
 
 
 def _filled(text: str) -> str:
-    return textwrap.fill(text.replace(" %", "\u00a0%"), WIDTH).replace(
-        "\u00a0%", " %"
-    )  # a number and its sign stay together
+    """Return lines of at most `WIDTH` characters, in which a number and its sign of percent stay together."""
+    return textwrap.fill(text.replace(" %", "\u00a0%"), WIDTH).replace("\u00a0%", " %")
 
 
 def _column(results: Mapping[str, Any], system: str) -> str:
@@ -93,30 +92,50 @@ def _column(results: Mapping[str, Any], system: str) -> str:
 
 
 def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
-    """Say in one sentence what a system preserved: where its scores stand between those of the two controls.
+    """Say in one sentence what a system preserved, by where its scores stand between those of the two controls.
 
-    0 % is what unrelated music scores, 100 % the same music. Empty where either control is missing.
+    0 % is what unrelated music scores, 100 % the same music. Where all originals are of one group there is no unrelated
+    music: then it is said which scores are as good as those of the same music. Empty without that control too.
     """
-    if not {CEILING, UNRELATED} <= results["scores"].keys():
+    controls = [name for name in (CEILING, UNRELATED) if name in results["scores"]]
+    if CEILING not in controls:
         return ""
-    groups: dict[str, list[str]] = {"in full": [], "in part": [], "not": [], "not comparable": []}
+    groups: dict[str, list[str]] = {}
     for name in (name for name in results["scales"] if name in WORDS):
-        own, same, unrelated = (results["scores"][one][name]["value"] for one in (system, CEILING, UNRELATED))
-        if None in {own, same, unrelated} or same == unrelated:
-            groups["not comparable"].append(WORDS[name])
-            continue
-        share = (own - unrelated) / (same - unrelated)
-        where = "in full" if share >= FULL else "in part" if share >= NONE else "not"
-        groups[where].append(f"{WORDS[name]} {100 * share:.0f} %" if where == "in part" else WORDS[name])
-    parts = [f"{words}: {', '.join(found)}" for words, found in groups.items() if found]
-    return f"{TEXT.name(system)} preserved {'; '.join(parts)} (0 % is unrelated music)."
+        values = [results["scores"][one][name]["value"] for one in (system, *controls)]
+        numbers = [value for value in values if isinstance(value, int | float)]
+        if len(numbers) < len(values) or len(set(values[1:])) < len(controls):
+            where, words = "not comparable: ", WORDS[name]
+        elif len(controls) == 2:
+            where, words = _between(WORDS[name], *numbers)
+        else:
+            lower = results["scales"][name]["direction"] == "lower"
+            where, words = _beside(WORDS[name], *(-number if lower else number for number in numbers))
+        groups.setdefault(where, []).append(words)
+    verb, order, end = (
+        ("preserved", ("in full: ", "in part: ", "not: "), " (0 % is unrelated music)")
+        if len(controls) == 2
+        else ("is", ("as near as the same music in ", "less near in "), "")
+    )
+    parts = [f"{where}{', '.join(groups[where])}" for where in (*order, "not comparable: ") if where in groups]
+    return f"{TEXT.name(system)} {verb} {'; '.join(parts)}{end}."
+
+
+def _between(word: str, own: float, same: float, unrelated: float) -> tuple[str, str]:
+    share = (own - unrelated) / (same - unrelated)
+    if share >= FULL:
+        return "in full: ", word
+    return ("in part: ", f"{word} {100 * share:.0f} %") if share >= NONE else ("not: ", word)
+
+
+def _beside(word: str, own: float, same: float) -> tuple[str, str]:
+    """Compare two scores of which the higher is better, in the digits that are shown."""
+    return ("as near as the same music in " if round(own, 3) >= round(same, 3) else "less near in "), word
 
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     """Yield what must be known at once, a line each, and where the rest is."""
-    systems = judged(results)
-    few = {name: results["systems"][name]["n_groups"] for name in systems}
-    if any(n < FEW_GROUPS for n in few.values()):
+    if any(results["systems"][name]["n_groups"] < FEW_GROUPS for name in judged(results)):
         yield f"Intervals from fewer than {FEW_GROUPS} groups of music are too narrow; one gives none."
     yield from (f"{text[0].upper()}{text[1:]}." for text in undefined_notes(results))
     if failed := len(results["failures"]):

@@ -65,7 +65,7 @@ class Settings(RunSettings):
         See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
         more than four. The report needs matplotlib.
     reference, estimates
-        See `pairs.pairs_in_folders`.
+        Paths or URLs; see `pairs.pairs_in_folders`.
     manifest
         See `pairs.pairs_in_manifest`.
     renderer

@@ -47,7 +47,7 @@ Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 class SongSettings(Settings):
     """What the benchmarks of what systems made for songs have in common."""
 
-    # ``FILE`` or ``NAME=FILE`` for each system; see `text_predictions.read_predictions`.
+    # ``FILE`` or ``NAME=FILE`` for each system, a path or a URL; see `text_predictions.read_predictions`.
     predictions: Sequence[str | os.PathLike[str]] = ()
     controls: bool = True  # add the rows of the controls
 
