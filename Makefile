@@ -13,6 +13,9 @@ export HF_HUB_DISABLE_TELEMETRY ?= 1
 export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
 
+# Compiled code is kept: else each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help venv run space test coverage test-kernels test-slow check format clean
 
 help: ## list the commands
