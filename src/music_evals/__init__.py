@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from music_evals.pipelines.lyrics import evaluate_lyrics
     from music_evals.pipelines.preservation import evaluate_preservation
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Beats",
