@@ -10,7 +10,7 @@ from pathlib import Path
 
 def lowest(requirement: str) -> str:
     """Return ``name==X`` for ``name>=X``; a core dependency that declares anything else is refused."""
-    found = re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement)
+    found = re.fullmatch(r"([\w.-]+(?:\[[\w,]+\])?)>=([\w.]+)", requirement)
     if found is None:
         raise SystemExit(
             f"pyproject.toml: a dependency of the core declares its lowest version as name>=X: {requirement}"
