@@ -14,7 +14,10 @@ export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
 export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: help venv run space test test-kernels test-slow check docs format clean
+# Compiled code is kept: else each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help venv run space test coverage test-kernels test-slow check docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +43,12 @@ space: venv ## serve a Space on this machine: make space NAME=preservation
 
 test: venv ## the fast tests
 	$(BIN)/python -m pytest -m "not slow" -n 2
+
+coverage: venv ## the fast tests, measured: lines and branches of the package that ran, in results/coverage/html
+	mkdir -p results/coverage && $(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow" -n 2
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet
+	@echo "lines and branches that ran: $$($(BIN)/coverage report --format=total) %; results/coverage/html/index.html"
 
 test-kernels: venv ## the extraction tests with other kernels of the linear algebra than this processor's
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -q tests/audio/test_extraction.py tests/audio/test_chroma.py tests/audio/test_structure.py

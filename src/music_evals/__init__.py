@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from music_evals.pipelines.preservation import evaluate_preservation
     from music_evals.windows import window
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Beats",

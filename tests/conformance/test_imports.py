@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -72,8 +73,13 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[tuple[str, int, bool]]:
-    """Yield (module, line, at the top of the module) of every import, those inside functions included."""
+@functools.cache
+def imported(path: Path) -> list[tuple[str, int, bool]]:
+    """Return (module, line, at the top of the module) of every import, those inside functions included."""
+    return list(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int, bool]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nested = {id(child) for node in ast.walk(tree) if _is_deferred(node) for child in ast.walk(node)}
     package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]
