@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,7 @@ WHOLE = "all"
 """The view that holds every item."""
 
 Row = Mapping[str, Any]
+Key = TypeVar("Key")
 
 
 def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,10 +215,18 @@ def _unlisted(found: Found, undefined: Sequence[Row]) -> dict[str, Any]:
         "failures": [{"system": who[0], "metric": who[1], "n": n} for who, n in (+failures).items()],
         "undefined": [
             {"system": system, "metric": metric, "reason": reason, "n": n}
-            for (system, metric, reason), n in reasons.most_common(MOST_LISTED)
-            if n > 0
+            for (system, metric, reason), n in _commonest(reasons, lambda key: (*key[:2], "other reasons"))
         ],
-        "notes": [{"note": note, "n": n} for note, n in remarks.most_common(MOST_LISTED) if n > 0],
+        "notes": [{"note": note, "n": n} for note, n in _commonest(remarks, lambda _: "other remarks")],
         "n_notes": n_remarks,
     }
     return {"unlisted": unlisted} if any(unlisted.values()) else {}
+
+
+def _commonest(counts: Counter[Key], rest: Callable[[Key], Key]) -> list[tuple[Key, int]]:
+    """Return what was counted, the commonest kinds by themselves and the others together under other names."""
+    kinds = (+counts).most_common()
+    others: Counter[Key] = Counter()
+    for key, n in kinds[MOST_LISTED:]:
+        others[rest(key)] += n
+    return [*kinds[:MOST_LISTED], *others.items()]
