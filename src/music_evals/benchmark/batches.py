@@ -30,6 +30,7 @@ __all__ = [
     "WORDS",
     "Batch",
     "ScoreBatch",
+    "coded",
     "codes_of",
     "dump_json",
     "pair_table",
@@ -98,9 +99,15 @@ class Batch(NamedTuple):
 
 def codes_of(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], list[str]]:
     """Return a column of text as places in a list of words, -1 where there is none."""
+    codes, words = coded(table, name)
+    return codes, words.to_pylist()
+
+
+def coded(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], pa.StringArray]:
+    """Return a column of text as places in an array of words, -1 where there is none."""
     column = table[name].unify_dictionaries().combine_chunks() if table[name].num_chunks != 1 else table[name].chunk(0)
     codes: npt.NDArray[np.int32] = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, column.dictionary.to_pylist()
+    return codes, column.dictionary
 
 
 @functools.cache
@@ -276,7 +283,7 @@ class ScoreBatch(NamedTuple):
     system: tuple[Integers, list[str]]
     metric: tuple[Integers, list[str]]
     reference: tuple[Integers, list[str]]
-    estimate: tuple[Integers, list[str]]
+    estimate: tuple[Integers, pa.StringArray]
     seed: npt.NDArray[np.float64]  # NaN where there is none
     state: npt.NDArray[np.int8]  # `SCORED`, `UNDEFINED` or `ERROR`
     value: npt.NDArray[np.float64]  # NaN where there is none
@@ -292,11 +299,10 @@ def score_batch(batch: Batch) -> ScoreBatch:
     value = table["value"].to_numpy()  # a null is NaN
     state = np.where(error[0] >= 0, ERROR, np.where(np.isnan(value), UNDEFINED, SCORED)).astype(np.int8)
     message = np.where(error[0] >= 0, error[0], np.where(reason[0] >= 0, reason[0] + len(error[1]), -1))
-    item, system, metric, reference, estimate = (
-        codes_of(table, name) for name in ("item", "system", "metric", "reference", "estimate")
-    )
+    item, system, metric, reference = (codes_of(table, name) for name in ("item", "system", "metric", "reference"))
     seed = table["seed"].to_numpy().astype(np.float64)
     why = message, error[1] + reason[1]
+    estimate = coded(table, "estimate")
     return ScoreBatch(batch.numbers, item, system, metric, reference, estimate, seed, state, value, why)
 
 
@@ -336,4 +342,6 @@ def _checked_pair(row: Row) -> dict[str, Any]:
 
 def places(words: Sequence[str], known: Mapping[str, int]) -> npt.NDArray[np.int64]:
     """Return the place of each word, -1 for an unknown one; a place of -1 in the result of indexing stays -1."""
-    return np.array([*(known.get(word, -1) for word in words), -1], dtype=np.int64)
+    found = np.full(len(words) + 1, -1, dtype=np.int64)
+    found[:-1] = np.fromiter(map(known.get, words, itertools.repeat(-1)), np.int64, len(words))
+    return found

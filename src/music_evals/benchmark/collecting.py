@@ -23,10 +23,12 @@ from music_evals.benchmark.batches import (
     UNDEFINED,
     Batch,
     ScoreBatch,
+    coded,
     codes_of,
     pair_table,
     places,
     score_batch,
+    to_table,
 )
 from music_evals.benchmark.found import Found, ItemRows, Outlines, PairRows, Pairs, Remarks, Table, Words
 from music_evals.benchmark.records import MemoryRecords, Records, reading_rows
@@ -172,24 +174,20 @@ def last_selection(records: Records) -> tuple[int, list[Batch]]:
 class PairIndex:
     """Finds the pairs that scores belong to, by item, system and what both files hold."""
 
-    def __init__(self, items: Sequence[str], systems: Sequence[str], originals: Sequence[str | None], edits: pa.Array):
-        self._items = {item: place for place, item in enumerate(dict.fromkeys(items))}
-        self._systems = {system: place for place, system in enumerate(dict.fromkeys(systems))}
-        self._originals = {content or "": place for place, content in enumerate(dict.fromkeys(originals))}
-        keys = self._keys(*(
-            np.fromiter((known[word] for word in words), np.int64, len(words))
-            for known, words in ((self._items, items), (self._systems, systems))
-        ))  # fmt: skip
+    def __init__(self, items: Words, systems: Words, originals: Words, edits: pa.Array) -> None:
+        self._known = [
+            {word: place for place, word in enumerate(column.words.to_pylist())}
+            for column in (items, systems, originals)
+        ]
+        keys = self._keys(items.codes, systems.codes)
         self._order = np.argsort(keys, kind="stable")
         self._keys_sorted = keys[self._order]
-        self._original = np.fromiter(
-            (self._originals[content or ""] for content in originals), np.int64, len(originals)
-        )
+        self._original = originals.codes
         self._edits = edits
 
     def _keys(self, items: Integers, systems: Integers) -> npt.NDArray[np.int64]:
-        keys: npt.NDArray[np.int64] = np.where((items < 0) | (systems < 0), -1, systems * len(self._items) + items)
-        return keys
+        keys = systems.astype(np.int64) * len(self._known[0]) + items
+        return np.where((items < 0) | (systems < 0), -1, keys)
 
     def places(self, rows: ScoreBatch | Batch) -> npt.NDArray[np.int64]:
         """Return the place of the pair of each row; -1 for one that is of none of these pairs."""
@@ -198,19 +196,19 @@ class PairIndex:
 
         columns: list[tuple[Integers, list[str]]]
         if isinstance(rows, Batch):
-            columns = [*(codes_of(rows.table, name) for name in ("item", "system", "reference", "estimate"))]
+            columns = [*(codes_of(rows.table, name) for name in ("item", "system", "reference"))]
+            edit, edits = coded(rows.table, "estimate")
         else:
-            columns = [rows.item, rows.system, rows.reference, rows.estimate]
-        codes = [column for column, _ in columns]
+            columns, (edit, edits) = [rows.item, rows.system, rows.reference], rows.estimate
+        codes = [*(column for column, _ in columns), edit]
         if any((column < 0).any() for column in codes):
             names = ("item", "system", "content", "content")
             raise KeyError(next(name for name, column in zip(names, codes, strict=True) if (column < 0).any()))
         # rows of one pair follow each other: only the first of them is looked up
         first = np.ones(len(codes[0]), dtype=bool)
         first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in codes])
-        known: list[Mapping[str, int]] = [self._items, self._systems, self._originals]
         items, systems, originals = (
-            places(words, held)[column[first]] for (column, words), held in zip(columns[:3], known, strict=True)
+            places(words, held)[column[first]] for (column, words), held in zip(columns, self._known, strict=True)
         )
         keys = self._keys(items, systems)
         nearest = np.minimum(np.searchsorted(self._keys_sorted, keys), len(self._order) - 1)
@@ -218,7 +216,7 @@ class PairIndex:
         found = np.full(len(keys), -1, dtype=np.int64)
         if len(self._order) and there.any():
             place = self._order[nearest]
-            same = pc.equal(self._edits.take(pa.array(place)), pa.array(columns[3][1]).take(pa.array(codes[3][first])))
+            same = pc.equal(self._edits.take(pa.array(place)), edits.take(pa.array(edit[first])))
             there &= (self._keys_sorted[nearest] == keys) & (self._original[place] == originals)
             there &= same.fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003 (a value)
             found[there] = place[there]
@@ -234,11 +232,16 @@ def _of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Foun
     if start < 0:
         raise LookupError("no selection")
     systems = list(records[start]["systems"])
-    parts = [pair_table(batch).drop_columns(["json"]) for batch in batches]
+    wanted = ["item", "system", "group", "reference", "entrance", "error", "estimate"]
+    parts = [pair_table(batch).select(wanted) for batch in batches] or [to_table([]).select(wanted)]
     numbers = np.concatenate([*(batch.numbers for batch in batches), np.empty(0, np.int64)])
-    whole = pa.concat_tables([*parts, *([] if parts else [_no_pairs()])]).unify_dictionaries()
-    names, order, slices = _by_system(whole)
-    whole, numbers = whole.take(pa.array(order)), numbers[order]
+    del batches
+    edits = pa.concat_arrays([part["estimate"].cast(pa.string()).combine_chunks() for part in parts])
+    whole = pa.concat_tables([part.drop_columns(["estimate"]) for part in parts]).unify_dictionaries()
+    del parts
+    found_systems, order, slices = _by_system(whole)
+    if (order[1:] < order[:-1]).any():
+        whole, numbers, edits = whole.take(pa.array(order)), numbers[order], edits.take(pa.array(order))
     # records of before a control had its name may hold a system that was called so
     controls = [name for name in task.controls if name in slices and name not in systems]
     columns = tuple(dict.fromkeys((*header["metrics"], *header["companions"])))
@@ -261,9 +264,8 @@ def _of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Foun
         {},
         functools.partial(_pair_of, records, numbers),
     )
-    edits = whole["estimate"].cast(pa.string()).combine_chunks()
-    index = PairIndex(table.items.text(), names, whole["reference"].to_pylist(), edits)
-    del whole, edits
+    del whole
+    index = PairIndex(items, found_systems, originals, edits)
     made = _Made(records, index, columns, grid)
     table.texts = made.texts.all
     return Found(
@@ -280,23 +282,20 @@ def _of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Foun
     )
 
 
-def _no_pairs() -> pa.Table:
-    from music_evals.benchmark.batches import to_table
-
-    return to_table([]).drop_columns(["json"])
-
-
-def _by_system(pairs: pa.Table) -> tuple[list[str], Integers, dict[str, slice]]:
+def _by_system(pairs: pa.Table) -> tuple[Words, Integers, dict[str, slice]]:
     """Return the system of each pair in a new order, the order, and the rows of each system in it."""
-    codes, words = codes_of(pairs, "system")
-    found, first = np.unique(codes, return_index=True)
-    rank = np.zeros(len(words) + 1, dtype=np.int64)
+    systems = Words.of(pairs["system"])
+    found, first = np.unique(systems.codes, return_index=True)
+    rank = np.zeros(len(found), dtype=np.int64)
     rank[found[np.argsort(first)]] = np.arange(len(found))
-    order = np.argsort(rank[codes], kind="stable")
-    names = [words[code] for code in codes[order]]
-    ends = np.cumsum(np.bincount(rank[codes], minlength=len(found))).tolist()
-    slices = {names[end - 1]: slice(start, end) for start, end in zip([0, *ends], ends, strict=False)}
-    return names, order, slices
+    order = np.argsort(rank[systems.codes], kind="stable")
+    sorted_systems = systems.take(order)
+    ends = np.cumsum(np.bincount(rank[systems.codes], minlength=len(found)))
+    names = sorted_systems.text(ends - 1)
+    slices = {
+        name: slice(start, end) for name, start, end in zip(names, [0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+    }
+    return sorted_systems, order, slices
 
 
 def _pair_of(records: Records, numbers: npt.NDArray[np.int64], row: int) -> dict[str, Any]:
@@ -364,17 +363,15 @@ def _failures_of_pairs(found: Found) -> list[dict[str, Any]]:
     for system in found.systems:
         pairs = found.of(system)
         errors, whole = _failed(found, pairs)
-        for place in np.flatnonzero(whole | (errors >= 0).any(axis=1))[: MOST_LISTED - len(listed)].tolist():
-            row = slice(int(pairs.rows[place]), int(pairs.rows[place]) + 1)
-            who = {"item": table.items.text(row)[0], "system": system}
-            if pairs.failed[place]:
-                listed.append({**who, "metric": None, "error": table.errors.text(row)[0]})
-            elif whole[place]:
-                listed.append({**who, "metric": None, "error": table.texts[errors[place, 0]]})
-            else:
-                failed = np.flatnonzero(errors[place] >= 0).tolist()
-                told = {found.names[column]: table.texts[errors[place, column]] for column in failed}
-                listed += [{**who, "metric": name, "error": error} for name, error in told.items()]
+        chosen = np.flatnonzero(whole | (errors >= 0).any(axis=1))[: MOST_LISTED - len(listed)]
+        rows = pairs.rows[chosen]
+        told = (table.items.text(rows), table.errors.text(rows), whole[chosen].tolist(), errors[chosen].tolist())
+        for item, error, at_once, messages in zip(*told, strict=True):
+            if error is None and at_once:
+                error = table.texts[messages[0]]  # noqa: PLW2901 (of all scores)
+            named = zip(found.names, messages, strict=True)
+            why = {None: error} if at_once else {name: table.texts[code] for name, code in named if code >= 0}
+            listed += [{"item": item, "system": system, "metric": name, "error": text} for name, text in why.items()]
     return listed[:MOST_LISTED]
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTSIDE", "Found", "Outlines", "PairRows", "Pairs", "Remarks", "Table", "Words"]
 
+_AT_ONCE = 10_000
+
 OUTSIDE = frozenset({"control", "leaking"})
 """Roles that have seen the reference: they are compared with nobody and get no rank."""
 
@@ -270,11 +272,18 @@ class Remarks(Sequence[Row]):
     def __getitem__(self, place: slice) -> list[Row]: ...
 
     def __getitem__(self, place: int | slice) -> Row | list[Row]:
-        if isinstance(place, slice):
-            return [self[number] for number in range(len(self))[place]]
-        row = int(self._rows[place])
-        item = self._table.items.text(slice(row, row + 1))[0]
-        return {"item": item, "system": self._table.system_of(row), "notes": self._notes(int(self._codes[row]))}
+        if not isinstance(place, slice):
+            return self[place : place + 1 or None][0]
+        rows = self._rows[place]
+        told = (self._table.items.text(rows), map(self._table.system_of, rows.tolist()), self._codes[rows].tolist())
+        return [
+            {"item": item, "system": system, "notes": self._notes(code)}
+            for item, system, code in zip(*told, strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[Row]:
+        for start in range(0, len(self), _AT_ONCE):
+            yield from self[start : start + _AT_ONCE]
 
     def counts(self) -> Counter[str]:
         """Return how many pairs have each remark."""
@@ -461,17 +470,18 @@ class Found:
         kept = {system: pairs.take(wanted[pairs.items]) for system, pairs in self.pairs.items()}
         return dataclasses.replace(self, pairs=kept)
 
-    def undefined(self) -> Iterator[dict[str, Any]]:
-        """Yield the scores that are undefined for a reason: item, system, metric, reason."""
+    def undefined(self, most: int) -> list[dict[str, Any]]:
+        """Return the first scores that are undefined for a reason: item, system, metric, reason."""
+        found: list[dict[str, Any]] = []
         for system in self.systems:
             pairs, reasons = self._reasons(system)
-            for place, column in zip(*np.nonzero(reasons >= 0), strict=True):
-                yield {
-                    "item": self.table.items.text(pairs.rows[place : place + 1])[0],
-                    "system": system,
-                    "metric": self.names[column],
-                    "reason": self.table.texts[reasons[place, column]],
-                }
+            places, columns = (axis[: most - len(found)] for axis in np.nonzero(reasons >= 0))
+            told = (self.table.items.text(pairs.rows[places]), columns.tolist(), reasons[places, columns].tolist())
+            found += [
+                {"item": item, "system": system, "metric": self.names[column], "reason": self.table.texts[code]}
+                for item, column, code in zip(*told, strict=True)
+            ]
+        return found
 
     def n_undefined(self) -> Counter[tuple[str, str, str]]:
         """Return how many scores are undefined, by system, metric and reason."""

@@ -10,7 +10,6 @@ The records are read by `collecting`, and held in columns as `Found`.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -137,7 +136,7 @@ def build_results(
     draws = aggregate.Draws(confidence, n_resamples, seed)
     systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
     scales = {name: task.scale(name) for name in found.names}
-    undefined = list(itertools.islice(found.undefined(), MOST_LISTED))
+    undefined = found.undefined(MOST_LISTED)
     best = {} if validation is None else aggregate.best_baselines(validation, task)
     views = task.views(found)
     tables = {name: aggregate.table(found.only(items), task, best, draws) for name, items in views.items()}
@@ -194,7 +193,7 @@ def _about(found: Found, system: str) -> dict[str, Any]:
         "role": found.roles[system],
         "entrances": found.table.entrances.words.take(entrances).to_pylist(),
         "n_pairs": len(pairs),
-        "n_groups": len(np.unique(readable.groups)),
+        "n_groups": aggregate.n_distinct(readable.groups),
     }
 
 

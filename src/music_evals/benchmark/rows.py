@@ -18,6 +18,7 @@ import numpy.typing as npt
 from music_evals.benchmark.batches import ERROR, places, score_batch
 from music_evals.benchmark.collecting import PairIndex, last_of_each, last_selection
 from music_evals.benchmark.engines import Failed, Unit, answer
+from music_evals.benchmark.found import Words
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 
@@ -161,9 +162,16 @@ class PairJob(Job):
 
         pairs = self._chosen
         good = np.zeros((len(pairs), len(self.scores)), dtype=bool)
-        edits = pa.array([pair.estimate.content for pair in pairs], pa.string())
-        originals = [pair.reference.content for pair in pairs]
-        index = PairIndex([pair.item for pair in pairs], [pair.system for pair in pairs], originals, edits)
+        items, systems, originals, edits = (
+            pa.array(column, pa.string())
+            for column in (
+                [pair.item for pair in pairs],
+                [pair.system for pair in pairs],
+                [pair.reference.content for pair in pairs],
+                [pair.estimate.content for pair in pairs],
+            )
+        )
+        index = PairIndex(Words.of(items), Words.of(systems), Words.of(originals), edits)
         known = {name: place for place, name in enumerate(self.scores)}
         for batch in rows.batches("score", text=False):
             scores = score_batch(batch)

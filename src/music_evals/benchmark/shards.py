@@ -201,7 +201,7 @@ def _read(path: Path, *, text: bool) -> pa.Table:
     names = [name for name in COLUMNS if text or name != "json"]
     try:
         with output_errors(path, "read"):
-            table = pq.ParquetFile(path).read(columns=names, use_threads=False)
+            table = pq.ParquetFile(path).read(columns=names)
     except pa.ArrowException as error:
         raise CorruptRecordsError(f"{path} is damaged ({error}); {REMEDY}") from error
     return table if text else table.append_column("json", pa.nulls(len(table), pa.string()))
