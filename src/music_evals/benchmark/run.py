@@ -11,17 +11,19 @@ import abc
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import os
 import pkgutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from music_evals import benchmark
 from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
-from music_evals.benchmark.records import RecordFile, reading_rows
+from music_evals.benchmark.records import Records, reading_rows
+from music_evals.benchmark.shards import open_records
 from music_evals.benchmark.versions import kernel_row, kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.locations import check_local
@@ -235,14 +237,14 @@ class Job(abc.ABC):
         """What works on a unit."""
 
     @abc.abstractmethod
-    def left(self, rows: Sequence[Row]) -> list[Unit]:
+    def left(self, rows: Records) -> list[Unit]:
         """Return what is left to do, beside the rows that are there."""
 
     @abc.abstractmethod
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Return the rows of a unit and its answer, or what `engines.Failed` says in place of one."""
 
-    def selection(self, rows: Sequence[Row]) -> list[Row]:  # noqa: ARG002
+    def selection(self, rows: Records) -> Iterable[Row]:  # noqa: ARG002
         """Return the rows that say what is judged from here on, where that is not yet said."""
         return []
 
@@ -250,16 +252,17 @@ class Job(abc.ABC):
         """Do what has to be done once before the units that are left."""
 
 
-def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> list[Row]:
-    """Do what is left of a job, and return all rows of its record file."""
+def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> Records:
+    """Do what is left of a job, and return its records: a file at `path`, or a folder of shards beside."""
     # Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
     started = time.monotonic()
-    with RecordFile(path, job.header, job.items, overwrite=settings.overwrite) as records:
+    shards = settings.engine == RAY  # of a new run; one that is resumed has the form that it began with
+    with open_records(path, job.header, job.items, overwrite=settings.overwrite, shards=shards) as records:
         with reading_rows():
-            units = job.left(records.rows)
-            begin = job.selection(records.rows) + (kernel_rows(records.rows) if units else [])
-        if begin:
-            records.append(begin)
+            found = records.rows
+            units = job.left(found)
+            begin = itertools.chain(job.selection(found), kernel_rows(found.of("kernels")) if units else ())
+        records.append(begin)
         if not units:
             return records.rows
         job.prepare(units, progress)

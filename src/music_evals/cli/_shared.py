@@ -192,7 +192,7 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code."""
     # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
     # those of all scores. A system without a single defined score is a failure too.
-    from music_evals.benchmark.tables import text_report, undefined_systems
+    from music_evals.benchmark.tables import n_failures, text_report, undefined_systems
 
     results = outcome.results
     failures = [
@@ -202,7 +202,7 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
         )
         for row in results["failures"]
     ]
-    code = list_failures(failures, "see the records")
+    code = list_failures(failures, "see the records", n_failures(results))
     undefined = undefined_systems(results)
     if undefined:
         say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
@@ -213,15 +213,16 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     return EXIT_FAILURES if undefined else code
 
 
-def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:
-    """List what failed on stderr, say where the rest is found, and return the exit code."""
+def list_failures(failures: Sequence[tuple[str, str]], where: str, n: int | None = None) -> int:
+    """List what failed on stderr, `n` in all, say where the rest is found, and return the exit code."""
     if not failures:
         return 0
-    say(f"music-evals: {len(failures)} failed:")
+    n = len(failures) if n is None else n
+    say(f"music-evals: {n} failed:")
     for name, reason in failures[:SHOWN_FAILURES]:
         say(f"  {name}: {reason}")
-    if len(failures) > SHOWN_FAILURES:
-        say(f"  and {len(failures) - SHOWN_FAILURES} more, {where}")
+    if n > SHOWN_FAILURES:
+        say(f"  and {n - SHOWN_FAILURES} more, {where}")
     return EXIT_FAILURES
 
 

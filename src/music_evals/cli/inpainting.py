@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-    from music_evals.benchmark.tables import text_report
+    from music_evals.benchmark.tables import n_failures, text_report
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     with Bar() as bar:
         outcome = run_inpainting(settings, progress=bar)
-    failures = outcome.results["failures"]
+    failures, n_failed = outcome.results["failures"], n_failures(outcome.results)
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
     for note in outcome.notes:
@@ -115,10 +115,10 @@ def _run(options: argparse.Namespace) -> int:
     if undrawn:
         say(undrawn)
     print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
-    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
+    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records", n_failed)
     if failures and options.update_card:
         raise OutputError(
-            f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
+            f"{n_failed} results failed; cards of models are left as they were, run again or judge other items"
         )
     return code
 

@@ -17,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.collecting import SeededScores
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
@@ -133,17 +135,14 @@ class InpaintingJob(Job):
         """Judge the items of a chunk."""
         return self
 
-    def left(self, rows: Sequence[Row]) -> list[Unit]:
+    def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
-        good: dict[tuple[str, int, str, str], bool] = {}
-        for row in rows:
-            if row["kind"] == "score":
-                good[row["system"], row["seed"], row["item"], row["metric"]] = "error" not in row
+        seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
+        made = SeededScores(rows, self.judged.item_ids, seeds, (*METRICS, NLL))
 
         def finished(chunk: _Chunk) -> bool:
             name = self.systems[chunk.system].name
-            items = self.judged.item_ids[chunk.start : chunk.stop]
-            return all(good.get((name, chunk.seed, item, metric), False) for item in items for metric in chunk.metrics)
+            return made.good(name, chunk.seed, range(chunk.start, chunk.stop), chunk.metrics)
 
         return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
 
