@@ -95,7 +95,7 @@ def blocks_of(page: Path, language: str) -> list[str]:
 
 
 RUN = [page for page in (DOCS / "tour.md", *sorted((DOCS / "tasks").glob("*.md"))) if blocks_of(page, "bash")]
-"""Where every `bash` block runs as it stands; other pages show commands for clusters, URLs and the reader's own files."""
+"""Where every `bash` block runs as it stands; other pages show commands for clusters, URLs and own files."""
 
 
 def test_the_tour_and_every_task_show_commands_that_run() -> None:
