@@ -180,7 +180,7 @@ def by_label(found: list[Answered]) -> dict[str, Any]:
     return {one.unit.label: one.answer for one in found}
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 60) -> None:
+def wait_until(true: Callable[[], Any], seconds: float = 180) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited in vain"
@@ -551,7 +551,7 @@ def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path:
         folder=str(module_path), log=str(tmp_path / "log"), records=str(records), out=str(tmp_path), address="local"
     )
     with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as driver:
-        wait_until(lambda: scores_in(records) >= 2, 120)
+        wait_until(lambda: scores_in(records) >= 2)
         children = psutil.Process(driver.pid).children(recursive=True)
         assert any("raylet" in child.name() for child in children)
         driver.send_signal(end)
