@@ -206,8 +206,8 @@ class Hub:
 
     def card_complaints(self, card: str, repository: Repository) -> list[str]:
         """Return what the Hub finds wrong with the head of a card; an empty list if nothing is."""
-        from huggingface_hub import RepoCard
-        from huggingface_hub.utils import get_session, hf_raise_for_status
+        from huggingface_hub import RepoCard, get_session
+        from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # documented
 
         with self.asking(f"checking the card of {repository}"), _no_remarks():
             try:  # a byte order mark hides the head from the client, though not from the Hub
