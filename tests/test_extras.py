@@ -240,7 +240,7 @@ for name in names:
 print(json.dumps(said))
 """
 MODULES = {
-    "beat_f_measure": "audio",
+    "voicing_recall": "audio",
     "music_context_preservation": "audio",
     "lyric_structure": "lyrics",
     "tag_semantic_similarity": "text",
@@ -255,6 +255,14 @@ def test_modules_name_what_they_need(run: Run, tmp_path: Path) -> None:
     for name, extra in MODULES.items():
         assert said[name].startswith("MissingBackendError: ")
         assert_says_what_to_install(said[name], extra)
+
+
+@pytest.mark.parametrize("name", ["beat_f_measure", "chroma_dtw_similarity", "segment_ari"])
+def test_recordings_are_judged_without_any_extra_but_for_their_melody(name: str, run: Run, tmp_path: Path) -> None:
+    code = COMPUTE.replace("module.compute(", "result = module.compute(") + "print(sorted(result)[0])\n"
+    ended = run("-W", "ignore", "-c", code, name, str(tmp_path / "cache"))
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.strip() == name
 
 
 def test_every_module_loads_and_those_of_tokens_compute_without_any_extra(run: Run, tmp_path: Path) -> None:
