@@ -11,6 +11,7 @@ import contextlib
 import functools
 import importlib
 import platform
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -52,9 +53,15 @@ _NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "Fl
 
 
 def _libraries() -> Any:
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
+    return _search(len(sys.modules))
+
+
+@functools.lru_cache(maxsize=1)
+def _search(_n_modules: int) -> Any:
+    """Look for libraries, which takes 2 ms: again only where modules were imported since, which may bring new ones."""
     from threadpoolctl import ThreadpoolController
 
-    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
     return ThreadpoolController()
 
 
