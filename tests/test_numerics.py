@@ -12,7 +12,7 @@ import threading
 import pytest
 import threadpoolctl
 
-from music_evals.numerics import kernels, one_thread
+from music_evals.numerics import kernels, n_threads, one_thread
 
 HASWELL = "Haswell"  # kernels of OpenBLAS that round a sum in another order where it is cut in two
 
@@ -163,6 +163,29 @@ class TestOneThread:
             assert torch.get_num_threads() == 3
         finally:
             torch.set_num_threads(before)
+
+
+def test_a_library_that_is_loaded_later_is_held_too() -> None:
+    code = """
+from music_evals.numerics import one_thread
+with one_thread():
+    pass
+import torch
+torch.set_num_threads(3)
+before = torch.get_num_threads()
+with one_thread():
+    print(before, torch.get_num_threads())
+print(torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["3", "1", "3"]
+
+
+@pytest.mark.parametrize(("told", "expected"), [("1", 1), ("2", 2), ("0", 1), ("", 4), ("many", 4), ("64", 4)])
+def test_a_process_works_on_as_many_items_as_it_may(monkeypatch: pytest.MonkeyPatch, told: str, expected: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert n_threads() == expected
 
 
 def test_kernels_are_named_by_what_the_libraries_chose() -> None:

@@ -114,9 +114,7 @@ def _relative_bandwidths(frequencies: FloatArray) -> FloatArray:
     return widths
 
 
-def _filters(
-    frequencies: FloatArray, bandwidths: FloatArray, rate: float
-) -> tuple[int, npt.NDArray[np.complex64]]:
+def _filters(frequencies: FloatArray, bandwidths: FloatArray, rate: float) -> tuple[int, npt.NDArray[np.complex64]]:
     """Return the length of the Fourier transform, and the spectrum of each filter without its least part."""
     from scipy.fft import fft
 

@@ -91,7 +91,7 @@ def viterbi(log_likelihood: FloatArray, stay: float) -> npt.NDArray[np.intp]:
     for before, after, likely in zip(score[:-1], score[1:], likelihood[1:], strict=True):
         np.add(before, keep, out=after)
         np.maximum(after, before.item(before.argmax()) + change, out=after)
-        after += likely
+        np.add(after, likely, out=after)
     best = score.argmax(axis=1)
     moved = score[np.arange(n_frames), best] + change
     stays = score + keep >= moved[:, None]

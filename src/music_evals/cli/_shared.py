@@ -227,9 +227,9 @@ def say(text: str) -> None:
 
 def quieten() -> None:
     """Leave the progress bar to us: the data set library draws one for each split it reads."""
-    import datasets
-
-    datasets.disable_progress_bars()
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when it is imported, which takes long
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
 
 
 class Bar:

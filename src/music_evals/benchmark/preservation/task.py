@@ -233,8 +233,9 @@ def _n_workers() -> int:
 
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
-    """Compile the extractors in one process before several need them, unless that was done on this machine before."""
-    if any(pair.entrance == "audio" for pair in left) and not cache_home(compiling.extractors).is_dir():
+    """Compile extractors that need it in one process before several use them, unless this machine has the code."""
+    heard = any(pair.entrance == "audio" for pair in left)
+    if heard and compiling.needed and not cache_home(compiling.extractors).is_dir():
         if progress is not None:
             progress(0, len(left), COMPILING)
         # where it fails, every process compiles for itself, as it can

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import Features, Score
+from music_evals.audio.backends import choose_backends
 from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
 from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
@@ -47,8 +48,9 @@ class PairJudge:
         return _extractors(self.settings.variant, self.settings.backends)
 
     def begin(self, folder: Path) -> None:
-        """Take the compiled code that there is; see `engines.Work`."""
-        use_cache(folder, self.extractors)
+        """Take the compiled code that there is, if any is needed; see `engines.Work`."""
+        if _compiles(self.settings.variant, self.settings.backends):
+            use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
@@ -109,6 +111,11 @@ class CompileExtractors:
         """What decides which code is compiled, as text."""
         return _extractors(self.variant, self.backends)
 
+    @property
+    def needed(self) -> bool:
+        """True if an extractor is compiled at all; the default ones are not."""
+        return _compiles(self.variant, self.backends)
+
     def begin(self, folder: Path) -> None:
         """Compile into this folder; see `engines.Work`."""
         self._folder = folder
@@ -125,6 +132,11 @@ class CompileExtractors:
         with SourceLoader(settings) as loader:
             source = loader.load(_made_up_audio())
         judge(source, source, settings)
+
+
+def _compiles(variant: str, backends: Mapping[str, str] | None) -> bool:
+    chosen = choose_backends(Settings.of(variant=variant, backends=backends).all_backends)
+    return any(backend.compiles for backend in chosen.values())
 
 
 def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:
