@@ -19,18 +19,18 @@ def telling_of_compiling() -> Iterator[None]:
     from numba.core import event
 
     listener = _listener()
-    event.register("numba:compile", listener)
+    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)
+        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
 
 
 @functools.cache
 def _listener() -> Any:
     from numba.core.event import Event, Listener
 
-    class Teller(Listener):  # type: ignore[misc]
+    class Teller(Listener):
         """Tells of the first compilation."""
 
         told = False

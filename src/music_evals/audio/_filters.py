@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.floating[Any]]
+Number = TypeVar("Number", bound=np.generic)
 
 NOTE_WIDTH: Final = 0.5  # semitones: a partial counts for the note that it is nearest to
 
@@ -49,11 +50,11 @@ def moving_average(frames: FloatArray, length: int) -> FloatArray:
     return mean
 
 
-def median_filter(frames: FloatArray, length: int) -> FloatArray:
+def median_filter(frames: npt.NDArray[Number], length: int) -> npt.NDArray[Number]:
     """Return the centred median over `length` frames (odd), shape as given; the ends are repeated outwards."""
     padded = np.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(length // 2, length // 2)], mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, length, axis=-1)
-    middle: FloatArray = np.partition(windows, length // 2, axis=-1)[..., length // 2]
+    middle: npt.NDArray[Number] = np.partition(windows, length // 2, axis=-1)[..., length // 2]
     return middle
 
 
