@@ -187,7 +187,8 @@ class PairIndex:
 
     def _keys(self, items: Integers, systems: Integers) -> npt.NDArray[np.int64]:
         keys = systems.astype(np.int64) * len(self._known[0]) + items
-        return np.where((items < 0) | (systems < 0), -1, keys)
+        known: npt.NDArray[np.int64] = np.where((items < 0) | (systems < 0), -1, keys)
+        return known
 
     def places(self, rows: ScoreBatch | Batch) -> npt.NDArray[np.int64]:
         """Return the place of the pair of each row; -1 for one that is of none of these pairs."""
@@ -195,11 +196,13 @@ class PairIndex:
         import pyarrow.compute as pc
 
         columns: list[tuple[Integers, list[str]]]
+        written: tuple[Integers, pa.StringArray]
         if isinstance(rows, Batch):
             columns = [*(codes_of(rows.table, name) for name in ("item", "system", "reference"))]
-            edit, edits = coded(rows.table, "estimate")
+            written = coded(rows.table, "estimate")
         else:
-            columns, (edit, edits) = [rows.item, rows.system, rows.reference], rows.estimate
+            columns, written = [rows.item, rows.system, rows.reference], rows.estimate
+        edit, edits = written
         codes = [*(column for column, _ in columns), edit]
         if any((column < 0).any() for column in codes):
             names = ("item", "system", "content", "content")
@@ -365,12 +368,16 @@ def _failures_of_pairs(found: Found) -> list[dict[str, Any]]:
         errors, whole = _failed(found, pairs)
         chosen = np.flatnonzero(whole | (errors >= 0).any(axis=1))[: MOST_LISTED - len(listed)]
         rows = pairs.rows[chosen]
-        told = (table.items.text(rows), table.errors.text(rows), whole[chosen].tolist(), errors[chosen].tolist())
-        for item, error, at_once, messages in zip(*told, strict=True):
-            if error is None and at_once:
-                error = table.texts[messages[0]]  # noqa: PLW2901 (of all scores)
-            named = zip(found.names, messages, strict=True)
-            why = {None: error} if at_once else {name: table.texts[code] for name, code in named if code >= 0}
+        reasons = [
+            table.errors.words[code].as_py() if code >= 0 else None for code in table.errors.codes[rows].tolist()
+        ]
+        told = (table.items.text(rows), reasons, whole[chosen].tolist(), errors[chosen].tolist())
+        for item, reason, at_once, messages in zip(*told, strict=True):
+            why: dict[str | None, str] = {}
+            if at_once:
+                why[None] = table.texts[messages[0]] if reason is None else reason
+            else:
+                why |= {name: table.texts[code] for name, code in zip(found.names, messages, strict=True) if code >= 0}
             listed += [{"item": item, "system": system, "metric": name, "error": text} for name, text in why.items()]
     return listed[:MOST_LISTED]
 

@@ -66,7 +66,7 @@ class Words(NamedTuple):
         return self._replace(codes=self.codes[rows])
 
     def text(self, rows: Integers | slice = slice(None)) -> list[str]:
-        """Return the text of some rows."""
+        """Return the text of some rows, which have one."""
         import pyarrow as pa
 
         found: list[str] = self.words.take(pa.array(self.codes[rows], mask=self.codes[rows] < 0)).to_pylist()

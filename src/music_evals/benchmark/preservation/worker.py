@@ -14,11 +14,8 @@ import numpy as np
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.backends import choose_backends
-<<<<<<< HEAD
+from music_evals.audio.backends import choose_backends
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, SAMPLE_RATE, Audio, load_audio
-=======
-from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
->>>>>>> speed
 from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
@@ -55,12 +52,10 @@ class PairJudge:
         return _extractors(self.settings.variant, self.settings.backends)
 
     def begin(self, folder: Path) -> None:
-<<<<<<< HEAD
         """Take the compiled code that there is, if any is needed, and keep copies of remote files here."""
         self._scratch = folder
-=======
-        """Take the compiled code that there is, if any is needed; see `engines.Work`."""
->>>>>>> speed
+        if _compiles(self.settings.variant, self.settings.backends):
+            use_cache(folder, self.extractors)
         if _compiles(self.settings.variant, self.settings.backends):
             use_cache(folder, self.extractors)
 
