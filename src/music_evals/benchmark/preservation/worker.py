@@ -14,7 +14,6 @@ import numpy as np
 
 from music_evals.annotations import Features, Score
 from music_evals.audio.backends import choose_backends
-from music_evals.audio.backends import choose_backends
 from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, SAMPLE_RATE, Audio, load_audio
 from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
@@ -54,8 +53,6 @@ class PairJudge:
     def begin(self, folder: Path) -> None:
         """Take the compiled code that there is, if any is needed, and keep copies of remote files here."""
         self._scratch = folder
-        if _compiles(self.settings.variant, self.settings.backends):
-            use_cache(folder, self.extractors)
         if _compiles(self.settings.variant, self.settings.backends):
             use_cache(folder, self.extractors)
 
