@@ -56,7 +56,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         (("publish", "metrics/note"), {"metrics/note_f1"}, {"metrics/delta_bpm"}),
         (("completion", ""), {"bash", "zsh", "tcsh"}, set()),
     ],
-    ids=" ".join,
+    ids=lambda words: " ".join(words) if isinstance(words, tuple) else "",
 )
 def test_bash_completes(
     script: str, tmp_path: Path, words: tuple[str, ...], offered: set[str], not_offered: set[str]

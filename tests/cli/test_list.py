@@ -106,7 +106,7 @@ def test_tasks_say_verb_and_settings(capsys: pytest.CaptureFixture[str]) -> None
     assert settings["n_seeds"]["default"] == 5
     assert settings["out"]["required"]
     assert rows["preservation"]["verb"] == "music-evals preserve"
-    assert "n_seeds" in lines("tasks", capsys)["inpainting"]
+    assert "music-evals inpainting" in lines("tasks", capsys)["inpainting"]
 
 
 def test_windows_of_the_current_folder_are_listed_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

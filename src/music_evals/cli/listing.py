@@ -262,7 +262,7 @@ def _default(field: dataclasses.Field[Any]) -> Row:
 
 
 def _task_line(row: Row) -> list[str]:
-    return [row["name"], row["verb"], ", ".join(setting["name"] for setting in row["settings"])]
+    return [row["name"], row["verb"], row["what"]]
 
 
 def _head(folder: Path) -> Row:
