@@ -51,6 +51,8 @@ EXACT_MEAN_CLUSTERS = 20
 MOST_BYTES = 1 << 25
 """Of signs that are drawn at once: those of 10,000 resamples of 20,000 clusters."""
 
+_TILE = 128
+
 TIE_TOLERANCE = 1e-10
 """Statistics that differ by less, relative to their scale, differ by rounding and are counted as equal."""
 
@@ -258,7 +260,7 @@ class _Signs:
 
     def __init__(self, n_resamples: int, seed: int) -> None:
         self._n_resamples, self._seed = n_resamples, seed
-        self._drawn: tuple[int, npt.NDArray[np.uint8]] | None = None
+        self._drawn: npt.NDArray[np.uint8] | None = None
 
     def p_value(self, sums: Floats) -> float:
         """Two-sided p-value of the total of `sums`, shape (clusters,)."""
@@ -284,17 +286,22 @@ class _Signs:
 
     def _blocks(self, n_clusters: int) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield signs, eight clusters a byte, shape (bytes, resamples)."""
-        if self._drawn is not None and self._drawn[0] == n_clusters:
-            yield self._drawn[1]
+        # they are drawn 64 at a time: tests of about as many clusters have the same ones
+        n_bytes, n_drawn = -(-n_clusters // 8), 8 * -(-n_clusters // 64)
+        if self._drawn is not None and len(self._drawn) == n_drawn:
+            yield self._drawn[:n_bytes]
             return
         rng = generator(self._seed)
-        most = max(1, MOST_BYTES * 8 // n_clusters)
+        most = max(1, MOST_BYTES // n_drawn)
         for start in range(0, self._n_resamples, most):
             rows = min(most, self._n_resamples - start)
-            block = np.ascontiguousarray(random_bytes(rng, rows, n_clusters).T)
+            drawn = random_bytes(rng, rows, 8 * n_drawn)
+            block = np.empty((n_drawn, rows), dtype=np.uint8)
+            for first in range(0, rows, _TILE):  # turned in pieces that fit into the cache of a processor
+                block[:, first : first + _TILE] = drawn[first : first + _TILE].T
             if rows == self._n_resamples:
-                self._drawn = n_clusters, block
-            yield block
+                self._drawn = block
+            yield block[:n_bytes]
 
 
 _BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
