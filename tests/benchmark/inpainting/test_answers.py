@@ -118,5 +118,5 @@ def test_a_run_with_a_cache_is_the_same_run(settings: dict[str, Any], fake_model
     settings |= {"models": [fake_model], "baselines": "none", "report": False}
     outcome = run_inpainting(Settings(**settings, cache=tmp_path / "cache"))
     plain = run_inpainting(Settings(**settings))  # resumes it: the header is the same
-    assert plain.found.scores == outcome.found.scores
+    assert plain.results == outcome.results
     assert Store(tmp_path / "cache").size() > 0

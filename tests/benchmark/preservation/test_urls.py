@@ -86,10 +86,13 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
     pairs = {
         (pair["item"], system): pair for system, rows in found.pairs.items() for pair in rows if "error" not in pair
     }
+    scores = {key: np.array([found.value(*key, name) for name in METRICS]) for key in pairs}
     return {
         "results": outcome.results,
         "names": {key: (pair["reference"]["name"], pair["estimate"]["name"]) for key, pair in pairs.items()},
-        "scores": {key: [found.scores[key][name].get("value") for name in METRICS] for key in pairs},
+        "scores": {
+            key: np.nan_to_num([found.value(*key, name) for name in METRICS], nan=-1.0).tolist() for key in pairs
+        },
     }
 
 
