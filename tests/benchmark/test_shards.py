@@ -330,6 +330,7 @@ def job(write_files: Any, stub_judge: Any) -> Any:
     return PairJob(HEADER, judged, (), METRICS, "corrected", stub_judge(METRICS))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_ray")
 def test_a_run_by_ray_is_in_shards_and_stays_in_its_form(tmp_path: Path, job: Any) -> None:
     path = tmp_path / "out" / "records.jsonl"

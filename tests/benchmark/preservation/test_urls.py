@@ -86,7 +86,6 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
     pairs = {
         (pair["item"], system): pair for system, rows in found.pairs.items() for pair in rows if "error" not in pair
     }
-    scores = {key: np.array([found.value(*key, name) for name in METRICS]) for key in pairs}
     return {
         "results": outcome.results,
         "names": {key: (pair["reference"]["name"], pair["estimate"]["name"]) for key, pair in pairs.items()},
