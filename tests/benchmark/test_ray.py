@@ -29,7 +29,6 @@ from music_evals.benchmark.shards import records_at
 from music_evals.errors import BackendError, InvalidInputError
 
 pytest.importorskip("ray", reason="needs the extra scale")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")  # of Ray about itself
 
 WORK = '''
 import os
