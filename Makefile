@@ -12,8 +12,12 @@ export HF_EVALUATE_OFFLINE ?= 1
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 export HF_UPDATE_DOWNLOAD_COUNTS ?= 0
 export GRADIO_ANALYTICS_ENABLED ?= False
+export NO_MKDOCS_2_WARNING ?= 1
 
-.PHONY: help venv run space test test-kernels test-slow check format clean
+# Compiled code is kept: else each process that a test starts compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help venv run space test coverage test-kernels test-slow check docs format clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +44,12 @@ space: venv ## serve a Space on this machine: make space NAME=preservation
 test: venv ## the fast tests
 	$(BIN)/python -m pytest -m "not slow" -n 2
 
+coverage: venv ## the fast tests, measured: lines and branches of the package that ran, in results/coverage/html
+	mkdir -p results/coverage && $(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -m "not slow" -n 2
+	$(BIN)/coverage combine --quiet && $(BIN)/coverage html --quiet
+	@echo "lines and branches that ran: $$($(BIN)/coverage report --format=total) %; results/coverage/html/index.html"
+
 test-kernels: venv ## the extraction tests with other kernels of the linear algebra than this processor's
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -q tests/audio/test_extraction.py tests/audio/test_chroma.py tests/audio/test_structure.py
 
@@ -49,14 +59,17 @@ test-slow: venv ## the long tests: full data set rebuild, simulated coverage
 check: venv ## lint, format, types, spelling, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/oxlint --deny-warnings src/music_evals
+	$(BIN)/oxlint --deny-warnings src/music_evals docs/static
 	$(BIN)/mypy
 	$(BIN)/codespell
 	$(BIN)/python -m pytest -q tests/conformance/test_imports.py
+
+docs: venv ## build the documentation into site/; a broken link is an error
+	$(BIN)/python -m mkdocs build --strict --quiet
 
 format: venv ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and what the tools left
-	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis results
+	rm -rf $(VENV) .mypy_cache .ruff_cache .hypothesis results site

@@ -41,6 +41,32 @@ REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 """System packages whose tests must not skip: CI has installed them."""
 
 
+CORE_ALONE = bool(os.environ.get("MUSIC_EVALS_CORE_ALONE"))
+"""No extra is installed: a test that needs one skips. Set by `.ci/run lowest`, nowhere else."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[Any]:
+    return (yield from _skipped_without_extra())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: Any) -> Iterator[Any]:
+    return (yield from _skipped_without_extra())
+
+
+def _skipped_without_extra() -> Iterator[Any]:
+    from music_evals.errors import MissingBackendError
+
+    try:
+        return (yield)
+    except (MissingBackendError, ModuleNotFoundError) as error:
+        oracle = getattr(error, "name", None) in {"librosa", "torch"}  # imported by the test itself
+        if CORE_ALONE and (oracle or isinstance(error, MissingBackendError)):
+            pytest.skip(f"needs an extra: {error}")
+        raise
+
+
 @pytest.fixture(scope="session")
 def fluidsynth() -> None:
     """Skip the test where FluidSynth or a soundfont is absent."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import threading
+import uuid
 from pathlib import Path
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 from music_evals.errors import OutputError
-from music_evals.files import Store, write_atomically, written_whole
+from music_evals.files import STALE_SEC, Store, write_atomically, written_whole
 
 KEY = {"text": "甲", "version": 1}
 
@@ -128,35 +131,90 @@ class TestStore:
         assert store.size() == sum(path.stat().st_size for path in files_in(store.folder)) > 0
         mine = store.folder / "mine.txt"
         mine.write_text("keep me")
-        entry = store.path({"number": 0})
-        (entry.parent / f".{entry.name}.0123.part").write_bytes(b"of a writer that was killed")
+        old, new = (part_of(store, number, age_sec) for number, age_sec in ((0, 2 * STALE_SEC), (1, 0.0)))
         store.clear()
         assert store.size() == 0
-        assert files_in(store.folder) == [mine]
+        assert not old.exists()  # of a writer that was killed
+        assert {*files_in(store.folder)} == {mine, new}  # of one that is at work, perhaps on another machine
+
+    def test_a_writer_removes_what_killed_ones_left_beside_its_entry(self, store, monkeypatch):
+        store.put(KEY, b"x")
+        old, new = (part_of(store, KEY, age_sec) for age_sec in (2 * STALE_SEC, 0.9 * STALE_SEC))
+        monkeypatch.setattr("time.time", lambda: 0.0)  # a clock that is wrong does no harm
+        Store(store.folder).put(KEY, b"y")
+        assert not old.exists()
+        assert new.exists()
+        assert store.get(KEY) == b"y"
+
+    def test_an_entry_that_goes_away_while_it_is_counted(self, store, monkeypatch):
+        store.put(KEY, b"x")
+        stat = Path.stat
+
+        def gone(path: Path, **options: bool) -> object:
+            if path.suffix == ".entry":
+                path.unlink(missing_ok=True)
+            return stat(path, **options)
+
+        monkeypatch.setattr(Path, "stat", gone)
+        assert store.size() == 0
+
+    def test_a_move_that_is_refused_while_the_entry_is_there(self, store, monkeypatch):
+        store.put(KEY, b"x")
+
+        def refuse(*_: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "replace", refuse)  # as shares of Windows do while somebody reads it
+        store.put(KEY, b"x")
+        assert store.get(KEY) == b"x"
+        assert len(files_in(store.folder)) == 1
+        store.path(KEY).write_bytes(b"damaged")
+        with pytest.raises(OutputError, match="Permission denied"):
+            store.put(KEY, b"x")
 
 
-# Writes and reads one key over and over; fails on what is neither of two values whole.
+def part_of(store: Store, key: Any, age_sec: float) -> Path:
+    """Write a part of the entry of a key, as a writer does, and let it be so old."""
+    entry = store.path(key if isinstance(key, dict) else {"number": key})
+    part = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}.part")
+    part.write_bytes(b"half")
+    then = part.stat().st_mtime - age_sec
+    os.utime(part, (then, then))
+    return part
+
+
+# Writes and reads a few keys over and over, as one of several machines whose processes have equal numbers and names;
+# fails on what is neither of two values whole.
 HAMMER = """
-import sys
+import os, random, socket, sys, time
 from music_evals.files import Store
 
+os.getpid, socket.gethostname = (lambda: 1), (lambda: "node")
+random.seed(0)
 store, number = Store(sys.argv[1]), int(sys.argv[2])
-for turn in range(60):
-    store.put({"a": 1}, bytes([(number + turn) % 2]) * 5000)
-    found = store.get({"a": 1})
-    assert found is not None and len(found) == 5000 and len(set(found)) == 1, turn
+until = time.monotonic() + float(sys.argv[3])
+turn = 0
+while turn < 60 or time.monotonic() < until:
+    turn += 1
+    key = {"a": turn % 5}
+    store.put(key, bytes([(number + turn) % 2]) * 50_000)
+    found = store.get(key)
+    assert found is not None and len(found) == 50_000 and len(set(found)) == 1, turn
+    assert store.size() >= 0
 """
 
 
 class TestManyWriters:
     def test_processes(self, tmp_path):
         workers = [
-            subprocess.Popen([sys.executable, "-c", HAMMER, tmp_path, str(number)], stderr=subprocess.PIPE, text=True)
-            for number in range(3)
+            subprocess.Popen(
+                [sys.executable, "-c", HAMMER, tmp_path, str(number), "1"], stderr=subprocess.PIPE, text=True
+            )
+            for number in range(4)
         ]
-        assert [worker.communicate(timeout=120)[1] for worker in workers] == ["", "", ""]
-        assert [worker.returncode for worker in workers] == [0, 0, 0]
-        assert len(files_in(tmp_path)) == 1
+        assert [worker.communicate(timeout=120)[1] for worker in workers] == 4 * [""]
+        assert [worker.returncode for worker in workers] == 4 * [0]
+        assert len(files_in(tmp_path)) == 5
 
     def test_threads(self, tmp_path):
         store, found = Store(tmp_path), []

@@ -12,13 +12,13 @@ import threading
 import pytest
 import threadpoolctl
 
-from music_evals.numerics import kernels, one_thread
+from music_evals.numerics import kernels, n_threads, one_thread
 
 HASWELL = "Haswell"  # kernels of OpenBLAS that round a sum in another order where it is cut in two
 
 # Every number that is recorded and that a product of matrices or a network goes into, with 1, 2 and 4 threads.
 NUMBERS = """
-import hashlib, json, sys
+import hashlib, json
 import numpy as np, scipy.linalg, torch
 from threadpoolctl import threadpool_info, threadpool_limits
 from music_evals.annotations import FEATURES, StructureFrames
@@ -47,17 +47,13 @@ def audio():
             yield f"{name}.{field}", array
 
 def numbers():
-    if "audio" in sys.argv:
-        yield from audio()
-    if "official chroma" in sys.argv:
-        found = extract(load_audio(noisy, rate=RATE), ["chroma"], backends={"chroma": "librosa_cqt"})
-        yield "official chroma", found.chroma.frames
-    if "metrics" in sys.argv:
-        yield "ssm_correlation", np.array(ssm_correlation(*sides))
-        yield "cosines", cosine_matrix(*vectors)
-    if "models" in sys.argv:
-        yield "nll", model.nll(contexts)
-        yield "middles", model.inpaint(contexts, rng=np.random.default_rng(0))
+    yield from audio()
+    found = extract(load_audio(noisy, rate=RATE), ["chroma"], backends={"chroma": "librosa_cqt"})
+    yield "official chroma", found.chroma.frames
+    yield "ssm_correlation", np.array(ssm_correlation(*sides))
+    yield "cosines", cosine_matrix(*vectors)
+    yield "nll", model.nll(contexts)
+    yield "middles", model.inpaint(contexts, rng=np.random.default_rng(0))
 
 found = {}
 for n_threads in (1, 2, 4):
@@ -74,14 +70,13 @@ def blas_threads() -> set[int]:
     return {library["num_threads"] for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"}
 
 
-@pytest.mark.parametrize("kernel", [None, HASWELL])
-@pytest.mark.parametrize("what", [["audio", "official chroma"], ["metrics"], ["models"]])
-def test_the_number_of_threads_changes_no_number(kernel: str | None, what: list[str]) -> None:
+@pytest.mark.parametrize("kernel", [None, pytest.param(HASWELL, marks=pytest.mark.slow)])
+def test_the_number_of_threads_changes_no_number(kernel: str | None) -> None:
     """In a process of its own: kernels are chosen when the library is loaded."""
     environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
     environment |= {"OPENBLAS_CORETYPE": kernel} if kernel else {}
     done = subprocess.run(
-        [sys.executable, "-c", NUMBERS, *what],
+        [sys.executable, "-c", NUMBERS],
         env=environment,
         capture_output=True,
         text=True,
@@ -92,7 +87,9 @@ def test_the_number_of_threads_changes_no_number(kernel: str | None, what: list[
     told = json.loads(done.stdout)
     if kernel and told["cores"]:  # no name where NumPy was built on another library than OpenBLAS
         assert told["cores"] == [kernel]
-    assert told["numbers"]
+    assert {"chords.labels", "official chroma", "ssm_correlation", "cosines", "nll", "middles"} <= told[
+        "numbers"
+    ].keys()
     assert {name: digests for name, digests in told["numbers"].items() if len(set(digests)) > 1} == {}
 
 
@@ -163,6 +160,29 @@ class TestOneThread:
             assert torch.get_num_threads() == 3
         finally:
             torch.set_num_threads(before)
+
+
+def test_a_library_that_is_loaded_later_is_held_too() -> None:
+    code = """
+from music_evals.numerics import one_thread
+with one_thread():
+    pass
+import torch
+torch.set_num_threads(3)
+before = torch.get_num_threads()
+with one_thread():
+    print(before, torch.get_num_threads())
+print(torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.split() == ["3", "1", "3"]
+
+
+@pytest.mark.parametrize(("told", "expected"), [("1", 1), ("2", 2), ("0", 1), ("", 4), ("many", 4), ("64", 4)])
+def test_a_process_works_on_as_many_items_as_it_may(monkeypatch: pytest.MonkeyPatch, told: str, expected: int) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", told)
+    assert n_threads() == expected
 
 
 def test_kernels_are_named_by_what_the_libraries_chose() -> None:

@@ -49,3 +49,9 @@ def test_the_command_is_quick_to_help() -> None:
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_package_is_the_command_too() -> None:
+    run = subprocess.run([sys.executable, "-m", "music_evals", "--version"], capture_output=True, text=True, check=True)
+    assert run.stdout == f"music-evals {music_evals.__version__}\n"
+    assert not run.stderr

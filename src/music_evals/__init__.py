@@ -9,6 +9,8 @@ In memory
 From end to end
     `run`: a task into a folder, with records, results and a report, resumed where it was killed; the same options as
     the verbs of ``music-evals``. `push_results`: its scores onto the page of a model on the Hub.
+Names
+    `window`: the folder of a metric, dataset or model of ours, from wherever it is called: ``window("note_f1")``.
 Values
     `Score`, `Tempo`, `TimeSignature`, `KeySignature`; `Features` of recordings and scores: `Beats`, `Chords`, `Chroma`,
     `F0Track`, `Key`, `Melody`, `Segments`; `ContextLayout`, the places of past, middle and future in a context;
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
     from music_evals.pipelines.inpainting import evaluate_inpainting
     from music_evals.pipelines.lyrics import evaluate_lyrics
     from music_evals.pipelines.preservation import evaluate_preservation
+    from music_evals.windows import window
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Beats",
@@ -74,6 +77,7 @@ __all__ = [
     "evaluate_preservation",
     "push_results",
     "run",
+    "window",
 ]
 
 _MODULE_OF = {
@@ -83,6 +87,7 @@ _MODULE_OF = {
     "evaluate_preservation": "pipelines.preservation",
     "push_results": "hub.pushing",
     "run": "benchmark.run",
+    "window": "windows",
 }
 """Name -> its module; every other public name is a value of `annotations`."""
 

@@ -7,8 +7,9 @@ import hashlib
 import json
 import logging
 import os
+import tempfile
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ __all__ = ["CACHE_VARIABLE", "Store", "cache_folder", "write_atomically", "writt
 LOGGER = logging.getLogger(__name__)
 
 CACHE_VARIABLE = "MUSIC_EVALS_CACHE"
+
+STALE_SEC = 86_400.0
+"""A part of a file that nobody has written to for so long is of a writer that was killed."""
 
 
 def cache_folder(name: str) -> Path:
@@ -88,8 +92,9 @@ class Store:
     """Bytes by key in files: what was worked out once is read the next time.
 
     A file holds one entry: a line with its key and a checksum, then the bytes. Any number of processes may share the
-    folder, on one machine or on several. An entry that is damaged, or that stands for another key, counts as missing:
-    a warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same.
+    folder, on one machine or on several: nothing is locked, an entry is moved into its place whole, and of several
+    writers of one entry one wins. An entry that is damaged, or that stands for another key, counts as missing: a
+    warning is logged, and the next `put` replaces it. With a store or without one, the numbers are the same.
 
     Parameters
     ----------
@@ -100,6 +105,7 @@ class Store:
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
+        self._tidied = False
 
     def path(self, key: Mapping[str, Any]) -> Path:
         """Return where the entry of a key lies; a key is all that the bytes depend on, as plain values."""
@@ -131,18 +137,46 @@ class Store:
             The folder cannot be written to, or is full. Nothing is left behind.
 
         """
-        # not synchronised: an entry that a power cut leaves empty is damaged, and damage is found when it is read
-        write_atomically(self.path(key), _head(key, content) + b"\n" + content, parents=True, sync=False)
+        path = self.path(key)
+        try:
+            # not synchronised: an entry that a power cut leaves empty is damaged, and damage is found when it is read
+            write_atomically(path, _head(key, content) + b"\n" + content, parents=True, sync=False)
+        except OutputError:
+            # shared file systems refuse to replace what somebody reads, or report a move that was made as failed
+            if self.get(key) is None:
+                raise
+        if not self._tidied:  # in one folder of 256: with every process it is another one
+            self._tidied = True
+            self._remove_stale(path.parent.glob(_PARTS))
 
     def size(self) -> int:
         """Return the bytes of all entries."""
-        return sum(path.stat().st_size for path in self.folder.glob("??/*.entry"))
+        total = 0
+        for path in self.folder.glob(f"??/{_ENTRIES}"):
+            with contextlib.suppress(FileNotFoundError):  # somebody clears the store
+                total += path.stat().st_size
+        return total
 
     def clear(self) -> None:
-        """Remove every entry, and what interrupted writers left; other files and the folder stay."""
-        for pattern in ("??/*.entry", "??/.*.entry.*.part"):
-            for path in self.folder.glob(pattern):
-                path.unlink(missing_ok=True)
+        """Remove every entry, and what writers left that were killed; other files and the folder stay."""
+        for path in self.folder.glob(f"??/{_ENTRIES}"):
+            path.unlink(missing_ok=True)
+        self._remove_stale(self.folder.glob(f"??/{_PARTS}"))
+
+    def _remove_stale(self, parts: Iterable[Path]) -> None:
+        """Remove parts of entries that nobody writes any more, by the clock of the file system and not by our own."""
+        try:
+            with tempfile.TemporaryFile(dir=self.folder) as new:
+                now = os.fstat(new.fileno()).st_mtime
+        except OSError:  # nothing is lost by leaving them
+            return
+        for part in parts:
+            with contextlib.suppress(OSError):  # it was moved into its place in the meantime
+                if now - part.stat().st_mtime > STALE_SEC:
+                    part.unlink(missing_ok=True)
+
+
+_ENTRIES, _PARTS = "*.entry", ".*.entry.*.part"
 
 
 def _key_text(key: Mapping[str, Any]) -> bytes:

@@ -1,8 +1,8 @@
 """What the last bits of a number depend on besides the packages: threads, which are held to one, and kernels.
 
 A product of matrices that is shared out to threads is cut into other blocks, and its sums are rounded in another order.
-What is recorded is therefore worked out by one thread; many items at once are the business of processes. The kernels
-are chosen by the libraries for the processor at hand, and cannot be held: `kernels` names them.
+Each item is therefore worked out by one thread; several items at once by several, or by processes. The kernels are
+chosen by the libraries for the processor at hand, and cannot be held: `kernels` names them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import os
 import platform
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-__all__ = ["kernels", "one_thread"]
+__all__ = ["kernels", "n_threads", "one_thread"]
 
 _lock = threading.Lock()
 _inside = 0  # threads that are in a section
@@ -36,6 +38,14 @@ def one_thread() -> Iterator[None]:
         yield
 
 
+def n_threads() -> int:
+    """Return how many items this process may work on at once: its cores, or OMP_NUM_THREADS where that is less."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    # what holds linear algebra to one thread: processes that share the cores have it set
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores, max(int(told), 1)) if told.isdecimal() else cores
+
+
 @functools.cache
 def kernels() -> str:
     """Return what computes here, such as ``"x86_64, OpenBLAS SkylakeX, NumPy X86_V3 X86_V4"``.
@@ -52,9 +62,15 @@ _NAMES = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS", "flexiblas": "Fl
 
 
 def _libraries() -> Any:
+    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
+    return _search(len(sys.modules))
+
+
+@functools.lru_cache(maxsize=1)
+def _search(_n_modules: int) -> Any:
+    """Look for libraries, which takes 2 ms: again only where modules were imported since, which may bring new ones."""
     from threadpoolctl import ThreadpoolController
 
-    importlib.import_module("scipy.linalg")  # brings a BLAS of its own, beside NumPy's
     return ThreadpoolController()
 
 

@@ -92,7 +92,7 @@ def test_decoding_is_the_best_of_all_sequences() -> None:
         gain = np.clip(fine, -module.MOST_LOG_ODDS, module.MOST_LOG_ODDS) + module.BEAT_BONUS
         intervals = range(round(60 * rate / module.FASTEST_BPM), round(60 * rate / module.SLOWEST_BPM) + 1)
         best = _search(gain, intervals)
-        score, _ = module._forward(gain, np.array(intervals))
+        score = module._forward(gain, np.array(intervals))
         last = np.where(np.arange(n)[:, None] >= n - np.array(intervals), score, -np.inf)
         assert last.max() == pytest.approx(best)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from music_evals.benchmark import versions
+from music_evals.benchmark.engines import ENGINES, Answered, Unit
 from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.preservation.pairs import PairSet, pairs_in_folders
@@ -17,7 +18,7 @@ from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.records import RecordFile, read_records
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.rows import PairJob
-from music_evals.benchmark.run import Settings, record
+from music_evals.benchmark.run import Job, Settings, record
 from music_evals.benchmark.tables import cautions, text_report
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
@@ -53,6 +54,31 @@ def test_one_kind_is_no_matter() -> None:
     assert on_kernels(["A", "B"]) == [
         "scores were made with several kinds of processor kernels, so last digits may differ: A; B"
     ]
+
+
+def test_scores_of_other_machines_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes of a cluster may have processors of several kinds."""
+    made_by = {"a": "", "b": "B", "c": "B", "d": kernels()}
+
+    class Letters(Job):
+        header: ClassVar = {"task": "letters"}
+        size = 4
+        work: Any = None
+
+        def left(self, _: Any) -> list[Unit]:
+            return [Unit(name, name) for name in made_by]
+
+        def rows(self, unit: Unit, answer: Any) -> list[dict[str, Any]]:
+            return [{"kind": "score", "item": unit.label, "value": answer}]
+
+    def elsewhere(units: Any, _: Any, **__: Any) -> Any:
+        return (Answered(unit, 1.0, made_by[unit.payload]) for unit in units)
+
+    monkeypatch.setitem(ENGINES, "serial", elsewhere)
+    rows = record(Letters(), tmp_path / "records.jsonl", Settings(tmp_path))
+    told = [row.get("kernels", row.get("item")) for row in rows if row["kind"] in {"kernels", "score"}]
+    assert told == [kernels(), "a", "B", "b", "c", kernels(), "d"]
+    assert kernels_of(rows) == [kernels(), "B"]
 
 
 class TestPairs:

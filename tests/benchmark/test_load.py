@@ -56,7 +56,7 @@ def test_results_are_made_from_the_records(run: Path) -> None:
     assert loaded.results == json.loads((run / "results.json").read_bytes())
     assert load_results(run / "results.json").results == loaded.results
     assert loaded.found.value("a", "up", "circle_of_fifths_distance") == 0.0
-    assert loaded.rows[0]["kind"] == "run"
+    assert loaded.records[0]["kind"] == "run"
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def write_blocks(path: Path, n: int = len(BLOCKS)) -> bytes:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write_blocks(tmp_path / "deep" / "folder" / "records.jsonl")
     rows = read_records(tmp_path / "deep" / "folder" / "records.jsonl")
-    assert rows == [{"kind": "run", **HEADER}, *ITEMS, *(row for block in BLOCKS for row in block)]
+    assert list(rows) == [{"kind": "run", **HEADER}, *ITEMS, *(row for block in BLOCKS for row in block)]
 
 
 def test_cut_off_anywhere_and_resumed_it_ends_the_same(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_overwrite_starts_afresh(tmp_path: Path) -> None:
     path.write_text("anything")
     with RecordFile(path, HEADER, ITEMS, overwrite=True) as records:
         assert not records.resumed
-    assert read_records(path) == [{"kind": "run", **HEADER}, *ITEMS]
+    assert list(read_records(path)) == [{"kind": "run", **HEADER}, *ITEMS]
 
 
 def test_a_file_that_is_no_record_file_is_left_alone(tmp_path: Path) -> None:
@@ -160,4 +160,4 @@ def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path: Path, overwri
     assert [row["kind"] for row in read_records(path)] == ["run", "item", "item", "score", "score", "score"]
     with RecordFile(path, {"other": 1}, overwrite=True) as records:  # it is free again
         assert not records.resumed
-    assert read_records(path) == [{"kind": "run", "other": 1}]
+    assert list(read_records(path)) == [{"kind": "run", "other": 1}]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 import music_evals
-from music_evals.errors import InvalidInputError
+from music_evals.benchmark.run import Settings
+from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 
 
 @pytest.mark.parametrize(
@@ -27,3 +29,13 @@ def test_one_name_is_never_read_letter_by_letter(
 ) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(f"`{name}` must be a list, of one also, got {value!r}")):
         music_evals.run(task, tmp_path / "out", **{name: value}, **others)
+
+
+def test_an_engine_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownNameError, match="unknown engine 'rays'; did you mean ray"):
+        Settings(tmp_path, engine="rays")
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "ray" else there(name))
+    with pytest.raises(MissingBackendError, match="the engine ray needs the package 'ray'") as found:
+        Settings(tmp_path, engine="ray")
+    assert found.value.extra == "scale"

@@ -43,7 +43,7 @@ def test_a_run_ends_with_the_table_and_where_things_are(
     out, err = capsys.readouterr()
     assert "copy_past" in out
     assert "note F1 ↑" in out
-    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
     assert "chunk" in err  # the progress bar
     assert "chunk" not in out
 
@@ -173,7 +173,9 @@ def test_cards(
     assert "model-index" not in (folder / "README.md").read_text()  # the source is not touched
     assert cli.main([*arguments, "--update-card"]) == 0
     assert (folder / "README.md").read_text() == card
-    assert "model_card: " in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "model_card.md" in out
+    assert "models/tiny_rnn: README.md" in out
 
 
 def test_failures_are_on_no_card(
@@ -295,3 +297,29 @@ def test_the_library_names_no_option_of_the_command() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = ours & set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", node.value))
                 assert not named, f"{module.relative_to(source)}, line {node.lineno}: {named}"
+
+
+ENGINES = {
+    "preserve": ["--reference", "r", "--estimate", "e"],
+    "inpainting": ["--dataset", "d"],
+    "lyrics": ["--dataset", "d"],
+    "describe": ["--dataset", "d"],
+    "discrepancy": ["--dataset", "d"],
+    "write-lyrics": ["--dataset", "d"],
+}
+
+
+@pytest.mark.parametrize(("verb", "what"), ENGINES.items())
+def test_every_verb_that_judges_takes_an_engine(
+    verb: str, what: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [verb, *what, "--out", str(tmp_path / "out")]
+    for options, message in (
+        (["--engine", "rai"], "unknown engine 'rai'; did you mean ray"),
+        (["--engine", "local", "--ray-address", "auto"], "--ray-address goes with --engine ray"),
+        (["--ray-address", "auto"], "--ray-address goes with --engine ray"),
+        (["--workers", "0"], "--workers must be at least 1"),
+    ):
+        assert cli.main([*given, *options]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -35,7 +35,7 @@ def test_the_controls_alone_end_with_the_tables(
     out, err = capsys.readouterr()
     for words in ("(own tags)", "(another song)", "encoder char-ngrams", "Average, published", "not confirmed"):
         assert words in out, words
-    assert f"report: {tmp_path / 'out' / 'report.html'}" in out.splitlines()[-1]
+    assert out.splitlines()[-1].startswith(f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html")
     assert "song" in err  # the progress bar
 
 

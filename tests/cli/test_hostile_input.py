@@ -116,7 +116,7 @@ def test_a_system_name_cannot_break_the_table(small: list[str], tmp_path: Path) 
         (["--confidence", "95"], "--confidence must lie above 0"),
         (["--decoding", "sample"], "--decoding goes with --model"),
         (["--temperature", "0.5"], "--temperature goes with --model"),
-        (["--dataset", "nowhere"], "looked up in ./datasets_scripts; a folder or a Hub id"),
+        (["--dataset", "nowhere"], "looked up in ./datasets_scripts and in the package; a folder or a Hub id"),
     ],
 )
 def test_what_would_be_ignored_or_never_end_is_refused(

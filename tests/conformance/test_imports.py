@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
@@ -18,7 +19,7 @@ WINDOWS = ("metrics", "datasets_scripts", "models", "spaces")
 
 # A room may import itself and the rooms named here; everything else is a broken arrow. "" is the package itself, which
 # offers lazily what the rooms hold. A dotted name is one module of a room.
-_GROUND = {"annotations", "protocols", "errors", "files", "numerics", "processes", "windows"}
+_GROUND = {"annotations", "protocols", "errors", "files", "locations", "numerics", "processes", "remote", "windows"}
 _LAYER = {"audio", "symbolic", "lyrics", "metrics", "stats"}
 _PLUGINS = {"models", "editing", "datasets"}
 _PLUGIN_NEEDS = _GROUND | {"symbolic", "audio.io", "audio.rendering", "lyrics"}
@@ -26,8 +27,10 @@ _TASK = _GROUND | _LAYER | {"pipelines"}
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "files": {"errors"},
+    "locations": {"errors", "remote"},
     "numerics": set(),
     "processes": {"errors"},
+    "remote": {"errors"},
     "windows": {"errors"},
     "annotations": {"errors"},
     "protocols": {"annotations", "errors"},
@@ -46,6 +49,7 @@ ARROWS: dict[str, set[str]] = {
     "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub"},
     "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui"},
+    "__main__": {"cli"},
 }
 
 # Cheap enough for the top of any module: the standard library, numpy and ourselves.
@@ -69,8 +73,13 @@ def dotted(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: Path) -> Iterator[tuple[str, int, bool]]:
-    """Yield (module, line, at the top of the module) of every import, those inside functions included."""
+@functools.cache
+def imported(path: Path) -> list[tuple[str, int, bool]]:
+    """Return (module, line, at the top of the module) of every import, those inside functions included."""
+    return list(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[str, int, bool]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     nested = {id(child) for node in ast.walk(tree) if _is_deferred(node) for child in ast.walk(node)}
     package = dotted(path) if path.name == "__init__.py" else dotted(path).rpartition(".")[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -549,3 +551,25 @@ def test_the_whole_repository_is_published(house: House, copy_of_ours: Path) -> 
     again = house.publish("--all", cwd=copy_of_ours).stdout
     assert again.count("unchanged") == done.stdout.count(" published ")
     assert again.count("hardware zero-a10g is there") == done.stdout.count("hardware zero-a10g was asked for") == 3
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_readme(house: House, copy_of_ours: Path, tmp_path: Path) -> None:
+    """Those on the Hub, as they stand, in a clone whose commits are pushed."""
+    pytest.importorskip("torch")
+    clone = tmp_path / "clone"
+    shutil.copytree(copy_of_ours, clone)
+    for command in ("init -q", "add .", "commit -qm all", "update-ref refs/remotes/origin/main HEAD"):
+        git(clone, *command.split())
+    small = ["--baselines", "none", "--seeds", "1", "--resamples", "20", "--no-report", "--out", "results/jsb"]
+    place = ["--dataset", "jsb_chorales", "--config", "musib", "--model", "models/anticipation_rnn"]
+    assert house.cli("inpainting", *place, *small, cwd=clone).code == 0
+    (block,) = re.findall(
+        r"^```bash\n(music-evals publish .*?)^```", (clone / "README.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    lines = block.replace("\\\n", " ").replace("my-org", house.org).splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        done = house.cli(*shlex.split(line, comments=True)[1:], cwd=clone)
+        assert done.code == 0, f"{line}\n{done.stderr}"
+        assert ("Nothing was sent." in done.stdout) == ("--dry-run" in line)

@@ -487,7 +487,7 @@ except Exception as error:
         ({"tables__all__scores__mine": {"note_f1": RESULTS["tables"]["all"]["scores"]["mine"]["note_f1"] | {"n": 17}}},
          "17 of the 18 rows"),
         ({"dataset__id": "known_edits"}, "kinds of edit"),
-        ({"dataset__split": None}, "which split of the dataset they were made on; name it"),
+        ({"dataset__split": None}, "which split of the dataset they were made on; name it with --split"),
         ({"dataset__revision": "a" * 40}, "and not on org"),
     ],
 )  # fmt: skip
@@ -500,5 +500,5 @@ def test_scores_that_belong_on_no_card(hub: House, run: Path, values: dict[str, 
 
 def test_a_control_and_a_name_that_is_not_there(hub: House, run: Path) -> None:
     assert "is a control" in push(hub, run, "--system", "reference").stderr
-    assert "did you mean mine?; --system names one" in push(hub, run, "--system", "mime").stderr
+    assert "did you mean mine?" in push(hub, run, "--system", "mime").stderr
     assert "the model must be the id of a repository" in hub.cli("push", str(run), "--model", "mine").stderr

@@ -140,8 +140,11 @@ def test_nought_is_told_and_lists_are(preservation: Path) -> None:
 def test_which_system(preservation: Path) -> None:
     results = load_results(preservation).results
     two = {**results, "systems": {**results["systems"], "down": results["systems"]["up"]}}
-    with pytest.raises(UnknownNameError, match="name the system"):
+    with pytest.raises(UnknownNameError, match="known: down, up; name one with `system`"):
         system_scores(two, model="other")
+    controls = {name: held for name, held in results["systems"].items() if held["role"] == "control"}
+    with pytest.raises(InvalidInputError, match=r"are of same music.* alone, which are no systems that a card shows"):
+        system_scores({**results, "systems": controls}, model="other")
     assert system_scores(two, model="up").system == "up"
     with pytest.raises(UnknownNameError, match="did you mean up"):
         system_scores(results, "uq")

@@ -52,8 +52,12 @@ def test_windows_of_the_clone_in_use_are_found_from_any_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert set(WINDOWS) == set(HOUSES)
-    (window,) = find_windows(["metrics/note_f1"])
+    (window,) = find_windows(["metrics/note_f1", "note_f1"])  # one window by its path and by its name
     assert window.folder == ROOT / "metrics/note_f1"
+    assert [found.label for found in find_windows(["known_edits", "leaderboard"])] == [
+        "datasets_scripts/known_edits",
+        "spaces/leaderboard",
+    ]
     monkeypatch.chdir(tree)
     (window,) = find_windows(["metrics/tiny_metric"])
     assert window.root == tree

@@ -50,7 +50,7 @@ METRICS: dict[str, Metric] = {
     "overall_accuracy": melody.overall_accuracy,
 }
 # Of tests that run for every metric, and for every variant.
-EXAMPLES = 25
+EXAMPLES = 15
 SCALES = {**PRESERVATION_METRICS, **COMPANIONS}
 
 

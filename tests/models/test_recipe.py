@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.models.recipe import read_recipe
+from music_evals.models.recipe import find_recipe, read_recipe
 
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
 
@@ -35,3 +35,19 @@ def test_the_shipped_recipe_is_complete():
 def test_recipes_are_checked(tmp_path, write_recipe, changes, error, message):
     with pytest.raises(error, match=message):
         read_recipe(write_recipe(tmp_path, **changes))
+
+
+def test_a_recipe_is_a_file_a_folder_or_the_name_of_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "own" / "train.yaml"
+    own.parent.mkdir()
+    own.touch()
+    monkeypatch.chdir(tmp_path)
+    assert find_recipe(own, None) == (own, own.parent)
+    assert find_recipe("own", "out") == (Path("own/train.yaml"), Path("out"))
+    for name in ("anticipation_rnn", "models/anticipation_rnn/train.yaml"):
+        assert find_recipe(name, "out") == (SHIPPED, Path("out"))
+        with pytest.raises(InvalidInputError, match="`out` says where to write"):
+            find_recipe(name, None)
+    assert find_recipe("nothing.yaml", None) == (Path("nothing.yaml"), Path())
+    monkeypatch.chdir(SHIPPED.parent)
+    assert find_recipe("train.yaml", None) == (Path("train.yaml"), Path())

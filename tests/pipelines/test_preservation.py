@@ -7,6 +7,7 @@ import importlib.metadata
 import inspect
 import math
 import os
+import threading
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -337,6 +338,40 @@ def test_a_source_is_analysed_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     edits = [piece(100.0), piece(90.0)]
     evaluate_preservation([path, str(path)], edits, metrics=["delta_bpm"])
     assert loaded == [path, *edits]
+
+
+@pytest.mark.filterwarnings("ignore::music_evals.errors.UndefinedMetricWarning")
+def test_both_recordings_are_analysed_at_once_where_the_process_may(
+    monkeypatch: pytest.MonkeyPatch, wav: Callable[..., str]
+) -> None:
+    """A pair waits for the slower side; but where processes share the cores, each keeps to one."""
+    paths = [wav("first.wav", sound(12)), wav("second.wav", sound(11, up=2))]
+    both, load = threading.Barrier(2, timeout=120), SourceLoader.load
+
+    def together(loader: SourceLoader, source: Any) -> Any:
+        both.wait()  # the other side is there too, or never
+        return load(loader, source)
+
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = evaluate_preservation(paths[:1], paths[1:], companions=True, n_resamples=0)
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    monkeypatch.setattr(SourceLoader, "load", together)
+    for _ in range(3):
+        np.testing.assert_equal(evaluate_preservation(paths[:1], paths[1:], companions=True, n_resamples=0), alone)
+
+
+def test_of_two_files_that_cannot_be_read_the_first_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wav: Callable[..., str]
+) -> None:
+    monkeypatch.setattr("music_evals.pipelines._sources.n_threads", lambda: 2)
+    missing = [str(tmp_path / name) for name in ("a.wav", "b.wav")]
+    for pair, place in (
+        (missing, r"references\[0\]: .*a.wav"),
+        ([wav("a.flac", sound()), missing[1]], r"predictions\[0\]: .*b.wav"),
+    ):
+        with pytest.raises(NoDataError, match=place):
+            evaluate_preservation(pair[:1], pair[1:])
 
 
 def test_score_files_give_the_numbers_of_their_scores(tmp_path: Path) -> None:

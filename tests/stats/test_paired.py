@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import _clusters, paired, paired_mean_test, swap_test_divergence
+from music_evals.stats import _clusters, paired, paired_mean_test, paired_mean_tests, swap_test_divergence
+from music_evals.stats._clusters import random_bits
 
 
 def total_variation(p, q):
@@ -300,3 +301,35 @@ def test_a_really_worse_system_is_found():
 def test_wrong_bins_are_a_named_error(bins, groups, options, error):
     with pytest.raises(error):
         swap_test_divergence(*bins, groups, **({"n_bins": 2, "divergence": total_variation} | options))
+
+
+def test_several_metrics_are_each_tested_as_alone():
+    rng = np.random.default_rng(4)
+    groups = rng.integers(0, 150, 600)
+    a, b = rng.normal(0, 1, (2, 600, 4))
+    a[rng.random(a.shape) < 0.1] = np.nan
+    a[:, 1] = b[:, 1]  # nothing differs
+    a[groups >= 15, 2] = b[groups >= 15, 2]  # few clusters differ: all swaps are listed
+    a[groups % 7 == 0, 3] = np.nan  # fewer clusters than the others have
+    alone = [paired_mean_test(*column, groups, n_resamples=3000, seed=2) for column in zip(a.T, b.T, strict=True)]
+    together = paired_mean_tests(a, b, groups, n_resamples=3000, seed=2)
+    assert together == alone
+    assert [test.p_value for test in together][1] == 1
+    with pytest.raises(PairCountError, match="align them by item id"):
+        paired_mean_tests(a, b[:, :2], groups)
+    with pytest.raises(InvalidInputError, match="n_metrics"):
+        paired_mean_tests(a[:, 0], b[:, 0], groups)
+
+
+@pytest.mark.parametrize("most_bytes", [1, 100, 1 << 25])
+def test_signs_are_summed_as_if_one_by_one(most_bytes, monkeypatch):
+    """The signs are those of `random_bits`, eight of which are looked up at once, in blocks that change nothing."""
+    monkeypatch.setattr(paired, "MOST_BYTES", most_bytes)
+    rng = np.random.default_rng(9)
+    for n_clusters in (21, 24, 61, 131):
+        sums = rng.normal(0.1, 1, n_clusters)
+        keep = random_bits(np.random.default_rng(3), 1000, n_clusters).astype(bool)
+        totals = np.where(keep, sums, -sums).sum(axis=1)
+        extreme = np.count_nonzero(np.abs(totals) >= abs(sums.sum()) - 1e-9)
+        test = paired_mean_test(sums, np.zeros(n_clusters), None, n_resamples=1000, seed=3)
+        assert test.p_value == (1 + extreme) / 1001

@@ -82,7 +82,7 @@ def test_agrees_with_scipy_without_clusters():
     values = np.random.default_rng(2).gamma(2, size=80)
     ours = bootstrap_mean(values, None, n_resamples=20_000, confidence=0.9)
     theirs = scipy.stats.bootstrap(
-        (values,), np.mean, method="percentile", n_resamples=20_000, confidence_level=0.9, rng=np.random.default_rng(3)
+        (values,), np.mean, method="percentile", n_resamples=20_000, confidence_level=0.9, random_state=3
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.low == pytest.approx(theirs.low, abs=0.03 * width)

@@ -37,10 +37,10 @@ __all__ = [
     "check_tokens",
 ]
 
-HOLD = 128
-REST = 129
-VOCABULARY_SIZE = 130
-MASK = 130
+HOLD = 128  # the token of a step in which the last note goes on
+REST = 129  # the token of a silent step
+VOCABULARY_SIZE = 130  # tokens that music is written in: 128 pitches, `HOLD` and `REST`
+MASK = 130  # the token that hides what a model may not see
 
 DRUMS = 128
 """The program of a drum kit, next to the 128 melodic programs 0..127 of General MIDI."""
@@ -57,6 +57,7 @@ NoteArray = npt.NDArray[np.void]
 NOTE_DTYPE = np.dtype(
     [("onset_tick", "<i8"), ("duration_tick", "<i8"), ("pitch", "u1"), ("velocity", "u1"), ("voice", "<i2")]
 )
+"""One note: onset and duration in ticks, pitch and velocity as in MIDI, and the number of its voice."""
 
 
 def check_tokens(tokens: npt.ArrayLike) -> Tokens:
@@ -131,6 +132,7 @@ class ContextLayout:
 
 
 MUSIB_LAYOUT = ContextLayout()
+"""The contexts of MUSIB: 144 steps of past, 96 of middle, 144 of future."""
 
 
 @dataclasses.dataclass(frozen=True)

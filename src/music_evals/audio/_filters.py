@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ __all__ = [
 ]
 
 FloatArray = npt.NDArray[np.floating[Any]]
+Number = TypeVar("Number", bound=np.generic)
 
 NOTE_WIDTH: Final = 0.5  # semitones: a partial counts for the note that it is nearest to
 
@@ -49,11 +50,11 @@ def moving_average(frames: FloatArray, length: int) -> FloatArray:
     return mean
 
 
-def median_filter(frames: FloatArray, length: int) -> FloatArray:
+def median_filter(frames: npt.NDArray[Number], length: int) -> npt.NDArray[Number]:
     """Return the centred median over `length` frames (odd), shape as given; the ends are repeated outwards."""
     padded = np.pad(frames, [(0, 0)] * (frames.ndim - 1) + [(length // 2, length // 2)], mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(padded, length, axis=-1)
-    middle: FloatArray = np.median(windows, axis=-1)
+    middle: npt.NDArray[Number] = np.partition(windows, length // 2, axis=-1)[..., length // 2]
     return middle
 
 
@@ -84,18 +85,19 @@ def viterbi(log_likelihood: FloatArray, stay: float) -> npt.NDArray[np.intp]:
     """Return the likeliest path through states that all change into one another alike, shape (n_frames,)."""
     n_states, n_frames = log_likelihood.shape
     keep, change = np.log(stay), np.log((1 - stay) / (n_states - 1))
+    likelihood = np.ascontiguousarray(log_likelihood.T, np.float64)
     # whoever comes from elsewhere comes from the best: no table of all pairs is needed
-    score = log_likelihood[:, 0].astype(np.float64)
-    came_from = np.empty((n_frames, n_states), np.intp)
-    states = np.arange(n_states)
-    for t in range(1, n_frames):
-        best = int(score.argmax())
-        moved = score[best] + change
-        stays = score + keep >= moved
-        came_from[t] = np.where(stays, states, best)
-        score = np.where(stays, score + keep, moved) + log_likelihood[:, t]
+    score = np.empty_like(likelihood)
+    score[0] = likelihood[0]
+    for before, after, likely in zip(score[:-1], score[1:], likelihood[1:], strict=True):
+        np.add(before, keep, out=after)
+        np.maximum(after, before.item(before.argmax()) + change, out=after)
+        np.add(after, likely, out=after)
+    best = score.argmax(axis=1)
+    moved = score[np.arange(n_frames), best] + change
+    stays = score + keep >= moved[:, None]
     path = np.empty(n_frames, np.intp)
-    path[-1] = score.argmax()
+    path[-1] = best[-1]
     for t in range(n_frames - 1, 0, -1):
-        path[t - 1] = came_from[t, path[t]]
+        path[t - 1] = path[t] if stays[t - 1, path[t]] else best[t - 1]
     return path

@@ -91,16 +91,29 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
     profile = profile - moving_average(profile, round(BASELINE_SEC / hop_sec) | 1)
     longest = min(MAX_LAG_SHARE * len(profile) * hop_sec, MAX_LAG_SEC)
     lengths = np.geomspace(*BAR_RANGE_SEC, BAR_STEPS)
-    lags = np.arange(len(profile))
-    combs = [np.interp(np.arange(p, max(longest, 1.01 * p), p) / hop_sec, lags, profile).mean() for p in lengths]
+    combs = _combs(profile, hop_sec, lengths, np.maximum(longest, 1.01 * lengths))
     octaves = np.log2(lengths / BAR_CENTRE_SEC)
-    strength = np.array(combs) / max(np.max(combs), 1e-9) * np.exp(-0.5 * (octaves / BAR_WIDTH_OCTAVES) ** 2)
+    strength = combs / max(float(combs.max()), 1e-9) * np.exp(-0.5 * (octaves / BAR_WIDTH_OCTAVES) ** 2)
     found = []
     for _ in range(N_CANDIDATES):
         best = int(strength.argmax())
         found.append(Bar(float(lengths[best]), float(strength[best])))
         strength[np.abs(np.log(lengths / lengths[best])) < 0.03] = -np.inf
     return found
+
+
+def _combs(
+    profile: npt.NDArray[np.float64], hop_sec: float, lengths: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """Return the mean of the profile at the multiples of each length below its end (s), shape (n_lengths,)."""
+    means = np.empty(len(lengths))
+    counts = np.ceil((ends - lengths) / lengths).astype(np.intp)
+    for count in np.unique(counts):  # those with equally many multiples are one operation
+        alike = counts == count
+        steps = lengths[alike, None]
+        multiples = steps + np.arange(count) * steps
+        means[alike] = np.interp(multiples / hop_sec, np.arange(len(profile)), profile).mean(axis=1)
+    return means
 
 
 def _lag_profile(vectors: FloatArray) -> npt.NDArray[np.float64]:
@@ -123,11 +136,11 @@ def _divide(blocks: Sequence[FloatArray], hop_sec: float, frames: tuple[float, f
     per_bar = next((n for n in CELLS_PER_BAR if n * n_bars <= MAX_CELLS), CELLS_PER_BAR[-1])
     edges = start + np.arange(n_bars * per_bar + 1) * bar_frames / per_bar
     cells = tuple(standardise(_resample(block, edges)) for block in blocks)
-    similarity = _similarity(cells)
+    sums = _diagonal_sums(_similarity(cells))
     colour = np.concatenate([unit_columns(block) for block in cells[1:]])
     strength = _scale(_contrast(colour, round(CONTRAST_BARS * per_bar)))
     for bars in REPETITION_BARS:
-        change = _repetition_change(similarity, round(bars * per_bar), round(MIN_LAG_BARS * per_bar))
+        change = _repetition_change(sums, round(bars * per_bar), round(MIN_LAG_BARS * per_bar))
         strength = strength + _scale(change) / len(REPETITION_BARS)
     upbeats = [round(bars * per_bar) for bars in UPBEATS]
     upbeat, bounds, score = max(
@@ -181,22 +194,30 @@ def _contrast(vectors: FloatArray, half: int) -> npt.NDArray[np.float64]:
     return novelty
 
 
-def _repetition_change(similarity: FloatArray, length: int, min_lag: int) -> npt.NDArray[np.float64]:
-    """Return how much a repetition begins or ends at each cell."""
+def _diagonal_sums(similarity: FloatArray) -> npt.NDArray[np.float64]:
+    """Return at (i, j) the sum of the similarity along the diagonal before cell (i, j), shape (n_cells + 1,) * 2."""
+    n_cells = len(similarity)
+    sums = np.zeros((n_cells + 1, n_cells + 1))
+    for row in range(n_cells):
+        np.add(sums[row, :-1], similarity[row], out=sums[row + 1, 1:])
+    return sums
+
+
+def _repetition_change(sums: npt.NDArray[np.float64], length: int, min_lag: int) -> npt.NDArray[np.float64]:
+    """Return how much a repetition begins or ends at each cell, from the sums along diagonals."""
     # For every other cell: the mean similarity along the diagonal of the `length` cells after, less that of those
     # before; the greatest rise (a repetition begins) and the greatest fall (one ends) are added.
-    n_cells = len(similarity)
+    n_cells = len(sums) - 1
     n_inside = n_cells - 2 * length + 1
     change = np.zeros(n_cells)
     if n_inside < 2:
         return change
-    total = np.zeros((n_cells + 1, n_cells + 1))  # along diagonals
-    for row in range(n_cells):
-        total[row + 1, 1:] = total[row, :-1] + similarity[row]
-    here = total[length : length + n_inside, length : length + n_inside]
-    rise = (total[2 * length :, 2 * length :] + total[:n_inside, :n_inside] - 2 * here) / length
-    cell = np.arange(n_inside)
-    rise[np.abs(cell[:, None] - cell) < min_lag] = 0
+    rise = sums[2 * length :, 2 * length :] + sums[:n_inside, :n_inside]
+    rise -= 2 * sums[length : length + n_inside, length : length + n_inside]
+    rise /= length
+    for lag in range(min(min_lag, n_inside)):  # what is too near is the same
+        np.fill_diagonal(rise[lag:], 0)
+        np.fill_diagonal(rise[:, lag:], 0)
     last = min(length + n_inside, n_cells)
     change[length:last] = (rise.max(axis=1) - rise.min(axis=1))[: last - length]
     return change

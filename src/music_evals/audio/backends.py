@@ -75,7 +75,7 @@ class Backend:
     name: str
     function: str
     version: int = 1
-    packages: tuple[str, ...] = ("librosa", "numpy", "scipy")
+    packages: tuple[str, ...] = ("numpy", "scipy", "soxr")
     inputs: tuple[str, ...] = ()
     rate: int = SAMPLE_RATE
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
@@ -88,6 +88,11 @@ class Backend:
     def optional(self) -> bool:
         """True if it needs more than ``music_evals[audio]``."""
         return bool(self.install)
+
+    @property
+    def compiles(self) -> bool:
+        """True if its code is compiled by numba at its first use, which takes up to half a minute."""
+        return "numba" in self.packages
 
     def load(self) -> Callable[..., Any]:
         """Import the function.
@@ -172,7 +177,8 @@ def _sha256(path: Path) -> str:
 
 _HERE = "music_evals.audio"
 _OPTIONAL = f"{_HERE}.optional"
-_ONNX = ("librosa", "numpy", "onnxruntime", "scipy")
+_ONNX = ("numpy", "onnxruntime", "scipy", "soxr")
+_LIBROSA = ("librosa", "numba", "numpy", "scipy", "soxr")
 
 
 def _essentia(feature: str, name: str, function: str) -> Backend:
@@ -201,8 +207,8 @@ def _madmom(feature: str, name: str, function: str) -> Backend:
 
 _ALL = (
     Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", weights=("beat_tracker.safetensors",)),
-    Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa"),
-    Backend("beats", "librosa_official", f"{_HERE}.beats:track_beats_official"),
+    Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa", packages=_LIBROSA),
+    Backend("beats", "librosa_official", f"{_HERE}.beats:track_beats_official", packages=_LIBROSA),
     _madmom("beats", "madmom", "track_beats"),
     _essentia("beats", "essentia", "track_beats"),
     Backend(
@@ -220,11 +226,11 @@ _ALL = (
     Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords"),
     _madmom("chords", "madmom_crf", "recognise_chords"),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
-    Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official"),
+    Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", packages=_LIBROSA),
     Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", packages=_ONNX, weights=("melody_net.onnx",)),
     Backend("f0", "harmonic_sum", f"{_HERE}.f0:track_harmonic_sum"),
-    Backend("f0", "pyin", f"{_HERE}.f0:track_pyin"),
-    Backend("f0", "pyin_official", f"{_HERE}.f0:track_pyin_official"),
+    Backend("f0", "pyin", f"{_HERE}.f0:track_pyin", packages=_LIBROSA),
+    Backend("f0", "pyin_official", f"{_HERE}.f0:track_pyin_official", packages=_LIBROSA),
     Backend(
         "f0",
         "basic_pitch",
@@ -253,7 +259,13 @@ _ALL = (
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
     Backend("segments", "form", f"{_HERE}.segments:segment_form"),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),
-    Backend("segments", "agglomerative", f"{_HERE}.segments:segment_agglomerative", inputs=("structure",)),
+    Backend(
+        "segments",
+        "agglomerative",
+        f"{_HERE}.segments:segment_agglomerative",
+        packages=_LIBROSA,
+        inputs=("structure",),
+    ),
     Backend(
         "segments",
         "msaf_sf",

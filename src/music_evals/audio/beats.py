@@ -34,7 +34,7 @@ FloatArray = npt.NDArray[np.float64]
 Frames = npt.NDArray[np.float32]
 
 TIME_DECIMALS = 4  # of seconds; below lies the noise of sums that are added up in another order
-FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07
+FRAME_RATE_HZ = SAMPLE_RATE / HOP_LENGTH  # 43.07 frames a second
 SHORTEST_SAMPLES = N_FFT  # one window: in less there is no beat
 MIN_BEATS_OF_A_TEMPO = 4
 N_BANDS = 84  # semitones from C2 to B8
@@ -211,58 +211,69 @@ def decode_beats(log_odds: Frames) -> FloatArray:
     intervals = np.arange(round(60 * rate / FASTEST_BPM), round(60 * rate / SLOWEST_BPM) + 1)
     if n <= intervals[0]:
         return np.zeros(0)
-    score, came_from = _forward(gain, intervals)
-    return _traced(odds, score, came_from, intervals) / rate
+    return _traced(odds, _forward(gain, intervals), intervals) / rate
 
 
-def _forward(gain: FloatArray, intervals: npt.NDArray[np.int64]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
-    """Return the best score that ends with a beat at a frame after an interval, and the interval before that one."""
-    # Both have the shape (frames, intervals). No interval is shorter than the shortest, so that so many frames are
-    # worked out at once.
-    n, shortest = len(gain), int(intervals[0])
-    score = np.empty((n, len(intervals)))
-    best = np.empty_like(score)  # of a beat at the frame, before an interval
-    came_from = np.zeros(score.shape, dtype=np.int64)
-    own = np.arange(len(intervals))
+def _forward(gain: FloatArray, intervals: npt.NDArray[np.int64]) -> FloatArray:
+    """Return the best score that ends with a beat at a frame after an interval, shape (frames, intervals)."""
+    # No interval is shorter than the shortest, so that so many frames are worked out at once.
+    n, width, shortest = len(gain), len(intervals), int(intervals[0])
+    score = np.empty((n, width))
+    # What a beat at a frame inherits: the best score of the beat an interval before. `ahead` looks at it from there.
+    inherited = np.zeros((n + int(intervals[-1]), width))
+    ahead = np.lib.stride_tricks.as_strided(
+        inherited[shortest:], (n, width), (inherited.strides[0], inherited.strides[0] + inherited.strides[1])
+    )
+    # Rows with a margin, in which no move finds anything better, lie one after the other: each move is one operation.
+    reached = np.full((shortest, width + 2 * REACH), -np.inf)
+    inner, best, other = slice(REACH, -REACH), np.empty_like(reached), np.empty(reached.size - 2 * REACH)
+    costs = {move: np.tile(_change_costs(intervals, move), shortest)[inner] for move in range(-REACH, REACH + 1)}
     for start in range(0, n, shortest):
-        block = np.arange(start, min(start + shortest, n))
-        before = block[:, None] - intervals
-        score[block] = gain[block, None] + np.where(before >= 0, best[np.maximum(before, 0), own], 0.0)
-        came_from[block], best[block] = _changed(score[block], intervals)
-    return score, came_from
+        block = slice(start, min(start + shortest, n))
+        size = block.stop - start
+        np.add(gain[block, None], inherited[block], out=reached[:size, inner])
+        score[block] = reached[:size, inner]
+        best[:] = reached
+        flat, found = reached.ravel(), best.ravel()[inner]
+        for move, cost in costs.items():
+            np.subtract(flat[REACH + move : flat.size - REACH + move], cost, out=other)
+            np.maximum(found, other, out=found)
+        ahead[block] = best[:size, inner]
+    return score
 
 
-def _changed(score: FloatArray, intervals: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], FloatArray]:
-    """Return the best interval to come from, and its score, for each interval to go on with."""
-    n = len(intervals)
+def _change_costs(intervals: npt.NDArray[np.int64], move: int) -> FloatArray:
+    """Return what it costs to go on with each interval after the one so many places on; 0 in a margin on both sides."""
     logs = np.log(intervals)
-    came_from = np.broadcast_to(np.arange(n), score.shape).copy()
-    best = score.copy()
-    for move in range(-REACH, REACH + 1):
-        low, high = max(move, 0), n + min(move, 0)
-        here, there = slice(low - move, high - move), slice(low, high)
-        other = score[:, there] - CHANGE_COST * np.abs(logs[there] - logs[here])
-        better = other > best[:, here]
-        best[:, here][better] = other[better]
-        came_from[:, here][better] = np.broadcast_to(np.arange(low, high), other.shape)[better]
-    return came_from, best
+    place = np.clip(np.arange(len(intervals)) + move, 0, len(intervals) - 1)
+    costs: FloatArray = np.pad(CHANGE_COST * np.abs(logs[place] - logs), REACH)
+    return costs
 
 
-def _traced(
-    odds: FloatArray, score: FloatArray, came_from: npt.NDArray[np.int64], intervals: npt.NDArray[np.int64]
-) -> FloatArray:
+def _came_from(score: FloatArray, interval: int, intervals: npt.NDArray[np.int64]) -> int:
+    """Return the best interval to come from, for one to go on with: of equal ones itself, else the shortest."""
+    low, high = max(interval - REACH, 0), min(interval + REACH + 1, len(intervals))
+    logs = np.log(intervals)
+    others = score[low:high] - CHANGE_COST * np.abs(logs[low:high] - logs[interval])
+    best = low + int(np.argmax(others))
+    return best if others[best - low] > score[interval] else interval
+
+
+def _traced(odds: FloatArray, score: FloatArray, intervals: npt.NDArray[np.int64]) -> FloatArray:
     """Follow the best sequence back from its last beat; return the beats in frames, moved to the top of their peaks."""
     n = len(score)
     # a last beat leaves less than its own interval to the end
-    last = np.where(np.arange(n)[:, None] >= n - intervals, score, -np.inf)
+    tail = np.arange(max(n - int(intervals[-1]), 0), n)
+    last = np.where(tail[:, None] >= n - intervals, score[tail], -np.inf)
     frame, interval = (int(index) for index in np.unravel_index(np.argmax(last), last.shape))
+    frame += int(tail[0])
     beats = []
     while frame >= 0:
         beats.append(frame)
         before = frame - int(intervals[interval])
         if before >= 0:
             # the interval that led to the beat before
-            interval = int(came_from[before, interval])
+            interval = _came_from(score[before], interval, intervals)
         frame = before
     found = np.array(beats[::-1])
     inner = found[(found > 0) & (found < n - 1)]

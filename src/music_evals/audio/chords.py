@@ -17,6 +17,7 @@ __all__ = ["CHORD_LABELS", "log_softmax", "recognise_chords", "states_to_chords"
 
 _NAMES = ("C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B")
 CHORD_LABELS: Final = tuple(f"{name}:{quality}" for quality in ("maj", "min") for name in _NAMES)
+"""The 24 triads in Harte syntax, major before minor, each from C up."""
 
 DECIMATION: Final = 2  # frames of the constant-Q transform a frame of the model: 46 ms
 MEDIAN_FRAMES: Final = 5

@@ -5,6 +5,7 @@ Every extracted feature is either an annotation or undefined with a reason; noth
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import FEATURES, Features
+from music_evals.audio._compiling import telling_of_compiling
 from music_evals.audio._decoding import decoder_versions
 from music_evals.audio.backends import Backend, UndefinedFeature, choose_backends
 from music_evals.audio.io import DEFAULT_POLICY, Audio, AudioPolicy
@@ -165,7 +167,7 @@ class _Extraction:
                 return Undefined(f"no {given}: {value.reason}")
         function, audio = backend.load(), self._audio.at_rate(backend.rate)
         try:
-            with one_thread():
+            with one_thread(), telling_of_compiling() if backend.compiles else contextlib.nullcontext():
                 value = function(audio, **inputs, **backend.parameters)
         except UndefinedFeature as undefined:
             return Undefined(str(undefined))

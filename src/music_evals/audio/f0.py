@@ -23,10 +23,10 @@ from music_evals.audio.melody_net import (
     N_PITCHES,
     RANGE_DB,
     decode,
-    levels,
+    levels_of,
     melody_activations,
 )
-from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, HOP_LENGTH, constant_q
+from music_evals.audio.spectra import BINS_PER_OCTAVE, CQT_MIDI, HOP_LENGTH
 
 __all__ = ["track_harmonic_sum", "track_melody_net", "track_pyin", "track_pyin_official"]
 
@@ -79,7 +79,7 @@ def track_melody_net(
         rest_cost=rest_cost,
         rest_bias=rest_bias,
     )
-    cents = _cents_off(levels(constant_q(audio)), path.pitches)
+    cents = _cents_off(levels_of(audio), path.pitches)
     return _track(audio, path.pitches + cents / 100, path.voiced)
 
 
@@ -172,7 +172,7 @@ def _cents_off(values: npt.NDArray[np.float32], pitches: npt.NDArray[np.int64]) 
 
 def _salience(audio: Audio) -> FloatArray:
     """Return the mean level of the harmonics of each pitch times the preference for it, 0..1, shape (61, n_frames)."""
-    values = 1 - (1 - levels(constant_q(audio)).astype(np.float64)) * (RANGE_DB / SALIENCE_RANGE_DB)
+    values = 1 - (1 - levels_of(audio).astype(np.float64)) * (RANGE_DB / SALIENCE_RANGE_DB)
     padded = np.pad(np.clip(values, 0, 1), ((0, BINS_PER_OCTAVE * 3), (0, 0)))
     rows = BINS_PER_SEMITONE * (LOWEST_PITCH - CQT_MIDI + np.arange(N_PITCHES))
     total = np.zeros((N_PITCHES, values.shape[1]))

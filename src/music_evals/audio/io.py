@@ -94,6 +94,7 @@ class AudioPolicy:
 
 
 DEFAULT_POLICY = AudioPolicy()
+"""How recordings are decoded for all variants but the official one."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,6 +129,7 @@ class AudioLimits:
 
 
 DEFAULT_AUDIO_LIMITS = AudioLimits()
+"""Limits where none are given."""
 
 
 class _Memo:

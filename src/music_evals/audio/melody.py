@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import F0Track, Melody
+from music_evals.audio._filters import median_filter
 from music_evals.audio.io import Audio
 from music_evals.audio.melody_net import LOWEST_PITCH, N_PITCHES, melody_activations
 from music_evals.audio.spectra import HOP_LENGTH
@@ -79,12 +80,10 @@ def notes_from_f0(
 
 def _smooth(f0: F0Track, n_frames: float) -> npt.NDArray[np.int64]:
     """Return MIDI pitches, 0 where unvoiced, after a running median over about `n_frames`."""
-    from scipy.ndimage import median_filter
-
     hertz = np.where(f0.voiced, f0.frequencies_hz, 440.0)
     pitches = np.where(f0.voiced, np.rint(69 + 12 * np.log2(hertz / 440.0)), 0).astype(np.int64)
     size = 2 * round((n_frames - 1) / 2) + 1  # odd
-    smoothed: npt.NDArray[np.int64] = median_filter(pitches, size=size, mode="nearest") if size > 1 else pitches
+    smoothed: npt.NDArray[np.int64] = median_filter(pitches, size)
     return smoothed
 
 

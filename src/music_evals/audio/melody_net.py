@@ -17,7 +17,16 @@ from music_evals.audio.io import Audio
 from music_evals.audio.spectra import constant_q
 from music_evals.errors import importing
 
-__all__ = ["LOWEST_PITCH", "N_PITCHES", "MelodyActivations", "MelodyPath", "decode", "levels", "melody_activations"]
+__all__ = [
+    "LOWEST_PITCH",
+    "N_PITCHES",
+    "MelodyActivations",
+    "MelodyPath",
+    "decode",
+    "levels",
+    "levels_of",
+    "melody_activations",
+]
 
 LOWEST_PITCH = 36  # MIDI, C2
 N_PITCHES = 61  # up to C7
@@ -73,6 +82,11 @@ def levels(magnitudes: FloatArray) -> FloatArray:
     return values
 
 
+def levels_of(audio: Audio) -> FloatArray:
+    """Return the levels of a recording that is not silent; worked out once and kept with it."""
+    return audio.share("levels", lambda: levels(constant_q(audio)))
+
+
 def melody_activations(audio: Audio) -> MelodyActivations:
     """Run the network over a recording that is not silent; worked out once and kept with it.
 
@@ -82,7 +96,7 @@ def melody_activations(audio: Audio) -> MelodyActivations:
         onnxruntime is not installed.
 
     """
-    return audio.share("melody_activations", lambda: run_network(_session(), levels(constant_q(audio))))
+    return audio.share("melody_activations", lambda: run_network(_session(), levels_of(audio)))
 
 
 def run_network(session: Any, values: FloatArray) -> MelodyActivations:

@@ -30,6 +30,7 @@ __all__ = ["BASIC_PITCH_VARIABLE", "find_basic_pitch", "track_basic_pitch", "tra
 FloatArray = npt.NDArray[np.float32]
 
 BASIC_PITCH_VARIABLE = "MUSIC_EVALS_BASIC_PITCH"
+"""Environment variable that names a file of basic-pitch's weights."""
 BASIC_PITCH_FILE = "saved_models/icassp_2022/nmp.onnx"
 # Its package demands TensorFlow and an old numpy on Linux; only the file of its weights is needed.
 BASIC_PITCH_INSTALL = f"pip install --no-deps basic-pitch (or name its nmp.onnx in {BASIC_PITCH_VARIABLE})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import functools
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.audio._constant_q import BLOCK, constant_q_magnitudes, hann
 from music_evals.audio.io import Audio
 
 __all__ = [
@@ -23,12 +25,12 @@ __all__ = [
 ]
 
 HOP_LENGTH = 512  # samples; 23.2 ms at 22,050 Hz
-BINS_PER_OCTAVE = 36
+BINS_PER_OCTAVE = 36  # three a semitone
 N_OCTAVES = 8
-N_BINS = BINS_PER_OCTAVE * N_OCTAVES
+N_BINS = BINS_PER_OCTAVE * N_OCTAVES  # 288, C1 to B8
 CQT_MIDI = 24  # C1, 32.7 Hz: the centre of bin 0
 SHORTEST_SAMPLES: Final = 1 << 16  # 3 s; what is shorter is continued by silence
-N_FFT = 2048
+N_FFT = 2048  # samples; 92.9 ms
 N_MELS = 128
 DYNAMIC_RANGE_DB: Final = 80.0  # below the loudest
 
@@ -47,22 +49,17 @@ def constant_q(audio: Audio) -> Spectrogram:
 
 
 def _constant_q(audio: Audio) -> Spectrogram:
-    import librosa
-
     # the lowest octave is worked out on every 128th sample, and its filters must find enough of them
     missing = max(0, SHORTEST_SAMPLES - len(audio.samples))
-    spectrum = librosa.cqt(
+    magnitudes = constant_q_magnitudes(
         np.pad(audio.samples, (0, missing)),
-        sr=audio.sample_rate,
+        audio.sample_rate,
         hop_length=HOP_LENGTH,
-        fmin=librosa.midi_to_hz(CQT_MIDI),
-        n_bins=N_BINS,
+        lowest_midi=CQT_MIDI,
+        n_octaves=N_OCTAVES,
         bins_per_octave=BINS_PER_OCTAVE,
-        tuning=0.0,
     )
-    n_frames = len(audio.samples) // HOP_LENGTH + 1
-    magnitudes: Spectrogram = np.abs(spectrum[:, :n_frames]).astype(np.float32)
-    return magnitudes
+    return magnitudes[:, : len(audio.samples) // HOP_LENGTH + 1]
 
 
 def power_spectrum(audio: Audio) -> Spectrogram:
@@ -71,11 +68,18 @@ def power_spectrum(audio: Audio) -> Spectrogram:
 
 
 def _power_spectrum(audio: Audio) -> Spectrogram:
-    import librosa
+    from scipy.fft import rfft
 
-    spectrum = librosa.stft(audio.samples, n_fft=N_FFT, hop_length=HOP_LENGTH)
-    power: Spectrogram = (np.abs(spectrum) ** 2).astype(np.float32)
-    return power
+    # The numbers of ``librosa.stft``: transformed in double precision, then rounded; rows belong to frames.
+    n_frames = len(audio.samples) // HOP_LENGTH + 1
+    padded = np.pad(audio.samples, N_FFT // 2)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP_LENGTH]
+    window = hann(N_FFT)
+    power = np.empty((n_frames, N_FFT // 2 + 1), np.float32)
+    for start in range(0, n_frames, BLOCK):
+        spectra = rfft(window * frames[start : start + BLOCK], axis=1, overwrite_x=True)
+        np.square(np.abs(spectra.astype(np.complex64)), out=power[start : start + BLOCK])
+    return power.T
 
 
 def mel_decibels(audio: Audio) -> Spectrogram:
@@ -87,17 +91,37 @@ def mel_decibels(audio: Audio) -> Spectrogram:
 
 
 def _mel_decibels(audio: Audio) -> Spectrogram:
-    from librosa.filters import mel
-    from scipy.sparse import csr_array
-
     # most weights are zero; and a dense product would depend on the number of threads, in its last bits
-    bands = csr_array(mel(sr=audio.sample_rate, n_fft=N_FFT, n_mels=N_MELS)) @ power_spectrum(audio)
+    bands = _mel_filters(audio.sample_rate) @ power_spectrum(audio)
     loudest = float(bands.max(initial=0.0))
     if loudest == 0:
         return np.zeros_like(bands)
     floor = loudest * 10 ** (-DYNAMIC_RANGE_DB / 10)
     levels: Spectrogram = 10 * np.log10(np.maximum(bands, floor) / loudest)
     return levels
+
+
+@functools.cache
+def _mel_filters(rate: int) -> Any:
+    """Return triangular filters of equal area on the mel scale, sparse, shape (128, 1025).
+
+    The scale and the numbers are those of ``librosa.filters.mel``, after M. Slaney's "Auditory toolbox", 1998: linear
+    up to 1 kHz, 27 steps to a factor of 6.4 above.
+    """
+    from scipy.sparse import csr_array
+
+    linear_hz, corner_hz, log_step = 200.0 / 3, 1000.0, np.log(6.4) / 27
+    corner = corner_hz / linear_hz
+    top = corner + np.log(rate / 2 / corner_hz) / log_step
+    mels = np.linspace(0.0, top, N_MELS + 2)
+    edges = linear_hz * mels
+    above = mels >= corner
+    edges[above] = corner_hz * np.exp(log_step * (mels[above] - corner))
+    ramps = edges[:, None] - np.fft.rfftfreq(N_FFT, 1 / rate)
+    widths = np.diff(edges)[:, None]
+    triangles = np.maximum(0, np.minimum(-ramps[:-2] / widths[:-1], ramps[2:] / widths[1:])).astype(np.float32)
+    triangles *= 2.0 / (edges[2:] - edges[:-2])[:, None]
+    return csr_array(triangles)
 
 
 def frame_levels(audio: Audio) -> npt.NDArray[np.float64]:

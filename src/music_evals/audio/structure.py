@@ -14,7 +14,7 @@ from music_evals.audio.spectra import HOP_LENGTH, constant_q, mel_decibels, tuni
 
 __all__ = ["FRAME_SEC", "ROWS", "compute_structure", "spectral_rows"]
 
-FRAME_SEC: Final = 0.25
+FRAME_SEC: Final = 0.25  # of one structure frame
 N_MFCC: Final = 13
 N_BANDS: Final = 4
 CHROMA_WEIGHT: Final = 0.5

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.batches import ABSENT, ERROR
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
 from music_evals.stats import (
     PairedTest,
@@ -38,13 +39,15 @@ from music_evals.stats import (
     holm,
     null_divergence,
     paired_mean_test,
+    paired_mean_tests,
     swap_test_divergence,
 )
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.results import Found, ScoreTask
+    from music_evals.benchmark.found import Found, Pairs
+    from music_evals.benchmark.results import ScoreTask
 
-__all__ = ["Draws", "best_baselines", "over_seeds", "side_by_side", "table"]
+__all__ = ["Draws", "best_baselines", "n_distinct", "over_seeds", "side_by_side", "table"]
 
 TESTS_PER_RESAMPLE = 10
 """Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
@@ -53,8 +56,7 @@ TIE = 1e-9
 """Means that differ by less are equal."""
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Strings = npt.NDArray[np.str_]
+Integers = npt.NDArray[np.integer[Any]]
 Cell = dict[str, Any]
 
 
@@ -89,10 +91,10 @@ def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) 
     for name in found.judged:
         for metric, test in _tests(found, task, name, best, draws).items():
             scores[name][metric]["test"] = test
-    pairs = max(found.pairs.values(), key=len, default=[])
+    pairs = max(map(found.of, found.systems), key=len)
     return {
         "n_items": len(pairs),
-        "n_songs": len({pair["group"] for pair in pairs}),
+        "n_songs": n_distinct(pairs.groups),
         "ranking": sorted(found.judged, key=lambda name: _rank(scores[name][task.ranked_by])),
         "scores": scores,
     }
@@ -106,7 +108,7 @@ def _rank(cell: Cell) -> tuple[int, float]:
 
 
 def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str, Cell]:
-    pairs = found.pairs.get(system, [])
+    pairs = found.of(system)
     cells: dict[str, Cell] = {}
     # one draw of resamples serves all scores of the same pairs
     for failed in (False, True):
@@ -117,28 +119,23 @@ def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str
     if task.ranked_by:
         n_scored = len(found.readable(system))
         cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
-    recorded = {name for pair in pairs for name in found.scores.get((pair["item"], system), {})}
+    recorded = {name for name in found.names if (pairs.states(name) != ABSENT).any()}
     return {
-        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(found, task, system, name)}
+        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task.divergences.get(name, name))}
         for name in found.names
         if name not in task.without_prediction or name in recorded
     }
 
 
-def _n_failed(found: Found, task: ScoreTask, system: str, metric: str) -> int:
-    column = task.divergences.get(metric, metric)
-    return sum(
-        "error" in pair or "value" not in found.scores.get((pair["item"], system), {}).get(column, {})
-        for pair in found.pairs.get(system, [])
-    )
+def _n_failed(pairs: Pairs, column: str) -> int:
+    return int(np.count_nonzero(pairs.failed | np.isin(pairs.states(column), (ABSENT, ERROR))))
 
 
 def _mean_cells(
     found: Found, system: str, names: Sequence[str], draws: Draws, *, failed: bool = False
 ) -> dict[str, Cell]:
-    items, groups = _items(found.readable(system, failed=failed))
-    values = np.array([found.values(items, system, name) for name in names], dtype=np.float64)
-    values = values.reshape(len(names), len(items)).T
+    pairs = found.readable(system, failed=failed)
+    values, groups = pairs.values(*names), pairs.groups
     intervals = bootstrap_means(values, groups, **draws.of_intervals)
     return {
         name: {
@@ -146,16 +143,16 @@ def _mean_cells(
             "low": interval.low,
             "high": interval.high,
             "n_defined": interval.n_defined,
-            "n_groups": len(set(groups[~np.isnan(column)].tolist())),
-            **({"seed_std": _seed_std(found.by_seed(items, system, name))} if found.items else {}),
+            "n_groups": n_distinct(groups[~np.isnan(column)]),
+            **({"seed_std": _seed_std(pairs.by_seed(name))} if found.items else {}),
         }
         for name, interval, column in zip(names, intervals, values.T, strict=True)
     }
 
 
-def _items(pairs: Sequence[Mapping[str, Any]]) -> tuple[list[str], Strings]:
-    """Return the items of pairs and their groups."""
-    return [pair["item"] for pair in pairs], np.array([pair["group"] for pair in pairs], dtype=str)
+def n_distinct(numbers: Integers) -> int:
+    """Return how many different numbers there are, from 0 on."""
+    return int(np.count_nonzero(np.bincount(numbers)))
 
 
 def _seed_std(by_seed: Floats) -> float:
@@ -173,26 +170,26 @@ def _spread(values: Sequence[float]) -> float:
 class _Sides(NamedTuple):
     """A feature of the items that reference and system define, as bins of a histogram."""
 
-    reference: Integers
+    reference: npt.NDArray[np.int64]
     """Shape (n,)."""
-    estimate: Integers
+    estimate: npt.NDArray[np.int64]
     """Shape (seeds, n)."""
-    items: list[str]
-    groups: Strings
+    items: Integers
+    """Numbers of the items, in their order."""
+    groups: Integers
 
 
-def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Sequence[str] | None = None) -> _Sides:
+def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None = None) -> _Sides:
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
     feature, control = task.divergences[metric], found.controls[0]
-    items, groups = _items(found.readable(system))
-    reference = found.values(items, control, feature)
-    estimate = found.by_seed(items, system, feature)
+    pairs = found.readable(system)
+    reference = found.beside(pairs, control, feature)
+    estimate = pairs.by_seed(feature)
     kept = ~np.isnan(reference) & ~np.isnan(estimate).any(axis=0)
     if among is not None:
-        kept &= np.isin(items, among)
+        kept &= np.isin(pairs.items, among)
     bins = functools.partial(histogram_bins, variant=found.header["variant"])
-    chosen = [item for item, keep in zip(items, kept, strict=True) if keep]
-    return _Sides(bins(reference[kept]), bins(estimate[:, kept]), chosen, groups[kept])
+    return _Sides(bins(reference[kept]), bins(estimate[:, kept]), pairs.items[kept], pairs.groups[kept])
 
 
 def _by_seed(sides: _Sides, size: int) -> list[float]:
@@ -213,7 +210,7 @@ def over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
     return divergence
 
 
-def side_by_side(bins: Integers, n_rows: int, size: int) -> Integers:
+def side_by_side(bins: npt.NDArray[np.int64], n_rows: int, size: int) -> npt.NDArray[np.int64]:
     """Repeat bins (seeds, n) to `n_rows` rows and lay these into one line of n_rows * n bins; -1 stays discarded."""
     rows = np.tile(bins, (n_rows // len(bins), 1))
     offsets = size * np.arange(n_rows)[:, None]
@@ -249,7 +246,7 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
         "low": interval.low,
         "high": interval.high,
         "n_defined": interval.n_defined // n_seeds,
-        "n_groups": len(set(sides.groups.tolist())),
+        "n_groups": n_distinct(sides.groups),
         "seed_std": _spread(_by_seed(sides, size)),
         "null": float(np.mean([null(sides.reference, row) for row in sides.estimate])),
     }
@@ -278,7 +275,7 @@ def _value(found: Found, task: ScoreTask, system: str, metric: str) -> float:
     if metric in task.divergences:
         sides = _sides(found, task, system, metric)
         return float(np.mean(_by_seed(sides, n_bins(found.header["variant"])))) if sides.estimate.size else math.nan
-    values = found.values(_items(found.readable(system))[0], system, metric)
+    values = found.readable(system).values(metric)[:, 0]
     return float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
 
 
@@ -303,13 +300,13 @@ def _correct(tests: Sequence[Cell]) -> None:
 
 
 def _compare_means(found: Found, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
-    items, groups = _shared(found, *both)
-    first, second = (found.values(items, system, metric) for system in both)
-    return paired_mean_test(first, second, groups, **draws.of_tests)
+    a, b = _shared(found, *both)
+    return paired_mean_test(a.values(metric)[:, 0], b.values(metric)[:, 0], a.groups, **draws.of_tests)
 
 
 def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
-    common = sorted(set.intersection(*(set(_sides(found, task, system, metric).items) for system in both)))
+    items = [_sides(found, task, system, metric).items for system in both]
+    common = np.intersect1d(items[0], items[1])
     a, b = (_sides(found, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
         return PairedTest(math.nan, math.nan, 0)
@@ -334,9 +331,10 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
 def _best(found: Found, task: ScoreTask) -> dict[str, list[str]]:
     """Return score -> the best of those who define it for the most items."""
     items = _shared_by_all(found)
+    shared = {system: _with_items(found.of(system), items) for system in found.judged}
     best: dict[str, list[str]] = {}
     for name in found.names:
-        values = {system: found.values(items, system, name) for system in found.judged}
+        values = {system: pairs.values(name)[:, 0] for system, pairs in shared.items()}
         counts = {system: np.count_nonzero(~np.isnan(column)) for system, column in values.items()}
         winners = [
             system
@@ -349,14 +347,24 @@ def _best(found: Found, task: ScoreTask) -> dict[str, list[str]]:
     return best
 
 
-def _shared_by_all(found: Found) -> list[str]:
+def _shared_by_all(found: Found) -> Integers:
     """Return the items that every system was given, with the same original where it could be read."""
-    given = [{pair["item"] for pair in found.pairs.get(system, [])} for system in found.judged]
-    originals: dict[str, set[str]] = {}
-    for pair in itertools.chain(*(found.readable(system) for system in found.judged)):
-        originals.setdefault(pair["item"], set()).add(pair["reference"]["content"])
-    shared = set.intersection(*given) if given else set()
-    return sorted(item for item in shared if len(originals.get(item, ())) == 1)
+    n = len(found.table.items.words)
+    given = np.zeros(n, dtype=np.int64)
+    # the originals of an item are one where the first and the last of them in the order of names are the same
+    least, most = np.full(n, np.iinfo(np.int64).max), np.full(n, -1)
+    for system in found.judged:
+        given[np.unique(found.of(system).items)] += 1
+        pairs = found.readable(system)
+        np.minimum.at(least, pairs.items, pairs.originals)
+        np.maximum.at(most, pairs.items, pairs.originals)
+    return np.flatnonzero((given == len(found.judged)) & (given > 0) & (least == most))
+
+
+def _with_items(pairs: Pairs, items: Integers) -> Pairs:
+    """Return the pairs with these items, in this order; each must be there."""
+    held = pairs.by_item()
+    return held.take(np.searchsorted(held.items, items))
 
 
 def _beats(direction: str, first: Floats, second: Floats) -> bool:
@@ -374,15 +382,23 @@ def _merit(direction: str, value: float) -> float:
 
 def _comparisons(found: Found, draws: Draws) -> list[Cell]:
     tests: list[Cell] = []
-    for a, b in itertools.combinations(found.judged, 2):
-        if _shared(found, a, b)[0]:
-            made = {name: _compare_means(found, (a, b), name, draws)._asdict() for name in found.names}
-            tests += [{"a": a, "b": b, "metric": name, **test} for name, test in made.items()]
+    for first, second in itertools.combinations(found.judged, 2):
+        a, b = _shared(found, first, second)
+        if len(a):
+            made = paired_mean_tests(a.values(*found.names), b.values(*found.names), a.groups, **draws.of_tests)
+            tests += [
+                {"a": first, "b": second, "metric": name, **test._asdict()}
+                for name, test in zip(found.names, made, strict=True)
+            ]
     _correct(tests)
     return tests
 
 
-def _shared(found: Found, a: str, b: str) -> tuple[list[str], Strings]:
-    """Return the items that two systems made of the same original, and their groups."""
-    other = {pair["item"]: pair["reference"]["content"] for pair in found.readable(b)}
-    return _items([pair for pair in found.readable(a) if other.get(pair["item"]) == pair["reference"]["content"]])
+def _shared(found: Found, a: str, b: str) -> tuple[Pairs, Pairs]:
+    """Return the pairs of two systems that are of the same item and original, in one order."""
+    first, second = found.readable(a), found.readable(b)
+    place = np.minimum(np.searchsorted(second.items, first.items), max(len(second) - 1, 0))
+    if not len(second):
+        return first.take(place[:0]), second
+    same = (second.items[place] == first.items) & (second.originals[place] == first.originals)
+    return first.take(same), second.take(place[same])

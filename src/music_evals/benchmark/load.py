@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.outputs import RECORDS, RESULTS, VALIDATION
-from music_evals.benchmark.records import read_records, reading_rows
+from music_evals.benchmark.records import Records, read_records, reading_rows
 from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
 from music_evals.benchmark.run import find
+from music_evals.benchmark.shards import records_at
 from music_evals.errors import ChangedResultsError, NoDataError, UnreadableFileError
 
 __all__ = ["LoadedResults", "find_task", "load_results"]
@@ -40,7 +41,7 @@ class LoadedResults:
     task: str  # name of its task
     results: dict[str, Any]  # what results.json holds, made from the records
     found: Found  # the records in the form that results are made from
-    rows: list[dict[str, Any]]  # rows of records.jsonl
+    records: Records  # the rows themselves
 
 
 class _Intervals(NamedTuple):
@@ -52,7 +53,7 @@ class _Intervals(NamedTuple):
 
 
 def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
-    """Read the results of a run, and check every number of results.json against records.jsonl.
+    """Read the results of a run, and check every number of results.json against its records.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     UnreadableFileError
         results.json holds no results.
     CorruptRecordsError
-        records.jsonl is damaged, or holds rows that this version does not know.
+        The records are damaged, or hold rows that this version does not know.
     ChangedResultsError
         A value of results.json is not what the records give; the message names it.
     UnknownNameError
@@ -85,10 +86,11 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
     stored = _read_json(path / RESULTS)
     if stored.get("best_baseline_chosen_on"):
         _check_there(path, VALIDATION)
-    rows = read_records(path / RECORDS)
-    task = find_task(str(rows[0].get("task", UNTOLD)))
-    found = collect(rows, task)
-    validation = collect(read_records(path / VALIDATION), task) if (path / VALIDATION).is_file() else None
+    records = read_records(records_at(path / RECORDS) or path)
+    task = find_task(str(records[0].get("task", UNTOLD)))
+    found = collect(records, task)
+    chosen_on = records_at(path / VALIDATION)
+    validation = None if chosen_on is None else collect(read_records(chosen_on), task)
     with reading_rows():
         built = build_results(found, task, validation, **_intervals(stored, path / RESULTS)._asdict())
     built |= {key: stored[key] for key in task.beside if key in stored}
@@ -96,12 +98,12 @@ def load_results(folder: str | os.PathLike[str]) -> LoadedResults:
         raise ChangedResultsError(
             f"{path / RESULTS} was changed, or made by another version: {difference}; run again in this folder"
         )
-    return LoadedResults(path, task.name, built, found, rows)
+    return LoadedResults(path, task.name, built, found, records)
 
 
 def _check_there(folder: Path, *names: str) -> None:
     for name in names:
-        if not (folder / name).is_file():
+        if records_at(folder / name) is None:
             raise NoDataError(
                 f"{folder / name} is not there; give the folder of a run with all its files: results are checked "
                 f"against their records. Where only {RESULTS} is missing, the run makes it again"

@@ -1,17 +1,20 @@
-"""What users hand over: manifests (CSV or JSON lines), folders of files, and names of systems; checked before use."""
+"""What users hand over: manifests (CSV or JSON lines), folders of files, and names of systems; checked before use.
+
+Each may lie on this machine or at a URL; see `locations`.
+"""
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnreadableFileError
+from music_evals.locations import HASH_DIGITS, Location, exists, files_below, hash_file, location, read_bytes
 
 __all__ = [
     "HASH_DIGITS",
@@ -28,22 +31,18 @@ __all__ = [
 
 SHOWN = 5
 
-HASH_DIGITS = 32  # 128 bits: no two files of one run meet by chance
 
-_BLOCK = 1 << 20
-
-
-def read_text(path: Path) -> str:
+def read_text(path: Location) -> str:
     """Return the text of a UTF-8 file."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return io.TextIOWrapper(io.BytesIO(read_bytes(path)), encoding="utf-8-sig").read()
     except FileNotFoundError:
         raise NoDataError(f"{path}: no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(path: Location) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object) of each line that is not empty."""
     # a text may hold other characters that str.splitlines takes for ends of lines
     for number, line in enumerate(read_text(path).split("\n"), start=1):
@@ -61,7 +60,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield number, row
 
 
-def manifest_rows(path: Path) -> Sequence[Mapping[str, Any]]:
+def manifest_rows(path: Location) -> Sequence[Mapping[str, Any]]:
     """Return the rows of a manifest: CSV by its suffix, JSON lines otherwise."""
     if path.suffix.lower() == ".csv":
         return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
@@ -79,27 +78,30 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def named_path(text: str, setting: str) -> tuple[str, Path]:
-    """Return system and path of ``NAME=PATH`` or ``PATH``; a path that exists is never cut at its equals sign."""
-    name, equals, path = text.partition("=")
-    if not equals or Path(text).exists():
-        whole = Path(text).resolve()
-        name, path = whole.stem if whole.is_file() else whole.name, text
+def named_path(text: str | os.PathLike[str], setting: str) -> tuple[str, Location]:
+    """Return system and place of ``NAME=PATH`` or ``PATH``; what exists, a `Path` or a URL is never cut."""
+    given = os.fspath(text)
+    name, equals, path = given.partition("=")
+    if not equals or "://" in name or isinstance(text, os.PathLike) or exists(given):
+        place = location(text)
+        whole = place.resolve()
+        name, path = whole.stem if whole.is_file() else whole.name, given
+    else:
+        place = location(path)
     if not name.strip() or not path:
-        raise InvalidInputError(f"`{setting}` takes PATH or NAME=PATH, got {text!r}")
-    return name, Path(path)
+        raise InvalidInputError(f"`{setting}` takes PATH or NAME=PATH, got {given!r}")
+    return name, place
 
 
-def files_of(path: Path, suffixes: Collection[str], lack: str) -> dict[str, tuple[Path, str]]:
-    """Return item -> (path, name) of one file, or of all files of a kind in a folder, hidden ones apart."""
+def files_of(path: Location, suffixes: Collection[str], lack: str) -> dict[str, tuple[Location, str]]:
+    """Return item -> (place, name) of one file, or of all files of a kind in a folder, hidden ones apart."""
     if path.is_file():
         return {path.stem: (path, path.name)}
     if not path.is_dir():
         raise NoDataError(f"{path}: no such file or folder; check the path")
-    found: dict[str, tuple[Path, str]] = {}
-    for file in sorted(path.rglob("*")):
-        name = file.relative_to(path)
-        if not file.is_file() or file.suffix.lower() not in suffixes or name.name[0] == ".":
+    found: dict[str, tuple[Location, str]] = {}
+    for name, file in files_below(path):
+        if file.suffix.lower() not in suffixes or name.name[0] == ".":
             continue
         item = str(name.with_suffix(""))
         if item in found:
@@ -121,19 +123,3 @@ def check_systems(names: Sequence[str], controls: Sequence[str], setting: str) -
             f"systems need different names{taken}; got {', '.join(map(repr, wrong))}. Name each, as in `{setting}` "
             "NAME=PATH"
         )
-
-
-def hash_file(path: Path) -> str:
-    """Return the hash of the bytes of a file."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(
-            f"{path}: cannot be read ({error.strerror or error}); check its permissions"
-        ) from error
-    return digest.hexdigest()[:HASH_DIGITS]

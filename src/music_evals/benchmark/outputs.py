@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
+from music_evals.benchmark.shards import records_at
 from music_evals.benchmark.tables import cautions, markdown_report
 from music_evals.files import write_atomically
 
@@ -82,7 +83,7 @@ NOTHING_BESIDE: Final = Beside()
 
 def write_scores(
     task: ScoreTask,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     settings: Settings,
     page: Callable[[dict[str, Any], Found], str],
     *,
@@ -122,5 +123,6 @@ def write_outcome(
         contents["report"] = (REPORT, page())
     for name, content in contents.values():
         write_atomically(out / name, content.encode())
-    files = {"records": out / RECORDS, **{kind: out / name for kind, (name, _) in contents.items()}}
+    files = {"records": records_at(out / RECORDS) or out / RECORDS}
+    files |= {kind: out / name for kind, (name, _) in contents.items()}
     return Outcome(results, found, files, list(notes))

@@ -1,9 +1,13 @@
-"""Records of a run: JSON lines that survive a kill.
+"""Records of a run, in files that survive a kill.
 
-A record file is a sequence of blocks. A block is some rows and a closing row with their number and checksum; it is
-appended in one piece and synchronised to the disk before the next one is worked on. What stands after the last closed
-block was being written when the run ended: it is cut off, and that piece of work is done again. A row that cannot be
-read inside a closed block is damage, and is never skipped in silence.
+There are two forms of the same rows. A run in one place writes JSON lines, as told here; one that is spread over many
+machines writes Parquet shards (`shards`). A run stays in the form that it was begun in. Both are read as `Records`, in
+batches of columns (`batches`), so that the memory that it takes does not grow with the number of rows.
+
+A record file of JSON lines is a sequence of blocks. A block is some rows and a closing row with their number and
+checksum; it is appended in one piece and synchronised to the disk before the next one is worked on. What stands after
+the last closed block was being written when the run ended: it is cut off, and that piece of work is done again. A row
+that cannot be read inside a closed block is damage, and is never skipped in silence.
 
 Rows, by their ``kind``:
 
@@ -36,61 +40,227 @@ block
 
 from __future__ import annotations
 
+import abc
+import bisect
 import contextlib
-import dataclasses
 import fcntl
+import itertools
 import json
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, NamedTuple, Self, overload
 
+import numpy as np
+
+from music_evals.benchmark.batches import Batch, dump_json, to_table
 from music_evals.errors import CorruptRecordsError, MusicEvalsError, OutputError
 
-__all__ = ["RecordFile", "dump_json", "read_records", "reading_rows", "remove_file"]
+__all__ = [
+    "REMEDY",
+    "MemoryRecords",
+    "RecordFile",
+    "Records",
+    "check_same_run",
+    "dump_json",
+    "lock",
+    "output_errors",
+    "read_records",
+    "reading_rows",
+    "remove_file",
+]
 
 Row = Mapping[str, Any]
+
+REMEDY = "restore the file from a copy, or start afresh (`overwrite=True`)"
+
+BATCH_ROWS = 50_000
+"""Rows that are read and held at once, and the bytes of their lines, but for a block that has more."""
+BATCH_BYTES = 1 << 24
+
 _START = b'{"kind":"run"'
+_CLOSING = b'{"kind":"block"'
 
 
-@dataclasses.dataclass(frozen=True)
-class _Contents:
-    """Closed blocks of a record file, and where the last one ends."""
+class Records(Sequence[dict[str, Any]]):
+    """The rows of a run that stand in files, in the order of writing.
 
-    rows: list[dict[str, Any]]
+    What reads many rows takes `batches`. As a sequence they are dictionaries, which are read when they are asked for.
+    """
+
+    path: Path
+
+    @property
+    @abc.abstractmethod
+    def starts(self) -> Sequence[int]:
+        """Number of the first row of each part, and at last the number of all rows."""
+
+    @abc.abstractmethod
+    def table(self, part: int, kinds: Collection[str] | None, *, text: bool) -> Batch | None:
+        """Return the rows of some kinds (None: of all) that a part holds; None where it holds none of them."""
+
+    @abc.abstractmethod
+    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:
+        """Return some rows of a part."""
+
+    def batches(self, *kinds: str, text: bool = True) -> Iterator[Batch]:
+        """Yield the rows of some kinds, of all where none is given; without `text` no more JSON than must be read."""
+        for part in range(len(self.starts) - 1):
+            batch = self.table(part, set(kinds) or None, text=text)
+            if batch is not None:
+                yield batch
+
+    def of(self, *kinds: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of some kinds as dictionaries."""
+        for batch in self.batches(*kinds):
+            yield from batch.rows()
+
+    def read(self, numbers: Iterable[int]) -> list[dict[str, Any]]:
+        """Return the rows of these numbers, in this order."""
+        wanted = list(map(int, numbers))
+        found: dict[int, dict[str, Any]] = {}
+        for part, asked in itertools.groupby(sorted(set(wanted)), lambda n: bisect.bisect_right(self.starts, n) - 1):
+            held = list(asked)
+            found |= zip(held, self.take(part, [number - self.starts[part] for number in held]), strict=True)
+        return [found[number] for number in wanted]
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for part, (start, end) in enumerate(itertools.pairwise(self.starts)):
+            yield from self.take(part, range(end - start))
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        numbers = range(len(self))[place]
+        return self.read(numbers) if isinstance(numbers, range) else self.read([numbers])[0]
+
+
+class MemoryRecords(Records):
+    """Rows that are in memory already."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.path = Path("memory")
+        self._rows = [dict(row) for row in rows]
+
+    @property
+    def starts(self) -> Sequence[int]:  # noqa: D102 (as in `Records`)
+        return [*range(0, len(self._rows), BATCH_ROWS), len(self._rows)]
+
+    def table(self, part: int, kinds: Collection[str] | None, *, text: bool = True) -> Batch | None:  # noqa: ARG002, D102
+        start, end = self.starts[part : part + 2]
+        return _batch(((n, self._rows[n]) for n in range(start, end)), kinds)
+
+    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:  # noqa: D102
+        return [self._rows[self.starts[part] + place] for place in places]
+
+
+def _batch(rows: Iterable[tuple[int, Row]], kinds: Collection[str] | None) -> Batch | None:
+    chosen = [(number, row) for number, row in rows if kinds is None or row["kind"] in kinds]
+    if not chosen:
+        return None
+    numbers, kept = zip(*chosen, strict=True)
+    return Batch(to_table(kept), np.array(numbers, dtype=np.int64))
+
+
+class _Part(NamedTuple):
+    """Closed blocks that are read together."""
+
+    start: int  # number of the first row
+    n_rows: int
+    offset: int  # in bytes
     end: int
+    first_line: int
+    n_lines: int
 
 
-def read_records(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Read every row of every closed block.
+class _Lines(Records):
+    """Closed blocks of JSON lines, as a file holds them at some time."""
+
+    def __init__(self, path: Path, parts: Sequence[_Part]) -> None:
+        self.path = path
+        self._parts = list(parts)
+        self._held: tuple[int, list[tuple[int, bytes]]] = (-1, [])  # a part and its lines, for what is read one by one
+
+    @property
+    def starts(self) -> Sequence[int]:
+        return [*(part.start for part in self._parts), sum(part.n_rows for part in self._parts)]
+
+    def table(self, part: int, kinds: Collection[str] | None, *, text: bool = True) -> Batch | None:  # noqa: ARG002
+        start = self._parts[part].start
+        lines = enumerate(self._lines(part), start)
+        known = None if kinds is None else tuple(b'{"kind":"%b"' % kind.encode() for kind in kinds)
+        # a row begins with its kind; one that does not is looked into
+        read = (
+            (number, self._load(line))
+            for number, line in lines
+            if known is None or line[1].startswith(known) or not line[1].startswith(b'{"kind":"')
+        )
+        return _batch(read, kinds)
+
+    def take(self, part: int, places: Sequence[int]) -> list[dict[str, Any]]:
+        if self._held[0] != part:
+            self._held = (part, list(self._lines(part)))
+        return [self._load(self._held[1][place]) for place in places]
+
+    def _lines(self, part: int) -> Iterator[tuple[int, bytes]]:
+        """Yield the rows of a part, each with the number of its line."""
+        held = self._parts[part]
+        with output_errors(self.path, "read"), self.path.open("rb") as file:
+            file.seek(held.offset)
+            data = file.read(held.end - held.offset).split(b"\n")[:-1]
+        lines = [(n, line) for n, line in enumerate(data, held.first_line) if not line.startswith(_CLOSING)]
+        if len(lines) != held.n_rows:
+            raise CorruptRecordsError(f"{self.path} was changed while it was read; read it again")
+        yield from lines
+
+    def _load(self, line: tuple[int, bytes]) -> dict[str, Any]:
+        row = _load(line[1])
+        if row is None:
+            raise _damaged(self.path, line[0])
+        return row
+
+
+def read_records(path: str | os.PathLike[str]) -> Records:
+    """Open the records of a run for reading, and check that they are what was written.
 
     Parameters
     ----------
     path
-        A record file.
+        A record file, or a folder of shards.
 
     Returns
     -------
-    list of dict
-        In the order of writing, the header first, without closing rows.
+    Records
+        Every row of every closed block or shard, in the order of writing, the header first.
 
     Raises
     ------
     CorruptRecordsError
-        A line inside a closed block is damaged, or the file holds no records; the message names the line.
+        A line inside a closed block, or a shard, is damaged, or there are no records; the message names the place.
     OutputError
         The file cannot be read.
 
     """
     path = Path(path)
-    with _output_errors(path, "read"):
-        data = path.read_bytes()
-    contents = _parse(data, path)
-    if not contents.rows:
+    if path.is_dir():
+        from music_evals.benchmark.shards import read_shards
+
+        records: Records = read_shards(path)
+    else:
+        with output_errors(path, "read"), path.open("rb") as file:
+            records = _Lines(path, _scan(file, path))
+    if not len(records):
         raise CorruptRecordsError(f"{path} holds no finished block of records; run the command that writes it again")
-    return contents.rows
+    return records
 
 
 class RecordFile:
@@ -115,8 +285,6 @@ class RecordFile:
     ----------
     resumed
         Whether there were rows at opening.
-    rows
-        All rows that are in the file: those that were there, and those that were appended.
 
     Raises
     ------
@@ -128,67 +296,59 @@ class RecordFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], header: Row, items: Sequence[Row] = (), *, overwrite: bool = False
+        self, path: str | os.PathLike[str], header: Row, items: Iterable[Row] = (), *, overwrite: bool = False
     ) -> None:
         self.path = Path(path)
         first = {"kind": "run", **header}
-        with _output_errors(self.path, "write"):
+        with output_errors(self.path, "write"):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("a+b", buffering=0)
         try:
-            self._lock()
+            lock(self._file, self.path)
             if overwrite and self.path.is_file():
-                with _output_errors(self.path, "write"):
+                with output_errors(self.path, "write"):
                     self._file.truncate(0)
-            self.rows = self._resume(json.loads(dump_json(first)))
-            self.resumed = bool(self.rows)
+            self._parts = self._resume(json.loads(dump_json(first)))
+            self.resumed = bool(self._parts)
             if not self.resumed:
                 self.append([first, *items])
         except BaseException:
             self._file.close()
             raise
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise OutputError(
-                f"another run is writing to {self.path}; wait for it, or choose another folder (`out`)"
-            ) from error
-        except OSError as error:
-            raise OutputError(
-                f"{self.path} cannot be locked against other runs ({error.strerror or error}); choose a folder "
-                "(`out`) on a file system that knows locks"
-            ) from error
+    @property
+    def rows(self) -> Records:
+        """All rows that are in the file now: those that were there, and those that were appended."""
+        return _Lines(self.path, self._parts)
 
-    def _resume(self, header: dict[str, Any]) -> list[dict[str, Any]]:
-        with _output_errors(self.path, "read"):
-            # a device such as /dev/full has no end to be read
-            data = self._read_regular()
-        contents = _parse(data, self.path)
-        if contents.rows:
-            _check_same_run(contents.rows[0], header, self.path)
-        if contents.end < len(data):
-            with _output_errors(self.path, "write"):
-                self._file.truncate(contents.end)
-        return contents.rows
-
-    def _read_regular(self) -> bytes:
+    def _resume(self, header: dict[str, Any]) -> list[_Part]:
+        # a device such as /dev/full has no end to be read
         if not self.path.is_file():
-            return b""
-        self._file.seek(0)
-        return self._file.read()
+            return []
+        with output_errors(self.path, "read"):
+            size = self._file.seek(0, os.SEEK_END)
+            with self.path.open("rb") as file:
+                parts = _scan(file, self.path)
+        if parts:
+            check_same_run(_Lines(self.path, parts)[0], header, self.path)
+        end = parts[-1].end if parts else 0
+        if end < size:
+            with output_errors(self.path, "write"):
+                self._file.truncate(end)
+        return parts
 
-    def append(self, rows: Sequence[Row]) -> None:
-        """Write one block and synchronise it to the disk."""
+    def append(self, rows: Iterable[Row]) -> None:
+        """Write one block and synchronise it to the disk; none for no rows."""
         lines = [dump_json(row).encode() + b"\n" for row in rows]
+        if not lines:
+            return
         body = b"".join(lines)
-        closing = dump_json({"kind": "block", "rows": len(rows), "crc32": zlib.crc32(body)}).encode() + b"\n"
-        with _output_errors(self.path, "write"):
+        closing = dump_json({"kind": "block", "rows": len(lines), "crc32": zlib.crc32(body)}).encode() + b"\n"
+        with output_errors(self.path, "write"):
             self._file.seek(0, os.SEEK_END)
             _write_all(self._file.fileno(), body + closing)
             os.fsync(self._file.fileno())
-        self.rows += map(json.loads, lines)  # as they will be read from the file, which may hold less than Python
+        _add(self._parts, len(lines), len(body) + len(closing))
 
     def close(self) -> None:
         """Close the file."""
@@ -203,15 +363,9 @@ class RecordFile:
         self.close()
 
 
-def dump_json(value: Any, *, indent: int | None = None) -> str:
-    """Return JSON text without NaN or Infinity: what a value of null means is said by the reader's contract."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(value, indent=indent, separators=separators, ensure_ascii=False, allow_nan=False)
-
-
 def remove_file(path: str | os.PathLike[str]) -> None:
     """Remove a file; one that is not there is no error."""
-    with _output_errors(Path(path), "remove"):
+    with output_errors(Path(path), "remove"):
         Path(path).unlink(missing_ok=True)
 
 
@@ -230,14 +384,9 @@ def reading_rows() -> Iterator[None]:
         ) from error
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
 @contextlib.contextmanager
-def _output_errors(path: Path, verb: str) -> Iterator[None]:
+def output_errors(path: Path, verb: str) -> Iterator[None]:
+    """Turn errors of the file system into `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -245,55 +394,21 @@ def _output_errors(path: Path, verb: str) -> Iterator[None]:
         raise OutputError(f"cannot {verb} {path}: {reason}; make room or choose another folder (`out`)") from error
 
 
-def _parse(data: bytes, path: Path) -> _Contents:
-    """Read the closed blocks; say which line is damaged."""
-    rows: list[dict[str, Any]] = []
-    closed, end, position, block_start, first_line = 0, 0, 0, 0, 1
-    damaged: int | None = None
-    for number, line in enumerate(data.splitlines(keepends=True), start=1):
-        position += len(line)
-        row = _load(line)
-        if row is None:
-            damaged = damaged or number
-            continue
-        if row.get("kind") != "block":
-            rows.append(row)
-            continue
-        # a closing row: everything up to it was on the disk once, so what cannot be read now is damage
-        body = data[block_start : position - len(line)]
-        _check_block(row, body, n_rows=len(rows) - closed, lines=(first_line, number), damaged=damaged, path=path)
-        closed, end, block_start, first_line = len(rows), position, position, number + 1
-    if not closed and data and not (data.startswith(_START) or _START.startswith(data)):
-        raise CorruptRecordsError(
-            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
-        )
-    return _Contents(rows[:closed], end)
-
-
-def _load(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
-        return None
+def lock(file: IO[bytes], path: Path) -> None:
+    """Keep other runs from writing to the records at `path` for as long as `file` is open."""
     try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return row if isinstance(row, dict) else None
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OutputError(f"another run is writing to {path}; wait for it, or choose another folder (`out`)") from error
+    except OSError as error:
+        raise OutputError(
+            f"{path} cannot be locked against other runs ({error.strerror or error}); choose a folder (`out`) on a "
+            "file system that knows locks"
+        ) from error
 
 
-def _check_block(
-    closing: Row, body: bytes, *, n_rows: int, lines: tuple[int, int], damaged: int | None, path: Path
-) -> None:
-    remedy = "restore the file from a copy, or start afresh (`overwrite=True`)"
-    if damaged is not None:
-        raise CorruptRecordsError(f"{path}, line {damaged} is damaged: it is not one JSON object; {remedy}")
-    if closing.get("rows") != n_rows or closing.get("crc32") != zlib.crc32(body):
-        raise CorruptRecordsError(
-            f"{path}, lines {lines[0]} to {lines[1]} are damaged: expected {closing.get('rows')} rows with checksum "
-            f"{closing.get('crc32')}, got {n_rows} with {zlib.crc32(body)}; {remedy}"
-        )
-
-
-def _check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+def check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
+    """Raise where the headers of two runs differ, with what differs."""
     old, new = _flatten(found), _flatten(wanted)
     differences = [
         f"{key} was {old.get(key, 'absent')!r} and is now {new.get(key, 'absent')!r}"
@@ -315,3 +430,71 @@ def _flatten(value: Any, prefix: str = "") -> dict[str, Any]:
     for key, inner in value.items():
         flat.update(_flatten(inner, f"{prefix}.{key}" if prefix else key))
     return flat
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _add(parts: list[_Part], n_rows: int, n_bytes: int) -> None:
+    """Add a closed block to the last part, or as a new one where that gets too large."""
+    last = parts[-1] if parts else _Part(0, 0, 0, 0, 1, 0)
+    end = last.end + n_bytes
+    if parts and last.n_rows + n_rows <= BATCH_ROWS and end - last.offset <= BATCH_BYTES:
+        parts[-1] = last._replace(n_rows=last.n_rows + n_rows, end=end, n_lines=last.n_lines + n_rows + 1)
+    else:
+        line = last.first_line + last.n_lines
+        parts.append(_Part(last.start + last.n_rows, n_rows, last.end, end, line, n_rows + 1))
+
+
+def _scan(file: IO[bytes], path: Path) -> list[_Part]:
+    """Find the closed blocks and hold each to its checksum; say which line is damaged."""
+    parts: list[_Part] = []
+    head = b""
+    n_rows = crc = n_bytes = 0  # of the block at hand
+    for number, line in enumerate(file, start=1):
+        head = head or line[: len(_START)]
+        n_bytes += len(line)
+        closing = _load(line) if line.startswith(_CLOSING) and line.endswith(b"\n") else None
+        if closing is None:
+            n_rows, crc = n_rows + 1, zlib.crc32(line, crc)
+            continue
+        # everything up to a closing row was on the disk once, so what cannot be read now is damage
+        if closing.get("rows") != n_rows or closing.get("crc32") != crc:
+            raise _damage(path, (parts[-1].end if parts else 0, n_bytes), number, closing, (n_rows, crc))
+        _add(parts, n_rows, n_bytes)
+        n_rows = crc = n_bytes = 0
+    if not parts and head and not (head.startswith(_START) or _START.startswith(head)):
+        raise CorruptRecordsError(
+            f"{path} is no record file: line 1 does not start with {_START.decode()}; choose another folder (`out`)"
+        )
+    return parts
+
+
+def _load(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _damage(path: Path, where: tuple[int, int], last: int, closing: Row, found: tuple[int, int]) -> CorruptRecordsError:
+    """Return the error for a block that is not what was written: its first line that is no row, or all of them."""
+    start, n_bytes = where
+    first = last - found[0]
+    with path.open("rb") as file:
+        file.seek(start)
+        for number, line in enumerate(file.read(n_bytes).split(b"\n")[:-1], first):
+            if _load(line) is None:
+                return _damaged(path, number)
+    return CorruptRecordsError(
+        f"{path}, lines {first} to {last} are damaged: expected {closing.get('rows')} rows with checksum "
+        f"{closing.get('crc32')}, got {found[0]} with {found[1]}; {REMEDY}"
+    )
+
+
+def _damaged(path: Path, line: int) -> CorruptRecordsError:
+    return CorruptRecordsError(f"{path}, line {line} is damaged: it is not one JSON object; {REMEDY}")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.results import Found
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.found import Found, Pairs
 from music_evals.benchmark.tables import (
     PAGE,
     blocks,
@@ -14,13 +16,14 @@ from music_evals.benchmark.tables import (
     comparisons,
     failures,
     legend,
+    n_failures,
     published_blocks,
     significant,
     summary,
 )
 from music_evals.benchmark.templates import render, static
 
-__all__ = ["score_page", "shares"]
+__all__ = ["Ranked", "score_page", "shares"]
 
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
@@ -70,6 +73,7 @@ def score_page(
         published_blocks=list(published_blocks(results)),
         items=items,
         failures=failures(results),
+        n_failures=n_failures(results),
         lists=[
             _Listed("Undefined", f"Scores that a {item} does not define; they are in no mean.", _reasons(results)),
             _Listed("Remarks", f"What a reader should know of a {item}.", _remarks(results)),
@@ -112,12 +116,16 @@ def _remarks(results: Mapping[str, Any]) -> list[list[str]]:
     return [[row["item"], row["system"], "all", "; ".join(row["notes"])] for row in results["notes"]]
 
 
-def shares(pairs: Sequence[tuple[Mapping[str, Any], float]], n: int) -> list[tuple[Mapping[str, Any], float]]:
+Ranked = tuple[Pairs, npt.NDArray[np.float64]]
+"""Pairs of one system in some order, and what they are ranked by."""
+
+
+def shares(ranked: Sequence[Ranked], n: int) -> list[tuple[Mapping[str, Any], float]]:
     """Return the first pairs of each system, to equal shares: `n` of all, and at least one of each; none for 0."""
-    by_system = [list(rows) for _, rows in itertools.groupby(pairs, lambda row: row[0]["system"])]
-    turns = [(turn, place) for place, rows in enumerate(by_system) for turn in range(len(rows))]
-    chosen = sorted(turns)[: max(n, len(by_system)) if n else 0]
-    return [by_system[place][turn] for turn, place in sorted(chosen, key=lambda found: found[::-1])]
+    held = [(pairs, values) for pairs, values in ranked if len(pairs)]
+    turns = sorted((turn, place) for place, (pairs, _) in enumerate(held) for turn in range(min(n, len(pairs))))
+    chosen = sorted(turns[: max(n, len(held))], key=lambda found: found[::-1])
+    return [(held[place][0][turn], float(held[place][1][turn])) for turn, place in chosen]
 
 
 def _facts(results: Mapping[str, Any], found: Found, facts: Mapping[str, Any]) -> dict[str, Any]:

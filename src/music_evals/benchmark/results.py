@@ -4,38 +4,32 @@ A score of a system is the mean over the items that define it; `n` counts all it
 score for this metric because something failed, `n_defined` those in the mean. The interval is clustered by group. What
 differs between benchmarks is handed in as a `ScoreTask`; the statistics stand in `aggregate`.
 
-Records come in two forms. Rows ``selection`` and ``pair`` name what each system was judged on; where there are none,
-the header names the systems with their seeds, and every row ``item`` is judged for each of them.
+The records are read by `collecting`, and held in columns as `Found`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.records import reading_rows
-from music_evals.benchmark.versions import kernels_of
-from music_evals.errors import CorruptRecordsError, UnknownNameError
+from music_evals.benchmark.collecting import MOST_LISTED, collect
+from music_evals.benchmark.found import OUTSIDE, Found
+from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
-__all__ = ["Found", "ScoreTask", "build_results", "collect"]
-
-OUTSIDE = frozenset({"control", "leaking"})
-"""Roles that have seen the reference: they are compared with nobody and get no rank."""
+__all__ = ["OUTSIDE", "WHOLE", "Found", "ScoreTask", "build_results", "collect"]
 
 WHOLE = "all"
 """The view that holds every item."""
 
 Row = Mapping[str, Any]
-Floats = npt.NDArray[np.float64]
+Key = TypeVar("Key")
 
 
 def _nothing_published(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,213 +98,6 @@ class ScoreTask:
         return self.scales[name]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Found:
-    """The records of a run, those of its last selection."""
-
-    header: dict[str, Any]  # the run row, with ``metrics`` and ``companions``
-    # System -> ``"system"``, ``"model"``, ``"baseline"``, ``"leaking"`` or ``"control"``, in the order of the tables.
-    roles: dict[str, str]
-    # System -> its pairs: ``item``, ``group``, ``reference`` ...; ``error`` where it could not be judged.
-    pairs: dict[str, list[dict[str, Any]]]
-    # (item, system) -> metric -> score row. Where a system has several seeds, ``value`` is their mean and ``values``
-    # holds them.
-    scores: dict[tuple[str, str], dict[str, dict[str, Any]]]
-    # One dict a failed result: item, system, metric (None for all), error; where there are seeds, the seed.
-    failures: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    notes: dict[tuple[str, str], list[str]] = dataclasses.field(default_factory=dict)  # (item, system) -> remarks
-    # Content of a file -> what can be drawn of it.
-    outlines: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    # (item, system) -> where points were lost.
-    explanations: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
-    # Item -> its row, where items are recorded.
-    items: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    # (item, system) -> what it wrote with each of its seeds, where that is recorded.
-    predictions: dict[tuple[str, str], list[Any]] = dataclasses.field(default_factory=dict)
-    wall_time_sec: float = 0.0  # of all sittings together
-    kernels: tuple[str, ...] = ()  # those that made the scores; see `versions.kernels_of`
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """All systems, in the order of the tables."""
-        return tuple(self.roles)
-
-    @property
-    def controls(self) -> tuple[str, ...]:
-        """Those of the systems that are controls."""
-        return tuple(name for name, role in self.roles.items() if role == "control")
-
-    @property
-    def judged(self) -> list[str]:
-        """Those of the systems that are compared and ranked."""
-        return [name for name, role in self.roles.items() if role not in OUTSIDE]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Metrics and companions."""
-        return (*self.header["metrics"], *self.header["companions"])
-
-    def value(self, item: str, system: str, metric: str) -> float:
-        """Return a score; NaN where it is undefined or failed."""
-        value = self.scores.get((item, system), {}).get(metric, {}).get("value")
-        return math.nan if value is None else float(value)
-
-    def values(self, items: Sequence[str], system: str, metric: str) -> Floats:
-        """Return the score of each item, the mean over its seeds, shape (n,)."""
-        return np.array([self.value(item, system, metric) for item in items], dtype=np.float64)
-
-    def by_seed(self, items: Sequence[str], system: str, metric: str) -> Floats:
-        """Return the scores of each seed, shape (seeds, n); no row where none of the items has it."""
-        held = [self.scores.get((item, system), {}).get(metric, {}).get("values", ()) for item in items]
-        n_seeds = max(map(len, held), default=0)
-        return (
-            np.array([seeds or (math.nan,) * n_seeds for seeds in held], dtype=np.float64)
-            .reshape(len(items), n_seeds)
-            .T
-        )
-
-    def readable(self, system: str, *, failed: bool = False) -> list[Row]:
-        """Return the pairs that were judged, by item; with `failed` those too that were not."""
-        pairs = sorted(self.pairs.get(system, []), key=lambda pair: pair["item"])
-        return [pair for pair in pairs if failed or "error" not in pair]
-
-    def only(self, items: Collection[str]) -> Found:
-        """Return the records of some items."""
-        kept = {system: [pair for pair in pairs if pair["item"] in items] for system, pairs in self.pairs.items()}
-        return dataclasses.replace(self, pairs=kept)
-
-
-@reading_rows()
-def collect(rows: Sequence[Row], task: ScoreTask) -> Found:
-    """Read the rows of a record file; of two rows for one score the later one counts.
-
-    Raises
-    ------
-    CorruptRecordsError
-        The first row is no header, or rows have an unknown form.
-
-    """
-    if not rows or rows[0].get("kind") != "run":
-        raise CorruptRecordsError("the records do not start with their header; restore the file, or start afresh")
-    found = _of_items(rows, task) if "systems" in rows[0] else _of_pairs(rows, task)
-    task.finish(found)
-    names = task.shown(found)
-    header = {key: [name for name in found.header[key] if name in names] for key in ("metrics", "companions")}
-    if "systems" not in rows[0]:  # features of items are scores that nobody shows
-        shown = {who: {name: row for name, row in held.items() if name in names} for who, held in found.scores.items()}
-        found = dataclasses.replace(found, scores=shown, header=found.header | header)
-        found.failures.extend(_failures(found))
-    return found
-
-
-def _of_pairs(rows: Sequence[Row], task: ScoreTask) -> Found:
-    """Read records whose selections name the pairs."""
-    start = max(number for number, row in enumerate(rows) if row["kind"] == "selection")
-    pairs: dict[str, list[dict[str, Any]]] = {}
-    for row in rows[start:]:
-        if row["kind"] == "pair":
-            pairs.setdefault(row["system"], []).append(dict(row))
-    keys = {
-        (pair["item"], pair["system"], pair["reference"]["content"], pair["estimate"]["content"])
-        for pair in itertools.chain(*pairs.values())
-        if "error" not in pair
-    }
-    scores: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    reported: dict[str, dict[tuple[str, str], dict[str, Any]]] = {"remarks": {}, "explanation": {}}
-    for row in rows:
-        if row["kind"] not in {"score", *reported} or (row["item"], row["system"], *row["content"]) not in keys:
-            continue
-        who = row["item"], row["system"]
-        if row["kind"] == "score":
-            scores.setdefault(who, {})[row["metric"]] = dict(row)
-        else:
-            reported[row["kind"]][who] = dict(row)
-    systems = list(rows[start]["systems"])
-    # records of before a control had its name may hold a system that was called so
-    controls = [name for name in task.controls if name in pairs and name not in systems]
-    return Found(
-        header=dict(rows[0]),
-        roles=dict.fromkeys(systems, "system") | dict.fromkeys(controls, "control"),
-        pairs=pairs,
-        scores=scores,
-        notes={who: list(row["notes"]) for who, row in reported["remarks"].items()},
-        outlines={row["content"]: dict(row) for row in rows if row["kind"] == "outline"},
-        explanations=reported["explanation"],
-        wall_time_sec=_wall_time(rows),
-        kernels=tuple(kernels_of(rows)),
-    )
-
-
-def _of_items(rows: Sequence[Row], task: ScoreTask) -> Found:
-    """Read records whose header names the systems with their seeds: each is judged on every item."""
-    header = dict(rows[0])
-    seeds: dict[str, dict[int, int]] = {
-        name: {seed: place for place, seed in enumerate(held["seeds"])} for name, held in header["systems"].items()
-    }
-    recorded = [row for row in rows if row["kind"] == "item"]
-    items = {row["item"]: dict(row) for row in recorded if "error" not in row}
-    latest = {(row["system"], row["item"], row["metric"], row["seed"]): row for row in rows if row["kind"] == "score"}
-    predictions: dict[tuple[str, str], list[Any]] = {
-        (item, name): [None] * len(places) for name, places in seeds.items() for item in items
-    }
-    for row in rows:
-        if row["kind"] == "prediction":
-            predictions[row["item"], row["system"]][seeds[row["system"]][row["seed"]]] = row["middle"]
-    values: dict[tuple[str, str], dict[str, list[float]]] = {who: {} for who in predictions}
-    errors: dict[tuple[str, str, int, str | None], str] = {}
-    for (system, item, metric, seed), row in latest.items():
-        place = seeds[system][seed]
-        held = values[item, system].setdefault(metric, [math.nan] * len(seeds[system]))
-        held[place] = math.nan if row.get("value") is None else float(row["value"])
-        if "error" in row:
-            # without a prediction every metric of it fails, for one reason; what needs none has its own
-            alone = metric in task.without_prediction
-            errors[item, system, seed, metric if alone else None] = row["error"]
-            if not alone:  # a chunk that is tried again may fail on an item that it had a prediction for
-                predictions[item, system][place] = None
-    pairs = {name: [_pair_of_item(row, name, predictions[item, name]) for item, row in items.items()] for name in seeds}
-    complete = {(pair["item"], name) for name, made in pairs.items() for pair in made if "error" not in pair}
-    broken = [(row["item"], None, None, None, row["error"]) for row in recorded if "error" in row]
-    failed = [*broken, *((*who, error) for who, error in errors.items())]
-    metrics = [name for name in task.scales if name not in task.without_prediction]
-    metrics += [name for name in task.without_prediction if any(name in held for held in values.values())]
-    return Found(
-        header=header | {"metrics": [name for name in task.scales if name in metrics], "companions": []},
-        roles={name: held["role"] for name, held in header["systems"].items()},
-        pairs=pairs,
-        scores={
-            who: {
-                metric: {"values": tuple(column), "value": _mean(column)}
-                for metric, column in held.items()
-                if who in complete or metric in task.without_prediction
-            }
-            for who, held in values.items()
-        },
-        failures=[dict(zip(("item", "system", "seed", "metric", "error"), row, strict=True)) for row in failed],
-        items=items,
-        predictions=predictions,
-        wall_time_sec=_wall_time(rows),
-        kernels=tuple(kernels_of(rows)),
-    )
-
-
-def _pair_of_item(item: Row, system: str, predictions: Sequence[Any]) -> dict[str, Any]:
-    """Return the pair that an item and a system make; it has an error unless there is a prediction of every seed."""
-    side = {"name": item["item"], "content": item["item"]}
-    pair = {"item": item["item"], "system": system, "group": item["song"], "entrance": "item", "reference": side}
-    return pair if all(made is not None for made in predictions) else pair | {"error": "no prediction of every seed"}
-
-
-def _mean(column: Sequence[float]) -> float | None:
-    """Return the mean over the seeds that define a score."""
-    defined = [value for value in column if not math.isnan(value)]
-    return sum(defined) / len(defined) if defined else None
-
-
-def _wall_time(rows: Sequence[Row]) -> float:
-    return float(sum(row["wall_time_sec"] for row in rows if row["kind"] == "sitting"))
-
-
 def build_results(
     found: Found,
     task: ScoreTask,
@@ -340,19 +127,16 @@ def build_results(
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
         ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
         task with views ``tables``: view -> the same;
-        ``failures``, ``undefined`` and ``notes`` with their reasons; ``published``. A task that ranks has also
-        ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
+        ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
+        where there are more: how many are left out, by system, score and reason; ``published``. A task that ranks has
+        also ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
         None. Equal records give equal results, whatever their order.
 
     """
     draws = aggregate.Draws(confidence, n_resamples, seed)
     systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
     scales = {name: task.scale(name) for name in found.names}
-    notes = [
-        {"item": item, "system": system, "notes": reported}
-        for (item, system), reported in sorted(found.notes.items())
-        if system not in found.controls
-    ]
+    undefined = found.undefined(MOST_LISTED)
     best = {} if validation is None else aggregate.best_baselines(validation, task)
     views = task.views(found)
     tables = {name: aggregate.table(found.only(items), task, best, draws) for name, items in views.items()}
@@ -374,7 +158,7 @@ def build_results(
             "explained": task.explained,
             "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
-            "on_remarks": list(task.on_remarks(notes)),
+            "on_remarks": list(task.on_remarks(found.remarks)),
         },
         "intervals": {
             "confidence": confidence,
@@ -386,9 +170,10 @@ def build_results(
         "systems": systems,
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
-        "failures": found.failures,
-        "undefined": list(_undefined(found)),
-        "notes": notes,
+        "failures": list(found.failures),
+        "undefined": undefined,
+        "notes": list(found.remarks[:MOST_LISTED]),
+        **_unlisted(found, undefined),
         "published": task.published(found.header),
     }
     content: dict[str, Any] = plain(results)
@@ -401,35 +186,46 @@ def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:
-    pairs = found.pairs.get(system, [])
-    readable = [pair for pair in pairs if "error" not in pair]
+    pairs = found.of(system)
+    readable = pairs.take(~pairs.failed)
+    entrances = np.unique(found.table.entrances.codes[readable.rows])
     return {
         "role": found.roles[system],
-        "entrances": sorted({pair["entrance"] for pair in readable}),
+        "entrances": found.table.entrances.words.take(entrances).to_pylist(),
         "n_pairs": len(pairs),
-        "n_groups": len({pair["group"] for pair in readable}),
+        "n_groups": aggregate.n_distinct(readable.groups),
     }
 
 
-def _failures(found: Found) -> Iterable[dict[str, Any]]:
-    """Yield what failed; a pair of which every score failed for one reason is one failure."""
-    for system in found.systems:
-        for pair in found.pairs.get(system, []):
-            who = {"item": pair["item"], "system": system}
-            if "error" in pair:
-                yield {**who, "metric": None, "error": pair["error"]}
-                continue
-            scores = found.scores.get((pair["item"], system), {})
-            errors = {name: row["error"] for name, row in scores.items() if "error" in row}
-            if len(errors) == len(found.names) and len(set(errors.values())) == 1:
-                yield {**who, "metric": None, "error": next(iter(errors.values()))}
-                continue
-            yield from ({**who, "metric": name, "error": errors[name]} for name in found.names if name in errors)
+def _unlisted(found: Found, undefined: Sequence[Row]) -> dict[str, Any]:
+    """Return the key ``unlisted``, which counts what the lists of a huge run leave out; nothing where all are whole."""
+    failures = Counter(found.n_failures)
+    failures.subtract((row["system"], row["metric"]) for row in found.failures)
+    reasons: Counter[tuple[str, str, str]] = Counter()
+    if len(undefined) == MOST_LISTED:
+        reasons = found.n_undefined()
+        reasons.subtract((row["system"], row["metric"], row["reason"]) for row in undefined)
+    remarks: Counter[str] = Counter()
+    n_remarks = max(0, len(found.remarks) - MOST_LISTED)
+    if n_remarks:
+        remarks = found.remarks.counts()
+        remarks.subtract(note for row in found.remarks[:MOST_LISTED] for note in row["notes"])
+    unlisted = {
+        "failures": [{"system": who[0], "metric": who[1], "n": n} for who, n in (+failures).items()],
+        "undefined": [
+            {"system": system, "metric": metric, "reason": reason, "n": n}
+            for (system, metric, reason), n in _commonest(reasons, lambda key: (*key[:2], "other reasons"))
+        ],
+        "notes": [{"note": note, "n": n} for note, n in _commonest(remarks, lambda _: "other remarks")],
+        "n_notes": n_remarks,
+    }
+    return {"unlisted": unlisted} if any(unlisted.values()) else {}
 
 
-def _undefined(found: Found) -> Iterable[dict[str, Any]]:
-    for system in found.systems:
-        for pair in found.pairs.get(system, []):
-            for name, row in found.scores.get((pair["item"], system), {}).items():
-                if "error" not in row and row["value"] is None and "reason" in row:
-                    yield {"item": pair["item"], "system": system, "metric": name, "reason": row["reason"]}
+def _commonest(counts: Counter[Key], rest: Callable[[Key], Key]) -> list[tuple[Key, int]]:
+    """Return what was counted, the commonest kinds by themselves and the others together under other names."""
+    kinds = (+counts).most_common()
+    others: Counter[Key] = Counter()
+    for key, n in kinds[MOST_LISTED:]:
+        others[rest(key)] += n
+    return [*kinds[:MOST_LISTED], *others.items()]

@@ -7,11 +7,19 @@ A run is resumed by these hashes: pairs whose scores are all there are skipped, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.batches import ERROR, places, score_batch
+from music_evals.benchmark.collecting import PairIndex, last_of_each, last_selection
 from music_evals.benchmark.engines import Failed, Unit, answer
+from music_evals.benchmark.found import Words
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 
 __all__ = ["Failure", "Judge", "Judgeable", "Judged", "PairJob", "Side"]
@@ -114,24 +122,31 @@ class PairJob(Job):
         """Judge the pairs of a unit."""
         return _Judging(self.judge)
 
-    def selection(self, rows: Sequence[Row]) -> list[Row]:
+    def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
-        selection: list[Row] = [{"kind": "selection", "systems": list(self.judged.systems)}]
-        selection += map(_pair_row, self._chosen)
-        selection += [{"kind": "pair", **dataclasses.asdict(failure)} for failure in self.judged.failures]
-        return [] if selection == _last_selection(rows) else selection
+        start, batches = last_selection(rows)
+        told = (row for batch in batches for row in rows.read(batch.numbers))
+        if start >= 0 and rows[start] == self._selected[0] and _equal(told, self._pair_rows()):
+            return []
+        return itertools.chain(self._selected, self._pair_rows())
 
-    def left(self, rows: Sequence[Row]) -> list[Unit]:
+    @property
+    def _selected(self) -> list[Row]:
+        return [{"kind": "selection", "systems": list(self.judged.systems)}]
+
+    def _pair_rows(self) -> Iterator[Row]:
+        yield from map(_pair_row, self._chosen)
+        yield from ({"kind": "pair", **dataclasses.asdict(failure)} for failure in self.judged.failures)
+
+    def left(self, rows: Records) -> list[Unit]:
         """Leave out the pairs of which every score is there; a failed one brings its pair back."""
-        self._outlined = {row["content"] for row in rows if row["kind"] == "outline"}
-        good: dict[tuple[str, ...], bool] = {}
-        for row in rows:
-            if row["kind"] == "score":
-                good[row["item"], row["system"], *row["content"], row["metric"]] = "error" not in row
+        outlines = rows.batches("outline", text=False)
+        self._outlined = {content for batch in outlines for content in batch.table["reference"].to_pylist()}
+        good = np.logical_and.reduce(self._good(rows), axis=1)
         units = [
             Unit((pair,), f"{pair.item} ({pair.system})", pair.reference.content)
-            for pair in self._chosen
-            if not all(good.get((*_key(pair), name), False) for name in self.scores)
+            for pair, done in zip(self._chosen, good, strict=True)
+            if not done
         ]
         if self.at_once == 1:
             return units
@@ -140,6 +155,32 @@ class PairJob(Job):
             Unit(tuple(pair for one in chunk for pair in one.payload), chunk[0].label, "", len(chunk), tuple(chunk))
             for chunk in chunks
         ]
+
+    def _good(self, rows: Records) -> npt.NDArray[np.bool_]:
+        """Tell which scores are there and no failures, shape (pairs, scores); of two rows for one the later counts."""
+        import pyarrow as pa
+
+        pairs = self._chosen
+        good = np.zeros((len(pairs), len(self.scores)), dtype=bool)
+        items, systems, originals, edits = (
+            pa.array(column, pa.string())
+            for column in (
+                [pair.item for pair in pairs],
+                [pair.system for pair in pairs],
+                [pair.reference.content for pair in pairs],
+                [pair.estimate.content for pair in pairs],
+            )
+        )
+        index = PairIndex(Words.of(items), Words.of(systems), Words.of(originals), edits)
+        known = {name: place for place, name in enumerate(self.scores)}
+        for batch in rows.batches("score", text=False):
+            scores = score_batch(batch)
+            pair, column = index.places(scores), places(scores.metric[1], known)[scores.metric[0]]
+            chosen = np.flatnonzero((pair >= 0) & (column >= 0))
+            keys = pair[chosen] * len(self.scores) + column[chosen]
+            last = last_of_each(keys)
+            good.reshape(-1)[keys[last]] = scores.state[chosen[last]] != ERROR
+        return good
 
     def prepare(self, units: Sequence[Unit], progress: Progress | None) -> None:
         """Call what is to be called before."""
@@ -194,15 +235,5 @@ def _pair_row(pair: Judgeable) -> Row:
     return {"kind": "pair", **about, **sides, "treatment": pair.treatment}
 
 
-def _last_selection(rows: Sequence[Row]) -> list[Row]:
-    found: list[Row] = []
-    for row in rows:
-        if row["kind"] == "selection":
-            found = [row]
-        elif row["kind"] == "pair":
-            found.append(row)
-    return found
-
-
-def _key(pair: Judgeable) -> tuple[str, ...]:
-    return pair.item, pair.system, pair.reference.content, pair.estimate.content
+def _equal(first: Iterable[Row], second: Iterable[Row]) -> bool:
+    return all(one == other for one, other in itertools.zip_longest(first, second))

@@ -11,41 +11,59 @@ import abc
 import contextlib
 import dataclasses
 import importlib
+import itertools
 import os
 import pkgutil
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from music_evals import benchmark
-from music_evals.benchmark.engines import ENGINES, Unit, Work
-from music_evals.benchmark.records import RecordFile, reading_rows
-from music_evals.benchmark.versions import kernel_rows
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
+from music_evals.benchmark.records import Records, reading_rows
+from music_evals.benchmark.shards import open_records
+from music_evals.benchmark.versions import kernel_row, kernel_rows
+from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
+from music_evals.locations import check_local
+from music_evals.numerics import kernels
 from music_evals.protocols import load_plugin
 
 if TYPE_CHECKING:
     from music_evals.benchmark.outputs import Outcome
 
-__all__ = ["Job", "Progress", "Row", "Settings", "find", "record", "run"]
+__all__ = ["Job", "Progress", "Row", "Settings", "find", "named", "record", "run", "settings_of"]
+
+RAY = "ray"
 
 Row = dict[str, Any]
+"""One line of a record file."""
 
 Progress = Callable[[int, int, str], None]
 """Called with what is done, what there is in all, and what is worked on."""
 
 
-def find(what: str, name: str, kind: str) -> Any:
-    """Return what the folder of a task under `benchmark` names under `what`, a dictionary of ``module:object``."""
+def named(what: str) -> dict[str, str]:
+    """Return what all folders of tasks under `benchmark` name under `what`, a dictionary of ``module:object``."""
     places: dict[str, str] = {}
     for folder in pkgutil.iter_modules(benchmark.__path__):
         if folder.ispkg:
             package = f"{benchmark.__name__}.{folder.name}"
-            named: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
-            places |= {task: f"{package}.{place}" for task, place in named.items()}
-    return load_plugin(places, name, kind)
+            held: Mapping[str, str] = getattr(importlib.import_module(package), what, {})
+            places |= {task: f"{package}.{place}" for task, place in held.items()}
+    return places
+
+
+def find(what: str, name: str, kind: str) -> Any:
+    """Return what the folder of a task names so under `what`."""
+    return load_plugin(named(what), name, kind)
+
+
+def settings_of(task: str) -> type[Settings]:
+    """Return the settings of a task."""
+    kind: type[Settings] = sys.modules[find("RUNS", task, "task").__module__].Settings
+    return kind
 
 
 def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None = None, **settings: Any) -> Outcome:
@@ -80,7 +98,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
 
     """
     function = find("RUNS", task, "task")
-    kind: type[Settings] = sys.modules[function.__module__].Settings
+    kind = settings_of(task)
     known = [field.name for field in dataclasses.fields(kind)]
     for name in settings:
         if name not in known:
@@ -103,10 +121,13 @@ class Settings:
     limit
         Take the first items only.
     engine
-        ``"serial"`` works in this process, ``"local"`` in processes of its own; None is what suits the task. Changes
-        no number.
+        ``"serial"`` works in this process, ``"local"`` in processes of its own, ``"ray"`` on the machines of a Ray
+        cluster; None is what suits the task. Changes no number.
     workers
-        Processes; None is what suits the task. Changes no number.
+        Processes; None is what suits the task, and on a cluster as many as it has processors. Changes no number.
+    ray_address
+        ``host:port`` of the head of a Ray cluster, or ``"auto"`` for the one that this machine belongs to; None is the
+        one that the variable ``RAY_ADDRESS`` names, or else a new one on this machine, which ends with the run.
     confidence, n_resamples, seed
         Of intervals and tests; the seed also draws what a task draws at random.
     overwrite
@@ -120,6 +141,8 @@ class Settings:
         Settings that contradict each other, or a number out of range.
     UnknownNameError
         An engine that does not exist.
+    MissingBackendError
+        Ray is not installed, and its engine was asked for.
 
     """
 
@@ -132,6 +155,7 @@ class Settings:
     limit: int | None = None
     engine: str | None = None
     workers: int | None = None
+    ray_address: str | None = None
     confidence: float = 0.95
     n_resamples: int = 1000
     seed: int = 0
@@ -149,6 +173,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not os.fspath(self.out):
             raise InvalidInputError("`out` is empty; name a folder for records and results, . for the current one")
+        self._local("out")
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.default == () and isinstance(value, str | os.PathLike | Mapping):
@@ -160,16 +185,30 @@ class Settings:
                 raise InvalidInputError(f"`{name}` must be {bound}, got {value}")
         if not 0 < self.confidence < 1:
             raise InvalidInputError(f"`confidence` must lie above 0 and below 1, got {self.confidence}; 95 % is 0.95")
+        self._check_engine()
+        self._goes_with("dataset", "config", "revision")
+
+    def _check_engine(self) -> None:
         if self.engine not in {None, *ENGINES}:
             what = "engine"
             raise UnknownNameError(what, str(self.engine), ENGINES)
-        self._goes_with("dataset", "config", "revision")
+        if self.ray_address is not None and self.engine != RAY:
+            raise InvalidInputError("`ray_address` goes with `engine='ray'`; ask for that too, or leave it out")
+        if self.engine == RAY:
+            check_extras(["scale"], "the engine ray")
+            check_address(self.ray_address or "local")
 
     def _one_of(self, *names: str) -> None:
         """Raise unless exactly one of these settings is given."""
         if sum(_is_given(getattr(self, name)) for name in names) != 1:
             listed = ", ".join(f"`{name}`" for name in names[:-1])
             raise InvalidInputError(f"give one of {listed} and `{names[-1]}`")
+
+    def _local(self, name: str) -> None:
+        """Raise where a setting is a URL that must be a path."""
+        given = getattr(self, name)
+        if given is not None:
+            check_local(given, name)
 
     def _goes_with(self, owner: str, *names: str) -> None:
         """Refuse settings that would be ignored in silence, for want of the one that they belong to."""
@@ -198,14 +237,14 @@ class Job(abc.ABC):
         """What works on a unit."""
 
     @abc.abstractmethod
-    def left(self, rows: Sequence[Row]) -> list[Unit]:
+    def left(self, rows: Records) -> list[Unit]:
         """Return what is left to do, beside the rows that are there."""
 
     @abc.abstractmethod
     def rows(self, unit: Unit, answer: Any) -> list[Row]:
         """Return the rows of a unit and its answer, or what `engines.Failed` says in place of one."""
 
-    def selection(self, rows: Sequence[Row]) -> list[Row]:  # noqa: ARG002
+    def selection(self, rows: Records) -> Iterable[Row]:  # noqa: ARG002
         """Return the rows that say what is judged from here on, where that is not yet said."""
         return []
 
@@ -213,27 +252,38 @@ class Job(abc.ABC):
         """Do what has to be done once before the units that are left."""
 
 
-def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> list[Row]:
-    """Do what is left of a job, and return all rows of its record file."""
+def record(job: Job, path: Path, settings: Settings, *, progress: Progress | None = None) -> Records:
+    """Do what is left of a job, and return its records: a file at `path`, or a folder of shards beside."""
     # Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
     started = time.monotonic()
-    with RecordFile(path, job.header, job.items, overwrite=settings.overwrite) as records:
+    shards = settings.engine == RAY  # of a new run; one that is resumed has the form that it began with
+    with open_records(path, job.header, job.items, overwrite=settings.overwrite, shards=shards) as records:
         with reading_rows():
-            units = job.left(records.rows)
-            begin = job.selection(records.rows) + (kernel_rows(records.rows) if units else [])
-        if begin:
-            records.append(begin)
+            found = records.rows
+            units = job.left(found)
+            begin = itertools.chain(job.selection(found), kernel_rows(found.of("kernels")) if units else ())
+        records.append(begin)
         if not units:
             return records.rows
         job.prepare(units, progress)
-        workers = settings.workers or job.workers
-        engine = ENGINES[settings.engine or ("local" if workers > 1 else job.engine)]
         done = job.size - sum(unit.size for unit in units)
-        with contextlib.closing(engine(units, job.work, workers=workers)) as answers:
-            for unit, answer in answers:
-                records.append(job.rows(unit, answer))
+        last = kernels()
+        with contextlib.closing(_answers(job, units, settings)) as answers:
+            for unit, answer, made_by in answers:
+                changed = made_by not in {"", last}
+                last = made_by or last
+                records.append(([kernel_row(made_by)] if changed else []) + job.rows(unit, answer))
                 done += unit.size
                 if progress is not None:
                     progress(done, job.size, unit.label)
         records.append([{"kind": "sitting", "wall_time_sec": round(time.monotonic() - started, 3)}])
         return records.rows
+
+
+def _answers(job: Job, units: Sequence[Unit], settings: Settings) -> Answers:
+    """Let the engine work that the settings ask for, or the one that suits the job."""
+    workers = settings.workers or job.workers
+    if settings.engine == RAY:
+        versions = job.header.get("versions")
+        return on_ray(units, job.work, workers=settings.workers, address=settings.ray_address, versions=versions)
+    return ENGINES[settings.engine or ("local" if workers > 1 else job.engine)](units, job.work, workers=workers)

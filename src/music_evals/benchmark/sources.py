@@ -15,7 +15,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.windows import DATASETS, find_window, window_names
+from music_evals.windows import DATASETS, find_window, folders
 
 __all__ = [
     "find_dataset",
@@ -50,7 +50,7 @@ def resolve_revision(dataset: str, revision: str | None) -> str | None:
     try:
         found: str | None = huggingface_hub.HfApi().dataset_info(path, revision=revision).sha
     except RepositoryNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, window_names(DATASETS)) from error
+        raise UnknownNameError("dataset", dataset, folders(DATASETS)) from error
     except RevisionNotFoundError as error:
         kind = f"revision of {dataset}"
         raise UnknownNameError(kind, str(revision), ()) from error
@@ -87,7 +87,7 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
             f"dataset folder {path} is empty: it holds no data files; build it first or name another"
         ) from error
     except datasets.exceptions.DatasetNotFoundError as error:
-        raise UnknownNameError("dataset", dataset, window_names(DATASETS)) from error
+        raise UnknownNameError("dataset", dataset, folders(DATASETS)) from error
     except ConnectionError as error:
         raise _unreadable(dataset, error) from error
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:

@@ -36,12 +36,15 @@ __all__ = [
     "cautions",
     "cell_note",
     "comparisons",
+    "details_text",
     "failures",
     "heading",
+    "judged",
     "legend",
     "mark",
     "markdown_report",
     "markdown_table",
+    "n_failures",
     "order",
     "published_blocks",
     "significant",
@@ -49,7 +52,10 @@ __all__ = [
     "table_of",
     "tables",
     "text_report",
+    "text_table",
+    "undefined_notes",
     "undefined_systems",
+    "unlisted",
     "verdict",
 ]
 
@@ -57,7 +63,7 @@ FEW_GROUPS = 10
 """From fewer groups than this an interval is noticeably too narrow; see `stats.bootstrap_mean`."""
 
 LISTED = 50
-"""Failures in table.md, and kinds of remarks; results.json holds all."""
+"""Failures in table.md, and kinds of remarks; results.json holds more."""
 
 MOST_REASONS = 3
 """Why a score is undefined, in a note."""
@@ -265,11 +271,12 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
     return [
         *results["wording"]["on_remarks"],
         *on_kernels(results["kernels"]),
-        *_on_undefined(results),
+        *undefined_notes(results),
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
         *_on_remarks(results),
+        *_on_lists(results),
     ]
 
 
@@ -279,12 +286,12 @@ def undefined_systems(results: Mapping[str, Any]) -> list[str]:
     return [system for system in judged(results) if not any(cell["n_defined"] for cell in scores[system].values())]
 
 
-def _on_undefined(results: Mapping[str, Any]) -> Iterator[str]:
+def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
     items = results["wording"]["items"]
     found: dict[tuple[str, str], Counter[str]] = {}
-    for row in results["undefined"]:
-        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += 1
+    for row in (*results["undefined"], *unlisted(results, "undefined")):
+        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
     reported: dict[tuple[str, str], list[str]] = {}
     for (system, metric), reasons in found.items():
         if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
@@ -335,7 +342,29 @@ def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
 def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
     if results["notes"]:
         what = "{items} with remarks, such as {remarks}".format(**results["wording"])
-        yield f"{what}: {len(results['notes'])}; results.json has them all"
+        more = results.get("unlisted", {}).get("n_notes", 0)
+        yield f"{what}: {len(results['notes']) + more}; {'the records have' if more else 'results.json has'} them all"
+
+
+def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
+    n = n_failures(results)
+    if n > len(results["failures"]):
+        yield f"results.json lists the first {len(results['failures'])} of {n} failures; the records hold all"
+    if more := sum(row["n"] for row in unlisted(results, "undefined")):
+        listed = len(results["undefined"])
+        yield f"results.json lists the first {listed} of {listed + more} undefined scores; the records hold all"
+
+
+def unlisted(results: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
+    """Return what a list of a huge run leaves out, counted."""
+    found: list[Mapping[str, Any]] = results.get("unlisted", {}).get(kind, [])
+    return found
+
+
+def n_failures(results: Mapping[str, Any]) -> int:
+    """Return how many results failed, those too that are not listed one by one."""
+    more: int = sum(row["n"] for row in unlisted(results, "failures"))
+    return len(results["failures"]) + more
 
 
 def comparisons(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -450,6 +479,7 @@ def _printed(row: Mapping[str, float], spread: Mapping[str, float], name: str) -
 
 def _remarks(results: Mapping[str, Any], style: Style) -> Block:
     counts = Counter(note for row in results["notes"] for note in row["notes"])
+    counts.update({row["note"]: row["n"] for row in unlisted(results, "notes")})
     points = [
         f"{style.name(note)} ({results['wording']['items']}: {count})"
         for note, count in sorted(counts.items(), key=lambda found: -found[1])
@@ -476,22 +506,29 @@ def _failures(results: Mapping[str, Any], style: Style) -> Block:
         f"{', '.join(filter(None, [style.name(item), style.name(system), seed, metric]))}: {style.name(error)}"
         for item, system, seed, metric, error in failures(results)
     ]
-    return Block("Failures", points=_first(points))
+    return Block("Failures", points=_first(points, n_failures(results)))
 
 
-def _first(points: Sequence[str]) -> tuple[str, ...]:
-    more = [f"and {len(points) - LISTED} more in results.json"] if len(points) > LISTED else []
-    return (*points[:LISTED], *more)
+def _first(points: Sequence[str], n: int | None = None) -> tuple[str, ...]:
+    more = (n or len(points)) - LISTED
+    where = "results.json" if n in {None, len(points)} else "the records"
+    return (*points[:LISTED], *([f"and {more} more in {where}"] if more > 0 else []))
 
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
+    tables = map(text_table, blocks(results))
+    return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
+
+
+def details_text(results: Mapping[str, Any], *, published: bool = False) -> str:
+    """Return as text for a terminal what stands below the tables of scores."""
     theirs = list(published_blocks(results))
-    shown = [*blocks(results), *_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
-    parts = [summary(results, TEXT.name)]
+    shown = [*_told(results, TEXT), *(theirs if published else ()), _remarks(results, TEXT)]
+    parts = []
     for block in shown:
         if block.rows:
-            parts.append("\n".join(filter(None, [block.title, block.caption, _text_table(block)])))
+            parts.append(text_table(block))
         elif block.points:
             parts.append("\n".join([f"{block.title}:", *(f"- {point}" for point in block.points)]))
     if theirs and not published:
@@ -499,15 +536,16 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def _text_table(block: Block) -> str:
-    """Return a table with its intervals beside the values, or below them where that gets too wide."""
+def text_table(block: Block) -> str:
+    """Return a table below its title, with its intervals beside the values, or below them where that gets too wide."""
     spreads = zip(*(row.cells for row in block.rows), strict=True)
     widths = [max(len(cell.spread) for cell in column) for column in spreads]
     beside, below = (
         align([["", *block.head], *(line for row in block.rows for line in _text_lines(row, places))])
         for places in (widths, None)
     )
-    return beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
+    table = beside if max(map(len, beside.splitlines())) <= MOST_CHARACTERS else below
+    return "\n".join(filter(None, [block.title, block.caption, table]))
 
 
 def _text_lines(row: Row, widths: Sequence[int] | None) -> Iterator[list[str]]:

@@ -10,7 +10,7 @@ from typing import Any
 from music_evals import __version__
 from music_evals.numerics import kernels
 
-__all__ = ["PACKAGES", "kernel_rows", "kernels_of", "on_kernels", "package_versions"]
+__all__ = ["PACKAGES", "kernel_row", "kernel_rows", "kernels_of", "on_kernels", "package_versions"]
 
 Row = Mapping[str, Any]
 
@@ -34,7 +34,12 @@ def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def kernel_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return the row that says which kernels make the scores after it; none where the last one of `rows` says so."""
     last = [row["kernels"] for row in rows if row["kind"] == "kernels"][-1:]
-    return [] if last == [kernels()] else [{"kind": "kernels", "kernels": kernels()}]
+    return [] if last == [kernels()] else [kernel_row(kernels())]
+
+
+def kernel_row(kernels: str) -> dict[str, Any]:
+    """Return the row that says which kernels make the scores after it."""
+    return {"kind": "kernels", "kernels": kernels}
 
 
 def kernels_of(rows: Iterable[Row]) -> list[str]:

@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 
 from music_evals import __version__
 from music_evals.cli import (
+    completion,
     describe,
     discrepancy,
+    examples,
     frame,
     inpainting,
     leaderboard,
+    listing,
     lyrics,
     preserve,
     publish,
@@ -79,4 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     push.add(verbs)
     leaderboard.add(verbs)
     frame.add(verbs)
+    listing.add(verbs)
+    examples.add(verbs)
+    completion.add(verbs, parser)
     return parser

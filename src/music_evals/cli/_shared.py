@@ -20,6 +20,7 @@ __all__ = [
     "add_dataset_options",
     "add_drawing_options",
     "add_encoder_options",
+    "add_engine_options",
     "add_interval_options",
     "add_output_options",
     "add_published_option",
@@ -72,7 +73,7 @@ def add_dataset_options(group: Any, *, required: bool = False) -> None:
     group.add_argument(
         "--dataset",
         required=required,
-        help="a name under ./datasets_scripts, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
+        help="a name (see list), a folder, a Hub id, or a file of JSON lines, each a row of CaiMD",
     )
     group.add_argument("--config", help="config of the dataset")
     group.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
@@ -103,6 +104,28 @@ def add_interval_options(group: Any) -> None:
     group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")
     group.add_argument(
         "--resamples", type=int, default=1000, dest="n_resamples", metavar="N", help="(default: %(default)s)"
+    )
+
+
+def add_engine_options(group: Any, default: str = "1") -> None:
+    """Add where the work is done; `default` says how many processes suit the task."""
+    group.add_argument(
+        "--engine",
+        metavar="NAME",
+        help="serial: in this process; local: in processes of this machine; ray: on the machines of a Ray cluster, or "
+        "on this one (default: what suits the task); changes no number",
+    )
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"processes (default: {default}; with ray as many as its machines have processors); changes no number",
+    )
+    group.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="host:port of the head of a Ray cluster, or auto for the one that this machine belongs to (default: that "
+        "of the variable RAY_ADDRESS, or else a new cluster on this machine, which ends with the run)",
     )
 
 
@@ -147,28 +170,29 @@ def chosen(options: argparse.Namespace, settings: type) -> dict[str, Any]:
 
 def print_results(text: str, files: Mapping[str, Path], *, as_json: bool) -> None:
     """Print the tables and where the files are, or the file of results alone."""
-    where = [f"{kind}: {path}" for kind, path in files.items()]
     if as_json:
         with to_stdout():
             print(files["results"].read_text(encoding="utf-8"), end="")
-        say("\n".join(where))
-    else:
-        with to_stdout():
-            print("\n".join([text, "", *where]))
+        say("\n".join(f"{kind}: {path}" for kind, path in files.items()))
+        return
+    folders: dict[Path, list[str]] = {}
+    for path in files.values():
+        folders.setdefault(path.parent, []).append(path.name)
+    with to_stdout():
+        print("\n".join([text, "", *(f"{folder}: {', '.join(names)}" for folder, names in folders.items())]))
 
 
-def add_published_option(where: Any) -> None:
-    """Add what `finish_scores` prints beside the user's own results."""
-    where.add_argument(
-        "--published", action="store_true", help="print the published results of others too; table.md always has them"
-    )
+def add_published_option(where: Any, *, beside: str = "") -> None:
+    """Add what `finish_scores` prints beside the user's own results; `beside` names what else it is."""
+    help_ = f"print {beside}the published results of others too; table.md always has them"
+    where.add_argument("--published", action="store_true", help=help_)
 
 
 def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable[..., str] | None = None) -> int:
     """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code."""
     # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
     # those of all scores. A system without a single defined score is a failure too.
-    from music_evals.benchmark.tables import text_report, undefined_systems
+    from music_evals.benchmark.tables import n_failures, text_report, undefined_systems
 
     results = outcome.results
     failures = [
@@ -178,7 +202,7 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
         )
         for row in results["failures"]
     ]
-    code = list_failures(failures, "see the records")
+    code = list_failures(failures, "see the records", n_failures(results))
     undefined = undefined_systems(results)
     if undefined:
         say(f"music-evals: nothing at all is defined for {', '.join(undefined)}; the notes tell why")
@@ -189,15 +213,16 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     return EXIT_FAILURES if undefined else code
 
 
-def list_failures(failures: Sequence[tuple[str, str]], where: str) -> int:
-    """List what failed on stderr, say where the rest is found, and return the exit code."""
+def list_failures(failures: Sequence[tuple[str, str]], where: str, n: int | None = None) -> int:
+    """List what failed on stderr, `n` in all, say where the rest is found, and return the exit code."""
     if not failures:
         return 0
-    say(f"music-evals: {len(failures)} failed:")
+    n = len(failures) if n is None else n
+    say(f"music-evals: {n} failed:")
     for name, reason in failures[:SHOWN_FAILURES]:
         say(f"  {name}: {reason}")
-    if len(failures) > SHOWN_FAILURES:
-        say(f"  and {len(failures) - SHOWN_FAILURES} more, {where}")
+    if n > SHOWN_FAILURES:
+        say(f"  and {n - SHOWN_FAILURES} more, {where}")
     return EXIT_FAILURES
 
 
@@ -227,9 +252,9 @@ def say(text: str) -> None:
 
 def quieten() -> None:
     """Leave the progress bar to us: the data set library draws one for each split it reads."""
-    import datasets
-
-    datasets.disable_progress_bars()
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")  # read when it is imported, which takes long
+    if "datasets" in sys.modules:
+        sys.modules["datasets"].disable_progress_bars()
 
 
 class Bar:

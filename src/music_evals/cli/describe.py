@@ -8,6 +8,7 @@ from typing import Any
 from music_evals.cli._shared import (
     Bar,
     add_encoder_options,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -71,6 +72,7 @@ def add(verbs: Any) -> None:
         default="nan",
         help="a list without tags is undefined, and so is the average of its song: nan (default); or zero, or raise",
     )
+    add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals and tests (default: %(default)s)")
     add_published_option(add_output_options(verb))

@@ -9,6 +9,7 @@ from music_evals.cli._shared import (
     add_dataset_options,
     add_drawing_options,
     add_encoder_options,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_verb,
@@ -63,6 +64,7 @@ def _add_options(how: Any) -> None:
     how.add_argument("--dimensions", metavar="NAMES", help="shared dimensions, with commas (default: all ten)")
     how.add_argument("--level", default="tags", help="tags (default), or joined: all tags of a dimension as one text")
     add_encoder_options(how)
+    add_engine_options(how)
     add_interval_options(how)
     how.add_argument(
         "--permutations",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_verb,
@@ -55,7 +56,7 @@ def add(verbs: Any) -> None:
         epilog=_EXAMPLES,
     )
     what = verb.add_argument_group("what is judged on (one of --dataset and --pairs)")
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id")
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id")
     what.add_argument("--config", help="config of the dataset")
     what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
@@ -74,18 +75,21 @@ def add(verbs: Any) -> None:
         action="append",
         default=[],
         dest="models",
-        help="name, folder or Hub id[@revision]; may be given again",
+        help="a name (see list), a folder or a Hub id[@revision]; may be given again",
     )
-    who.add_argument("--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}')
+    who.add_argument(
+        "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
+    )
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
     who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
     who.add_argument("--temperature", type=float, help="temperature of the models")
+    who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for other runs and machines too")
     how = verb.add_argument_group("how")
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)
-    how.add_argument("--workers", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
+    add_engine_options(how)
     where = add_output_options(verb, drawn=True)
     where.add_argument("--update-card", action="store_true", help="write the scores into the model folder's README.md")
 
@@ -95,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-    from music_evals.benchmark.tables import text_report
+    from music_evals.benchmark.tables import n_failures, text_report
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")
@@ -103,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
     quieten()
     with Bar() as bar:
         outcome = run_inpainting(settings, progress=bar)
-    failures = outcome.results["failures"]
+    failures, n_failed = outcome.results["failures"], n_failures(outcome.results)
     update = options.update_card and not failures
     files = {**outcome.files, **_write_cards(outcome, Path(options.out), update=update)}
     for note in outcome.notes:
@@ -111,10 +115,10 @@ def _run(options: argparse.Namespace) -> int:
     if undrawn:
         say(undrawn)
     print_results(text_report(outcome.results, published=options.protocol is not None), files, as_json=options.json)
-    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records")
+    code = list_failures([(_failed(row), row["error"]) for row in failures], "see the records", n_failed)
     if failures and options.update_card:
         raise OutputError(
-            f"{len(failures)} results failed; cards of models are left as they were, run again or judge other items"
+            f"{n_failed} results failed; cards of models are left as they were, run again or judge other items"
         )
     return code
 

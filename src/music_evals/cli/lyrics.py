@@ -8,6 +8,7 @@ from typing import Any
 from music_evals.cli._shared import (
     Bar,
     add_dataset_options,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -53,7 +54,9 @@ def add(verbs: Any) -> None:
     )
     what = verb.add_argument_group("what is scored (one of --dataset, --reference and --manifest)")
     add_songs(what, '"text": LYRICS')
-    what.add_argument("--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern")
+    what.add_argument(
+        "--reference", metavar="PATH", help="folder of patterns, one file a song, or one pattern; here or at a URL"
+    )
     what.add_argument(
         "--generated",
         action="append",
@@ -87,8 +90,8 @@ def add_songs(what: Any, fields: str) -> None:
         action="append",
         default=[],
         metavar="[NAME=]FILE",
-        help=f'JSON lines {{"id": SONG, {fields}}}; may be given again for other systems; without them the controls '
-        "alone are scored",
+        help=f'JSON lines {{"id": SONG, {fields}}}, or their URL; may be given again for other systems; without them '
+        "the controls alone are scored",
     )
     what.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the rows of controls")
 
@@ -127,7 +130,7 @@ def _add_measures(how: Any) -> None:
         dest="numbered",
         help="section headers of the dataset without their numbers, as in the prompts of write-lyrics",
     )
-    how.add_argument("--workers", type=int, metavar="N", help="processes (default: 1)")
+    add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from music_evals.cli._shared import (
     Bar,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -53,7 +54,7 @@ def add(verbs: Any) -> None:
     _add_input(verb.add_argument_group("what is compared (one of --reference, --manifest and --dataset)"))
     _add_measures(verb.add_argument_group("how"))
     where = add_output_options(verb, drawn=True)
-    add_published_option(where)
+    add_published_option(where, beside="how to read the scores, notes, remarks and ")
     where.add_argument(
         "--timelines",
         type=int,
@@ -64,7 +65,7 @@ def add(verbs: Any) -> None:
 
 
 def _add_input(what: Any) -> None:
-    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file")
+    what.add_argument("--reference", metavar="PATH", help="folder of originals, or one file; here or at a URL")
     what.add_argument(
         "--estimate",
         action="append",
@@ -76,9 +77,10 @@ def _add_input(what: Any) -> None:
     what.add_argument(
         "--manifest",
         metavar="FILE",
-        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system",
+        help="CSV or JSONL with the columns reference, estimate and, where wanted, id, group, system; it and its cells "
+        "may be URLs",
     )
-    what.add_argument("--dataset", help="a name under ./datasets_scripts, a folder or a Hub id with two audio columns")
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with two audio columns")
     what.add_argument("--config", help="config of the dataset")
     what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
     what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
@@ -114,13 +116,14 @@ def _add_measures(how: Any) -> None:
         metavar="FEATURE=NAME",
         help="another extractor of a feature; may be given again",
     )
-    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for the next run too")
-    how.add_argument("--workers", type=int, metavar="N", help="processes (default: number of cores, at most 4)")
+    how.add_argument("--features", metavar="DIR", help="keep extracted features here, for other runs and machines too")
+    add_engine_options(how, "number of cores, at most 4")
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 
 
 def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.preservation.screen import text_report
     from music_evals.benchmark.preservation.task import Settings, run_preservation
 
     values = chosen(options, Settings)
@@ -133,7 +136,7 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_preservation(settings, progress=bar)
     if undrawn:
         say(undrawn)
-    return finish_scores(outcome, options)
+    return finish_scores(outcome, options, report=text_report)
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:

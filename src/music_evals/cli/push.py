@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import add_verb, say, to_stdout
 from music_evals.cli.publish import advising, quieten_hub, say_waiting
-from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsError, UnknownNameError
+from music_evals.errors import HubRightsError, MusicEvalsError, OtherResultsError
 
 if TYPE_CHECKING:
     from music_evals.hub.pushing import Pushed
@@ -33,7 +33,6 @@ examples:
 _ADVICE: dict[type[MusicEvalsError], str] = {
     OtherResultsError: "--overwrite lets values change, --adopt with it those of another system",
     HubRightsError: "--pr proposes the change",
-    UnknownNameError: "--system names one",
 }
 
 

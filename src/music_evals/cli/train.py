@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
         "  music-evals train models/anticipation_rnn/train.yaml\n"
         "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe",
     )
-    verb.add_argument("recipe", help="a train.yaml; weights are written beside it, or to --out")
+    verb.add_argument("recipe", help="a train.yaml, beside which weights are written; or, with --out, a model")
     verb.add_argument(
         "--set",
         action="append",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from music_evals.cli._shared import (
     Bar,
     add_dataset_options,
+    add_engine_options,
     add_interval_options,
     add_output_options,
     add_published_option,
@@ -152,6 +153,7 @@ def _add_scoring(how: Any) -> None:
         help="score texts as they came, with fences, remarks and numbered headers",
     )
     how.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the reference rows")
+    add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")
 

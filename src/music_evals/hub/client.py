@@ -206,13 +206,22 @@ class Hub:
 
     def card_complaints(self, card: str, repository: Repository) -> list[str]:
         """Return what the Hub finds wrong with the head of a card; an empty list if nothing is."""
-        from huggingface_hub import RepoCard
+        from huggingface_hub import RepoCard, get_session
+        from huggingface_hub.utils import hf_raise_for_status  # type: ignore[attr-defined]  # documented
 
         with self.asking(f"checking the card of {repository}"), _no_remarks():
             try:  # a byte order mark hides the head from the client, though not from the Hub
-                RepoCard(card.removeprefix("\ufeff")).validate(repo_type=repository.type)
+                content = str(RepoCard(card.removeprefix("\ufeff")))
             except ValueError as error:
                 return _complaints(str(error))
+            # RepoCard.validate asks huggingface.co before version 2.2 of the client, whatever the endpoint is
+            body = {"repoType": repository.type, "content": content}
+            answer = get_session().post(
+                f"{self.api.endpoint}/api/validate-yaml", json=body, headers={"Accept": "text/plain"}
+            )
+            if answer.status_code == 400:
+                return _complaints(answer.text)
+            hf_raise_for_status(answer)
         return []
 
     def open_proposals(self, repository: Repository, title: str) -> list[Proposal]:

@@ -52,6 +52,7 @@ KEPT = (".gitattributes", ".eval_results/")
 """What the Hub or a push of results put there: never deleted."""
 
 Status = Literal["unchanged", "published", "proposed", "would change", "failed", "not tried"]
+"""What became of a window."""
 
 
 class Change(NamedTuple):

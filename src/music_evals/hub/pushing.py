@@ -195,16 +195,20 @@ def _place(held: DatasetPlace, dataset: str | None, config: str | None, split: s
     on_hub = held.revision is not None
     if dataset is None and not on_hub:
         raise InvalidInputError(
-            f"the results were made on {held.id}, which has no revision on the Hub; name the dataset on the Hub"
+            f"the results were made on {held.id}, which has no revision on the Hub; name its id there with `dataset`"
         )
     if dataset is not None and on_hub and dataset != held.id:
-        raise InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave it out")
+        raise InvalidInputError(f"the results were made on {held.id}, and not on {dataset}; leave `dataset` out")
     said = {"config": (held.config, config), "split": (held.split, split)}
     for name, (ours, given) in said.items():
         if ours is None and given is None:
-            raise InvalidInputError(f"the results do not say which {name} of the dataset they were made on; name it")
+            raise InvalidInputError(
+                f"the results do not say which {name} of the dataset they were made on; name it with `{name}`"
+            )
         if None not in {ours, given} and ours != given:
-            raise InvalidInputError(f"the results were made on the {name} {ours}, and not on {given}; leave it out")
+            raise InvalidInputError(
+                f"the results were made on the {name} {ours}, and not on {given}; leave `{name}` out"
+            )
     return dataclasses.replace(
         held,
         id=_repository_id(dataset or held.id, "dataset"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from music_evals.benchmark.tables import unlisted
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.yaml_edit import quoted
 from music_evals.protocols import RENDERED_DATASETS
@@ -182,8 +183,12 @@ def _choose(results: Results, system: str | None, model: str) -> str:
     judged = [name for name, held in known.items() if held["role"] in {"model", "system"}]
     if model in judged:
         return model
+    if not judged:
+        raise InvalidInputError(
+            f"the results are of {', '.join(known)} alone, which are no systems that a card shows; judge a model"
+        )
     if len(judged) != 1:
-        raise UnknownNameError("system for the model", model, judged, "name the system")
+        raise UnknownNameError("system for the model", model, judged, "name one with `system`")
     return judged[0]
 
 
@@ -198,11 +203,12 @@ def _refuse(results: Results, system: str) -> None:
             f"the systems of {results['dataset']['id']} are kinds of edit, by which metrics are judged and not models"
         )
     failed = [row for row in results["failures"] if row["system"] in {system, None}]
-    if failed:
-        first = failed[0]
+    more = sum(row["n"] for row in unlisted(results, "failures") if row["system"] in {system, None})
+    if failed or more:
+        first = f", the first at {failed[0]['item']}: {failed[0]['error']}" if failed else ""
         raise InvalidInputError(
-            f"{len(failed)} results of {system} failed, the first at {first['item']}: {first['error']}; run the "
-            "benchmark again until all items have scores"
+            f"{len(failed) + more} results of {system} failed{first}; run the benchmark again until all items have "
+            "scores"
         )
 
 

@@ -14,8 +14,8 @@ from music_evals.errors import InvalidInputError
 
 __all__ = ["Source", "listed_files", "uncommitted"]
 
-PACKAGE = ("src", "pyproject.toml")
-"""What the installed package is made of."""
+PACKAGE = ("src", "pyproject.toml", "setup.py")
+"""What the code of the installed package is made of; the windows that come with it are published by themselves."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _URL_NAMES = ("repository", "source", "source code", "homepage")

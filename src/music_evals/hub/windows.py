@@ -10,7 +10,7 @@ from pathlib import Path
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.hub.client import Repository, RepositoryType
 from music_evals.hub.source import listed_files
-from music_evals.windows import in_clone
+from music_evals.windows import WINDOWS, folders, is_installed, shipped
 
 __all__ = ["HOUSES", "Window", "all_windows", "find_windows"]
 
@@ -89,11 +89,23 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def find_windows(paths: Iterable[str | os.PathLike[str]]) -> list[Window]:
-    """Return the windows at these paths, each once; a path that is not here may be one of the clone in use."""
-    windows = [_window(Path(path) if Path(path).exists() else in_clone(path) or Path(path)) for path in paths]
+    """Return the windows at these paths, each once; what is not here may be one of the clone in use, or its name."""
+    windows = [_window(_found(Path(path))) for path in paths]
     if not windows:
         raise NoDataError(f"no window is named: give folders such as metrics/note_f1, of {', '.join(HOUSES)}")
     return list(dict.fromkeys(windows))
+
+
+def _found(path: Path) -> Path:
+    if path.exists():
+        return path
+    named = (folders(house).get(str(path)) for house in WINDOWS)
+    place = shipped(path) or next(filter(None, named), path)
+    if is_installed(place):
+        raise InvalidInputError(
+            f"{path} is part of the installed package; what is published is a clone's commit: publish from one"
+        )
+    return place
 
 
 def _window(path: Path) -> Window:

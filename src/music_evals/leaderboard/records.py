@@ -30,6 +30,7 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
+from music_evals.benchmark.tables import unlisted
 from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
@@ -219,7 +220,11 @@ def _unranked(run: LoadedResults, system: str, metric: str) -> str:
     results = run.results
     role = results["systems"][system]["role"]
     limit = (results.get("options") or {}).get("limit")
-    failed = sum(row["system"] in {system, None} and row.get("metric") in {metric, None} for row in results["failures"])
+    failed = sum(
+        row.get("n", 1)
+        for row in (*results["failures"], *unlisted(results, "failures"))
+        if row["system"] in {system, None} and row.get("metric") in {metric, None}
+    )
     if role == "control":
         return "a control"
     if role == "leaking":
@@ -256,7 +261,7 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 kind=DIVERGENCE if feature else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
-                groups=tuple(row["song"] for row in found.items.values()),
+                groups=tuple(found.songs),
                 values=_by_item(found, items, system, feature or metric),
                 reference_values=tuple(map(_number, reference[0].tolist())) if len(reference) else (),
             )
@@ -274,8 +279,10 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
     found = run.found
     scales = run.results["scales"]
     for system in found.systems:
-        readable = (pair for pair in found.pairs.get(system, []) if "error" not in pair)
-        pairs = sorted(readable, key=lambda row: row["item"])
+        pairs = found.readable(system)
+        items, groups, references = (
+            tuple(words.text(pairs.rows)) for words in (found.table.items, found.table.groups, found.table.originals)
+        )
         for metric in found.names:
             cell = run.results["scores"][system][metric]
             record = _record(
@@ -287,10 +294,10 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 direction=scales[metric]["direction"],
                 kind=MEAN,
                 n_failed=cell["n_failed"],
-                items=tuple(pair["item"] for pair in pairs),
-                groups=tuple(pair["group"] for pair in pairs),
-                references=tuple(pair["reference"]["content"] for pair in pairs),
-                values=tuple((_number(found.value(pair["item"], system, metric)),) for pair in pairs),
+                items=items,
+                groups=groups,
+                references=references,
+                values=tuple((_number(value),) for value in pairs.values(metric)[:, 0].tolist()),
                 extractors=_extractors(run, metric),
             )
             companion = scales[metric]["companion"] and not record.unranked
@@ -372,8 +379,8 @@ def details_of_run(
     with reading_rows():
         rows = list((_music if run.task == "inpainting" else _judged)(run, systems))
         heard = {item for item, _, kind, _ in rows if kind == "outline"}
-        for row in run.rows:
-            if row["kind"] == "pair" and row.get("entrance") == "audio":
+        for row in run.records.of("pair"):
+            if row.get("entrance") == "audio":
                 heard |= {row[side]["content"] for side in SIDES}
     together = records[0].run
     found = [Detail(together, item, system, kind, dump_json(content)) for item, system, kind, content in rows]
@@ -408,7 +415,7 @@ Shown = tuple[str, str, str, Row]
 def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
     seeds = {name: held["seeds"][0] for name, held in run.results["systems"].items() if name in systems}
     middles: dict[tuple[str, str], Any] = {}
-    for row in run.rows:
+    for row in run.records.of("item", "prediction"):
         if row["kind"] == "item" and "tokens" in row:
             yield row["item"], "", "context", {"tokens": row["tokens"]}
         elif row["kind"] == "prediction" and seeds.get(row["system"]) == row["seed"]:
@@ -419,9 +426,9 @@ def _music(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
 
 def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
     """Yield pairs, explanations, outlines and tags; of two rows for one of them the later one counts."""
-    remarks = {(row["item"], row["system"]): row["notes"] for row in run.rows if row["kind"] == "remarks"}
+    remarks = {(row["item"], row["system"]): row["notes"] for row in run.records.of("remarks")}
     latest: dict[tuple[str, str, str], Row] = {}
-    for row in run.rows:
+    for row in run.records.of("outline", "pair", "explanation"):
         if row["kind"] == "outline":
             content = {key: value for key, value in row.items() if key not in {"kind", "content"}}
             latest[row["content"], "", "outline"] = content

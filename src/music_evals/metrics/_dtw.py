@@ -29,11 +29,6 @@ Frames = npt.NDArray[np.floating[Any]]
 _BLOCK: Final = 256
 _TILE: Final = 64
 
-# Cost of a cell that no path reaches: larger than any sum of costs, small enough to be multiplied.
-_UNREACHED: Final = 1e30
-# Makes any difference of two costs that is more than nothing, some 1e-17, larger than any length.
-_DEARER: Final = 1e100
-
 _STEPS: Final = ((1, 1), (0, 1), (1, 0))
 
 
@@ -42,37 +37,28 @@ def alignment_cost(
 ) -> tuple[float, int]:
     """Return the total cost of the cheapest alignment and the number of pairs on it."""
     # Where several alignments cost the same, the shortest counts: the result does not depend on an order of steps, and
-    # is the same when the two sequences change places.
+    # is the same when the two sequences change places. Cost and length are the parts of one complex number, of which
+    # numpy compares the real parts first, and the imaginary ones where those are equal.
     n, m = len(reference), len(estimate)
     outside = _Band(n, m, band) if band is not None else None
+    step = np.full(n, 1j)
     # of anti-diagonals d, d - 1 and d - 2, row i at i + 1
-    cost = [np.full(n + 1, _UNREACHED) for _ in range(3)]
-    length = [np.zeros(n + 1) for _ in range(3)]
+    now, before, earlier = (np.full(n + 1, np.inf, np.complex128) for _ in range(3))
     for d, (first, costs) in enumerate(_anti_diagonals(reference, estimate, metric)):
         last = first + len(costs)
         here, above = slice(first + 1, last + 1), slice(first, last)
+        best = now[here]
         if d == 0:
-            cost[0][here], length[0][here] = costs, 1
+            best[:] = 0
         else:
-            before = (cost[2][above], cost[1][here], cost[1][above])
-            cheapest = np.minimum(np.minimum(before[0], before[1]), before[2])
-            lengths = (length[2][above], length[1][here], length[1][above])
-            length[0][here] = _shortest(before, cheapest, lengths) + 1
-            np.add(cheapest, costs, out=cost[0][here])
+            np.minimum(earlier[above], before[here], out=best)
+            np.minimum(best, before[above], out=best)
+        step.real[: len(costs)] = costs
+        best += step[: len(costs)]
         if outside is not None:
-            cost[0][here][outside(d, first, last)] = _UNREACHED
-        cost = [cost[2], cost[0], cost[1]]
-        length = [length[2], length[0], length[1]]
-    return float(cost[1][n]), int(length[1][n])
-
-
-def _shortest(costs: tuple[FloatArray, ...], cheapest: FloatArray, lengths: tuple[FloatArray, ...]) -> FloatArray:
-    """Return the smallest length among the candidates whose cost is the cheapest."""
-    # A masked minimum takes ten times as long: what is dearer by the last bit becomes longer than any path.
-    shortest, *others = ((cost - cheapest) * _DEARER + length for cost, length in zip(costs, lengths, strict=True))
-    for other in others:
-        np.minimum(shortest, other, out=shortest)
-    return shortest
+            best[outside(d, first, last)] = np.inf
+        now, before, earlier = earlier, now, before
+    return float(before[n].real), int(before[n].imag)
 
 
 def warping_path(reference: Frames, estimate: Frames, *, metric: str) -> npt.NDArray[np.int64]:

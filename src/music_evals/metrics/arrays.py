@@ -32,8 +32,8 @@ __all__ = [
     "warn_undefined",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]  # scores
+IntArray = npt.NDArray[np.int64]  # counts
 
 VARIANTS: Final = ("corrected", "official", "paper")
 """``corrected``: ours. ``official``: the authors' code, quirks included. ``paper``: the text where it differs."""

@@ -65,6 +65,7 @@ __all__ = [
 ]
 
 VARIANTS: Final = ("official", "paper")
+"""The authors' code bit for bit, or the text of the paper."""
 SECTION_MATCHES: Final = ("initial", "type", "label")
 """What makes sections the same: the first letter of their labels, the label without its number, or all of it."""
 

@@ -20,7 +20,7 @@ from music_evals.models._extraction import Extraction, Feature
 
 __all__ = ["FEATURES_SUFFIX", "JUKEBOX_SIZE", "PrecomputedFeatures", "read_features", "write_features"]
 
-JUKEBOX_SIZE: Final = 4800
+JUKEBOX_SIZE: Final = 4800  # numbers in a vector of Jukebox's prior
 
 FEATURES_SUFFIX: Final = ".safetensors"
 """Ending of the files."""

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.windows import MODELS, folders, shipped
 
 __all__ = [
     "SECTIONS",
@@ -33,6 +34,7 @@ __all__ = [
     "Stage",
     "TrainingConfig",
     "build_recipe",
+    "find_recipe",
     "from_mapping",
     "read_recipe",
     "read_sections",
@@ -40,6 +42,9 @@ __all__ = [
 
 SECTIONS: Final = ("data", "training", "model")
 """Sections of every recipe that are mappings."""
+
+RECIPE: Final = "train.yaml"
+"""File in the folder of a model."""
 
 # Settings that may be paths: on the command line they are meant from where the command runs, not from the recipe.
 _PATHS = {"dataset", "audio", "clusters", "features_cache", "model", "processor"}
@@ -208,6 +213,28 @@ def read_recipe(path: str | Path) -> Recipe:
 
     """
     return build_recipe(read_sections(path))
+
+
+def find_recipe(recipe: str | Path, out: str | Path | None) -> tuple[Path, Path]:
+    """Return the file of a recipe and the folder that is written to, by default that of the recipe.
+
+    A recipe is a file, the folder of a model, or the name of one that the package came with; only `out` may be written
+    to then, for the package's own models stay as they are.
+    """
+    path = Path(recipe)
+    if path.is_dir():
+        path /= RECIPE
+    if path.exists():
+        return path, path.parent if out is None else Path(out)
+    named = folders(MODELS).get(str(recipe))
+    found = shipped(recipe) if named is None else named / RECIPE
+    if found is None or not found.is_file():
+        return path, Path(out or path.parent)  # reading it says what is wrong
+    if out is None:
+        raise InvalidInputError(
+            f"{recipe} is the recipe of a model that the package came with; `out` says where to write"
+        )
+    return found, Path(out)
 
 
 def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, Any]:

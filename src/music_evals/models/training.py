@@ -34,7 +34,15 @@ from torch import Tensor
 from music_evals.annotations import HOLD, Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
 from music_evals.files import write_atomically
-from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig, build_recipe, from_mapping, read_sections
+from music_evals.models.recipe import (
+    DataConfig,
+    Recipe,
+    TrainingConfig,
+    build_recipe,
+    find_recipe,
+    from_mapping,
+    read_sections,
+)
 from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.windows import DATASETS, find_window
@@ -90,11 +98,11 @@ def train_from_file(
     Parameters
     ----------
     path
-        The recipe, e.g. ``models/anticipation_rnn/train.yaml``.
+        The recipe, e.g. ``models/anticipation_rnn/train.yaml``; looked up as `recipe.find_recipe` does.
     changes
         Settings that replace those of the recipe, as ``"data.audio=songs"``; see `recipe.read_sections`.
     out
-        Folder that is written to; by default that of the recipe.
+        Folder that is written to; by default that of the recipe. Must be given for a recipe that the package came with.
     resume
         Go on from the checkpoint if there is one; a finished run returns at once. False starts again.
     device
@@ -116,7 +124,7 @@ def train_from_file(
     UnknownNameError
         It names a network, a dataset or a setting that does not exist.
     InvalidInputError
-        A setting is outside its range, or the loss is no longer a finite number.
+        A setting is outside its range, `out` is missing, or the loss is no longer a finite number.
     NoDataError
         A split is missing or empty.
     CorruptRecordsError
@@ -125,9 +133,8 @@ def train_from_file(
         The folder cannot be written to.
 
     """
-    path = Path(path)
+    path, folder = find_recipe(path, out)
     values = read_sections(path, changes)
-    folder = path.parent if out is None else Path(out)
     network = load_plugin({**TAGGERS, **INPAINTERS}, str(values.get("model_type", "")), "model")
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger

@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent import futures
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
@@ -24,6 +25,7 @@ from music_evals.errors import (
 )
 from music_evals.metrics.arrays import check_variant
 from music_evals.metrics.catalogue import features_of
+from music_evals.numerics import n_threads
 from music_evals.pipelines._measures import check_options, select_companions, select_metrics
 from music_evals.pipelines.score_features import score_features, score_remarks
 from music_evals.symbolic.files import READERS, read_score
@@ -155,6 +157,19 @@ class SourceLoader:
         if entrance(source) == "audio":
             return self._of_audio(source if isinstance(source, Audio) else self._decode(source))
         return self._of_score(source if isinstance(source, Score) else self._parse(source))
+
+    def load_all(self, sources: Sequence[SourceValue]) -> list[Source | MusicEvalsError]:
+        """Return the features of sources, or what is wrong with a file; recordings at the same time."""
+        if len(sources) < 2 or n_threads() < 2 or any(entrance(source) != "audio" for source in sources):
+            return [self._attempt(source) for source in sources]
+        with futures.ThreadPoolExecutor(min(len(sources), n_threads())) as threads:
+            return list(threads.map(self._attempt, sources))
+
+    def _attempt(self, source: SourceValue) -> Source | MusicEvalsError:
+        try:
+            return self.load(source)
+        except MusicEvalsError as error:
+            return error
 
     def _decode(self, path: Any) -> Audio:
         return load_audio(path, policy=self._settings.audio_policy)

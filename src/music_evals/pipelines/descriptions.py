@@ -69,6 +69,7 @@ EncoderLike = TextEncoder | str | Callable[[Sequence[str]], npt.ArrayLike]
 """An encoder, its name, or a function from texts to vectors."""
 
 TOTAL: Final = "tag_semantic_similarity"
+"""The one score of a song: the mean of the averages of the groups."""
 
 Floats = npt.NDArray[np.float64]
 

@@ -52,9 +52,11 @@ __all__ = [
 
 
 EMPTY_TEXT: Final = "the lyrics are empty"
+"""Note on lyrics in which there is nothing to score."""
 NO_HEADER: Final = "the lyrics have no section header, a word in round brackets as (verse)"
+"""Note on lyrics in which there is nothing to score."""
 HEADERS_ONLY: Final = "the lyrics are headers only: not one line stands under them"
-"""Notes on lyrics in which there is nothing to score."""
+"""Note on lyrics in which there is nothing to score."""
 
 _LETTERS_COUNT = "c and R count as characters, so that a pattern handed back scores like true lyrics"
 NO_CHINESE: Final = f"the lyrics have no Chinese character; the letters {_LETTERS_COUNT}"

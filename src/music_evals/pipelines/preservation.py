@@ -312,7 +312,9 @@ class _Run:
             return [self._row(index, loader) for index in range(len(self._pairs))]
 
     def _row(self, index: int, loader: SourceLoader) -> _Row:
-        reference, estimate = (self._load(index, side, loader) for side in (0, 1))
+        new = {key: one for one in self._pairs[index] if (key := _identity(one)) not in self._loaded}
+        self._loaded |= zip(new, loader.load_all(list(new.values())), strict=True)
+        reference, estimate = (self._take(index, side) for side in (0, 1))
         judged = self._judge(index, reference, estimate)
         # what a file holds that cannot be read is not known
         cluster = _identity(self._pairs[index][0]) if isinstance(reference, MusicEvalsError) else reference.content
@@ -350,14 +352,13 @@ class _Run:
         errors = dict.fromkeys(names, _described(error))
         return _Row(scores, {}, errors, (), entrance(self._pairs[index][0]), cluster)
 
-    def _load(self, index: int, side: int, loader: SourceLoader) -> Source | MusicEvalsError:
+    def _take(self, index: int, side: int) -> Source | MusicEvalsError:
         """Return a source, or why it cannot be loaded where failures are recorded: that too is found out once."""
-        source = self._pairs[index][side]
-        key = _identity(source)
-        found = self._loaded.pop(key, None) or _loaded(source, loader)
+        key = _identity(self._pairs[index][side])
+        found = self._loaded[key]
         self._waiting[key] -= 1
-        if self._waiting[key]:
-            self._loaded[key] = found
+        if not self._waiting[key]:
+            del self._loaded[key]
         if isinstance(found, MusicEvalsError):
             return self._told(found, f"{('references', 'predictions')[side]}[{index}]")
         return found
@@ -367,13 +368,6 @@ class _Run:
         if self._keep_going:
             return located(error, place)
         raise located(error, place) from error
-
-
-def _loaded(source: SourceValue, loader: SourceLoader) -> Source | MusicEvalsError:
-    try:
-        return loader.load(source)
-    except MusicEvalsError as error:
-        return error
 
 
 def _described(error: MusicEvalsError) -> str:

@@ -1,7 +1,7 @@
 """What a score is worth: intervals, paired tests, multiplicity."""
 
 from music_evals.stats.multiplicity import holm
-from music_evals.stats.paired import PairedTest, paired_mean_test, swap_test_divergence
+from music_evals.stats.paired import PairedTest, paired_mean_test, paired_mean_tests, swap_test_divergence
 from music_evals.stats.resampling import (
     Interval,
     bootstrap_divergence,
@@ -19,5 +19,6 @@ __all__ = [
     "holm",
     "null_divergence",
     "paired_mean_test",
+    "paired_mean_tests",
     "swap_test_divergence",
 ]

@@ -28,6 +28,7 @@ __all__ = [
     "generator",
     "move",
     "random_bits",
+    "random_bytes",
     "swap_items",
     "swap_moves",
     "swap_units",
@@ -116,8 +117,13 @@ def blocks(total: int, width: int) -> Iterator[int]:
 
 def random_bits(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.uint8]:
     """Draw fair bits, shape (rows, columns)."""
+    return np.unpackbits(random_bytes(rng, rows, columns), axis=1, count=columns)
+
+
+def random_bytes(rng: np.random.Generator, rows: int, columns: int) -> npt.NDArray[np.uint8]:
+    """Draw what `random_bits` draws, eight columns a byte; the bits after the last column are to be ignored."""
     words = rng.integers(0, np.iinfo(np.uint64).max, size=(rows, -(-columns // 64)), dtype=np.uint64, endpoint=True)
-    return np.unpackbits(words.view(np.uint8), axis=1, count=columns)
+    return words.view(np.uint8)[:, : -(-columns // 8)]
 
 
 def bin_counts(bins: Integers, units: Integers, values: npt.ArrayLike, shape: tuple[int, int]) -> Any:

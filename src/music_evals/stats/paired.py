@@ -29,6 +29,7 @@ from music_evals.stats._clusters import (
     BinPairs,
     Divergence,
     Floats,
+    Integers,
     blocks,
     check_bins,
     check_count,
@@ -37,14 +38,20 @@ from music_evals.stats._clusters import (
     generator,
     move,
     random_bits,
+    random_bytes,
     swap_items,
     swap_moves,
 )
 
-__all__ = ["PairedTest", "paired_mean_test", "swap_test_divergence"]
+__all__ = ["PairedTest", "paired_mean_test", "paired_mean_tests", "swap_test_divergence"]
 
 EXACT_MEAN_CLUSTERS = 20
 """Up to here all 2^(c-1) sign patterns of sums are listed: half a million numbers, some milliseconds."""
+
+MOST_BYTES = 1 << 25
+"""Of signs that are drawn at once: those of 10,000 resamples of 20,000 clusters."""
+
+_TILE = 128
 
 TIE_TOLERANCE = 1e-10
 """Statistics that differ by less, relative to their scale, differ by rounding and are counted as equal."""
@@ -110,12 +117,55 @@ def paired_mean_test(
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1:
         raise InvalidInputError(f"a and b must have shape (n,), got {first.shape} and {second.shape}")
-    if len(first) != len(second):
+    return paired_mean_tests(first[:, None], second[:, None], groups, n_resamples=n_resamples, seed=seed)[0]
+
+
+def paired_mean_tests(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    groups: npt.ArrayLike | None,
+    *,
+    n_resamples: int = 10_000,
+    seed: int = 0,
+) -> list[PairedTest]:
+    """Return `paired_mean_test` of several metrics of the same items.
+
+    Equal to `paired_mean_test` of each column with the same seed, in less time.
+
+    Parameters
+    ----------
+    a, b
+        Scores of the two systems, shape (n, n_metrics), in the same order of items; NaN is undefined.
+    groups, n_resamples, seed
+        As in `paired_mean_test`.
+
+    Returns
+    -------
+    list of PairedTest
+        One per column.
+
+    Raises
+    ------
+    PairCountError
+        Scores and groups differ in number.
+    InvalidInputError
+        Scores not of shape (n, n_metrics), or `n_resamples` below 1.
+
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.ndim != 2 or second.ndim != 2:
+        raise InvalidInputError(f"a and b must have shape (n, n_metrics), got {first.shape} and {second.shape}")
+    if first.shape != second.shape:
         raise PairCountError(
-            f"a and b must score the same items, got {len(first)} and {len(second)}; align them by item id"
+            f"a and b must score the same items, got {first.shape} and {second.shape}; align them by item id"
         )
     check_count(n_resamples, "n_resamples")
     codes, n_clusters = check_groups(groups, len(first))
+    swaps = _Signs(n_resamples, seed)
+    return [_mean_test(*both, codes, n_clusters, swaps) for both in zip(first.T, second.T, strict=True)]
+
+
+def _mean_test(first: Floats, second: Floats, codes: Integers, n_clusters: int, swaps: _Signs) -> PairedTest:
     defined = ~(np.isnan(first) | np.isnan(second))
     n = int(np.count_nonzero(defined))
     if not n:
@@ -126,7 +176,7 @@ def paired_mean_test(
     if not np.isfinite(differences).all():
         return PairedTest(mean, np.nan, n)
     sums = np.bincount(codes[defined], weights=differences, minlength=n_clusters)
-    return PairedTest(mean, _sign_flip_p_value(sums[sums != 0], n_resamples, seed), n)
+    return PairedTest(mean, swaps.p_value(sums[sums != 0]), n)
 
 
 def swap_test_divergence(
@@ -205,22 +255,56 @@ def swap_test_divergence(
     return PairedTest(float(difference), p_value, n)
 
 
-def _sign_flip_p_value(sums: Floats, n_resamples: int, seed: int) -> float:
-    """Two-sided p-value of the total of `sums`, shape (clusters,), under independent fair signs."""
-    total = float(sums.sum())
-    least = abs(total) - TIE_TOLERANCE * float(np.abs(sums).sum())
-    if len(sums) <= EXACT_MEAN_CLUSTERS:
-        # Flipping every sign only flips the total's, so the first sign may stay as it is.
-        totals = sums[:1].sum(keepdims=True)
-        for value in sums[1:]:
-            totals = np.concatenate([totals + value, totals - value])
-        return float(np.mean(np.abs(totals) >= least))
-    rng = generator(seed)
-    extreme = 0
-    for rows in blocks(n_resamples, len(sums)):
-        kept = random_bits(rng, rows, len(sums)).astype(np.float64) @ sums
-        extreme += int(np.count_nonzero(np.abs(2 * kept - total) >= least))
-    return (1 + extreme) / (1 + n_resamples)
+class _Signs:
+    """Independent fair signs of clusters, drawn once for all tests of as many clusters."""
+
+    def __init__(self, n_resamples: int, seed: int) -> None:
+        self._n_resamples, self._seed = n_resamples, seed
+        self._drawn: npt.NDArray[np.uint8] | None = None
+
+    def p_value(self, sums: Floats) -> float:
+        """Two-sided p-value of the total of `sums`, shape (clusters,)."""
+        total = float(sums.sum())
+        least = abs(total) - TIE_TOLERANCE * float(np.abs(sums).sum())
+        if len(sums) <= EXACT_MEAN_CLUSTERS:
+            # Flipping every sign only flips the total's, so the first sign may stay as it is.
+            totals = sums[:1].sum(keepdims=True)
+            for value in sums[1:]:
+                totals = np.concatenate([totals + value, totals - value])
+            return float(np.mean(np.abs(totals) >= least))
+        # what each of the 256 values of a byte adds: eight clusters are looked up at once
+        padded = np.zeros(-(-len(sums) // 8) * 8)
+        padded[: len(sums)] = sums
+        added = padded.reshape(-1, 8) @ _BITS_OF_BYTES.T
+        extreme = 0
+        for block in self._blocks(len(sums)):
+            kept = np.zeros(block.shape[1])  # the sum of the clusters that keep their sign
+            for signs, values in zip(block, added, strict=True):
+                kept += values[signs]
+            extreme += int(np.count_nonzero(np.abs(2 * kept - total) >= least))
+        return (1 + extreme) / (1 + self._n_resamples)
+
+    def _blocks(self, n_clusters: int) -> Iterator[npt.NDArray[np.uint8]]:
+        """Yield signs, eight clusters a byte, shape (bytes, resamples)."""
+        # they are drawn 64 at a time: tests of about as many clusters have the same ones
+        n_bytes, n_drawn = -(-n_clusters // 8), 8 * -(-n_clusters // 64)
+        if self._drawn is not None and len(self._drawn) == n_drawn:
+            yield self._drawn[:n_bytes]
+            return
+        rng = generator(self._seed)
+        most = max(1, MOST_BYTES // n_drawn)
+        for start in range(0, self._n_resamples, most):
+            rows = min(most, self._n_resamples - start)
+            drawn = random_bytes(rng, rows, 8 * n_drawn)
+            block = np.empty((n_drawn, rows), dtype=np.uint8)
+            for first in range(0, rows, _TILE):  # turned in pieces that fit into the cache of a processor
+                block[:, first : first + _TILE] = drawn[first : first + _TILE].T
+            if rows == self._n_resamples:
+                self._drawn = block
+            yield block[:n_bytes]
+
+
+_BITS_OF_BYTES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float64)
 
 
 def _swaps(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> tuple[Iterator[tuple[Floats, Floats]], bool]:

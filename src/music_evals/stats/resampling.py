@@ -162,12 +162,15 @@ def bootstrap_means(
     check_options(confidence, n_resamples, seed)
     codes, n_clusters = check_groups(groups, len(columns))
     totals = [_cluster_totals(column, codes, n_clusters) for column in columns.T]
+    every_count = np.array([counts for _, counts in totals]).T
     rng = generator(seed)
     resampled = [np.full(n_resamples, np.nan) for _ in totals]
     start = 0
     for drawn in _draw_clusters(rng, n_clusters, n_resamples):
-        for means, (sums, counts) in zip(resampled, totals, strict=True):
-            _ratio(sums[drawn].sum(axis=1), _drawn_counts(counts, drawn), out=means[start : start + len(drawn)])
+        # whole numbers have one sum in any order: those of all metrics come from how often each cluster was drawn
+        n_drawn = _times(drawn) @ every_count
+        for means, (sums, _), counts in zip(resampled, totals, n_drawn.T, strict=True):
+            _ratio(sums[drawn].sum(axis=1), counts, out=means[start : start + len(drawn)])
         start += len(drawn)
     return [
         _percentile_interval(column, counts, means, confidence)
@@ -342,11 +345,10 @@ def _draw_clusters(rng: np.random.Generator, n_clusters: int, n_resamples: int) 
         yield rng.integers(0, n_clusters, size=(rows, n_clusters))
 
 
-def _drawn_counts(counts: Floats, drawn: Integers) -> Floats:
-    if (counts == counts[0]).all():
-        return np.full(len(drawn), counts[0] * len(counts))
-    total: Floats = counts[drawn].sum(axis=1)
-    return total
+def _times(drawn: Integers) -> Floats:
+    """Return how often each cluster was drawn in each resample, shape (rows, clusters)."""
+    places = drawn + np.arange(len(drawn))[:, None] * drawn.shape[1]
+    return np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
 
 
 def _ratio(sums: Floats, counts: Floats, *, out: Floats) -> None:
@@ -382,9 +384,7 @@ def _draw_cluster_bins(pairs: BinPairs, n_resamples: int, rng: np.random.Generat
     n_clusters = pairs.n_clusters
     counts = _stacked_counts(pairs.first, pairs.second, pairs.codes, (pairs.n_bins + 1, n_clusters))
     for drawn in _draw_clusters(rng, n_clusters, n_resamples):
-        places = drawn + np.arange(len(drawn))[:, None] * n_clusters
-        weights = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)
-        yield _weigh(counts, weights)
+        yield _weigh(counts, _times(drawn))
 
 
 def _draw_items(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
@@ -405,7 +405,7 @@ def _stacked_counts(first: Integers, second: Integers, units: Integers, shape: t
     return bin_counts(np.concatenate([first, size + second]), np.tile(units, 2), 1, (2 * size, n_units))
 
 
-def _weigh(counts: Any, weights: Integers) -> tuple[Floats, Floats]:
+def _weigh(counts: Any, weights: Integers | Floats) -> tuple[Floats, Floats]:
     """Return both histograms, shape (rows, bins), of units taken `weights` times, shape (rows, units)."""
     first, second = np.split(counts @ np.ascontiguousarray(weights.T, dtype=np.float64), 2)
     return first.T, second.T

@@ -39,6 +39,7 @@ __all__ = [
 
 Counting = Literal["notated", "onset", "published"]
 COUNTINGS: tuple[Counting, ...] = ("notated", "onset", "published")
+"""How measures are counted; see `count_measures`."""
 
 OVERLAP_QUARTERS = 1 / 6  # one step of MUSIB's grid; what is shorter vanishes in symbolic.contexts.quantize_voice
 SUFFIXES = frozenset({".mid", ".midi"})

@@ -26,6 +26,7 @@ OFFERED = (
     "symusic object, rows of onset_step, duration_step and pitch); NoteSeq tokens (whole numbers 0..129 in a list, "
     "tuple or array); or a dict of past, middle and future, each one of these"
 )
+"""What an item may be, in words, for messages."""
 _PARTS = {"past": MUSIB_LAYOUT.past, "middle": MUSIB_LAYOUT.middle, "future": MUSIB_LAYOUT.future}
 _NOTE_ROW = frozenset({"onset_step", "duration_step", "pitch"})
 

@@ -38,6 +38,7 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+"""Limits where none are given."""
 
 
 def read_bytes(path: Path, limits: Limits) -> bytes:

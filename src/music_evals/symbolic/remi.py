@@ -42,7 +42,13 @@ __all__ = [
 ]
 
 COLUMNS = ("tempo", "bar", "position", "pitch", "duration", "velocity")
-TEMPO, BAR, POSITION, PITCH, DURATION, VELOCITY = range(6)
+"""Names of the six ids of a note."""
+TEMPO = 0  # the place of this id among the six of a note
+BAR = 1  # the place of this id among the six of a note
+POSITION = 2  # the place of this id among the six of a note
+PITCH = 3  # the place of this id among the six of a note
+DURATION = 4  # the place of this id among the six of a note
+VELOCITY = 5  # the place of this id among the six of a note
 
 N_VALUES = (46, 16, 16, 86, 64, 32)  # tempi 28, 32, ..., 208; bars; sixteenths; pitches 22..107; 1/32 notes; bins of 4
 N_SPECIAL = 3  # BOS, EOS, PAD, in this order after the values

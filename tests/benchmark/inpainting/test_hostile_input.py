@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -90,7 +89,7 @@ def finished(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Se
 def test_wrong_rows_under_a_good_checksum(
     finished: Settings, tmp_path: Path, kind: str, change: dict[str, Any]
 ) -> None:
-    rows = copy.deepcopy(read_records(Path(finished.out) / "records.jsonl"))
+    rows = list(read_records(Path(finished.out) / "records.jsonl"))
     next(row for row in rows if row["kind"] == kind).update(change)
     header = {key: value for key, value in rows[0].items() if key != "kind"}
     with RecordFile(tmp_path / "records.jsonl", header, rows[1:]):
@@ -101,7 +100,7 @@ def test_wrong_rows_under_a_good_checksum(
 
 @pytest.mark.parametrize("missing", ["kind", "item", "system", "metric"])
 def test_rows_without_a_field(finished: Settings, tmp_path: Path, missing: str) -> None:
-    rows = read_records(Path(finished.out) / "records.jsonl")
+    rows = list(read_records(Path(finished.out) / "records.jsonl"))
     del next(row for row in rows if row["kind"] == "score")[missing]
     with pytest.raises(CorruptRecordsError, match=f"KeyError: '{missing}'"):
         collect(rows, INPAINTING)

@@ -102,8 +102,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def scores(run: dict[str, Any], item: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = run["found"].scores[item, "estimate"]
-    return found
+    return scores_of(run["found"], item)
+
+
+def scores_of(found: Any, item: str) -> dict[str, dict[str, Any]]:
+    return {row["metric"]: row for row in found.records.of("score") if row["item"] == item}
 
 
 @pytest.mark.parametrize("place", ["", "as original "])
@@ -190,7 +193,7 @@ def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, A
         )  # fmt: skip
         found = run_preservation(settings).found
         for name in kept:
-            expected, got = scores(run, name), found.scores[name, "estimate"]
+            expected, got = scores(run, name), scores_of(found, name)
             told = {metric: _told(score) for metric, score in got.items()}
             assert json.dumps(told, sort_keys=True) == json.dumps(
                 {metric: _told(score) for metric, score in expected.items()}, sort_keys=True

@@ -239,15 +239,23 @@ def test_a_cache_that_cannot_be_written_costs_speed_alone(tmp_path: Path, monkey
 @pytest.fixture
 def compiling(stub_judge: Any) -> Any:
     """What compiles in place of the extractors, for a variant."""
-    return lambda variant="corrected": sys.modules[stub_judge.__module__].StubCompiling(variant, {})  # type: ignore[attr-defined]
+    return lambda variant="official": sys.modules[stub_judge.__module__].StubCompiling(variant, {})  # type: ignore[attr-defined]
 
 
 def test_code_is_compiled_once_before_it_is_needed(pairs: PairSet, compiling: Any) -> None:
     calls: list[tuple[int, int, str]] = []
-    for variant in ("corrected", "official", "official"):
+    for variant in ("official", "official"):
         compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
-    assert calls == [(0, 6, COMPILING)] * 2  # other extractors are compiled too
+    assert calls == [(0, 6, COMPILING)]
     assert [path.name for path in cache_home(compiling().extractors).iterdir()] == ["code.nbi"]
+
+
+def test_the_default_extractors_are_not_compiled(pairs: PairSet, compiling: Any) -> None:
+    calls: list[tuple[int, int, str]] = []
+    for variant in ("corrected", "paper"):
+        compile_extractors(compiling(variant), pairs.pairs, lambda *call: calls.append(call))
+        assert not cache_home(compiling(variant).extractors).exists()
+    assert calls == []
 
 
 def test_what_could_not_be_compiled_is_not_kept(

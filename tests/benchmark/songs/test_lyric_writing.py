@@ -436,7 +436,7 @@ def test_what_is_scored_is_what_was_asked_for(settings: Callable[..., Settings])
     shared = {field.name for field in dataclasses.fields(Settings)} & {
         field.name for field in dataclasses.fields(Scoring)
     }
-    assert shared == {*given, "out", "dataset", "engine", "workers", "predictions"}
+    assert shared == {*given, "out", "dataset", "engine", "workers", "ray_address", "predictions"}
     assert scoring.numbered is False
 
 

@@ -9,7 +9,6 @@ import json
 import re
 import string
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -332,33 +331,6 @@ def test_damaged_examples_are_named(tmp_path):
     path.write_text("", encoding="utf-8")
     with pytest.raises(NoDataError):
         page.build_demo(path)
-
-
-BUILD = """
-import json, runpy, sys
-module = runpy.run_path("app.py")
-page = module["build_demo"]()
-config = page.get_config_file()
-public = sorted(each["api_name"] for each in config["dependencies"] if each["api_visibility"] == "public")
-ids = [each["props"].get("elem_id") for each in config["components"]]
-about = next(each["props"]["value"] for each in config["components"] if each["props"].get("elem_id") == "about")
-print(json.dumps({"public": public, "ids": [each for each in ids if each], "about": about}))
-"""
-
-
-@pytest.mark.gradio
-@pytest.mark.parametrize("hosted", [False, True])
-def test_the_page_is_built_with_public_calls(monkeypatch, hosted):
-    """It says where goes what is entered, too."""
-    monkeypatch.setenv("SPACE_ID", "org/page" if hosted else "")
-    built = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", BUILD], cwd=SPACE, capture_output=True, text=True, check=True
-    )
-    found = json.loads(built.stdout.splitlines()[-1])
-    assert len(found["ids"]) == len(set(found["ids"]))
-    assert ("sent to the server of this Space" if hosted else "stays on the machine") in found["about"]
-    assert found["public"] == ["add_section", "check_pattern", "derive_pattern", "score"]
-    assert {"lyrics", "pattern", "pattern_text", "language", "score", "cancel", "receipt", "code"} <= set(found["ids"])
 
 
 def test_lists_are_renamed_in_both_languages():

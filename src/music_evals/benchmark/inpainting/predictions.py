@@ -24,6 +24,7 @@ from music_evals.errors import (
     NoDataError,
     PairCountError,
 )
+from music_evals.locations import Location, location
 from music_evals.symbolic import files, items, noteseq
 
 __all__ = ["load_pairs", "load_predictions"]
@@ -45,14 +46,14 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
     """Read predictions from JSON lines."""
     # Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
     # ``system`` (the file's stem by default) and ``seed`` (0 by default).
-    path = Path(path)
+    place = location(path)
     index = {item: row for row, item in enumerate(judged.item_ids)}
     ignored = set(known) - index.keys()
     unknown: list[str] = []
     middles: dict[tuple[str, int], dict[int, Tokens]] = collections.defaultdict(dict)
-    for number, line in json_lines(path):
-        where = f"{path}, line {number}"
-        item, system, seed, middle = _read_line(line, where, path.stem)
+    for number, line in json_lines(place):
+        where = f"{place}, line {number}"
+        item, system, seed, middle = _read_line(line, where, place.stem)
         if item not in index:
             unknown.extend([] if item in ignored else [item])
             continue
@@ -64,14 +65,14 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
         found[index[item]] = middle
     if unknown:
         raise PairCountError(
-            f"{path}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
+            f"{place}: {some(unknown)} not in {judged.dataset}, split {judged.split}; check dataset, config and split"
         )
     if not middles:
-        raise NoDataError(f"{path} holds no prediction for the judged items")
-    return _group(path, judged, middles)
+        raise NoDataError(f"{place} holds no prediction for the judged items")
+    return _group(place, judged, middles)
 
 
-def _group(path: Path, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]]) -> list[System]:
+def _group(path: Location, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]]) -> list[System]:
     stored: dict[str, dict[int, Tokens]] = collections.defaultdict(dict)
     for (system, seed), found in middles.items():
         missing = [item for row, item in enumerate(judged.item_ids) if row not in found]

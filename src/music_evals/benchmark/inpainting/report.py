@@ -112,7 +112,7 @@ def _words(name: str) -> str:
 
 
 def _pictures(results: Mapping[str, Any], found: Found) -> str:
-    distributions, songs = [], [row["song"] for row in found.items.values()]
+    distributions, songs = [], found.songs
     systems = order(results, table_of(results))
     for metric in DRAWN:
         by_song = {name: plots.song_means(found.values(list(found.items), name, metric), songs) for name in systems}

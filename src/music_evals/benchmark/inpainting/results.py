@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.runner import NLL
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.results import WHOLE, Found, ScoreTask
@@ -38,8 +39,6 @@ FLOOR = (
     "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
     "song; about half of pure noise lies above it."
 )
-
-MIDDLE_STEPS = 96
 
 
 def _scale(name: str) -> Metric:
@@ -70,11 +69,11 @@ def _views(found: Found) -> dict[str, set[str]]:
 
 def _check_tokens(found: Found) -> None:
     """Raise for tokens of another number or size: they would be drawn."""
-    np.array([row["tokens"] for row in found.items.values()], dtype=np.uint8)
-    for made in found.predictions.values():
-        for middle in made:
-            if middle is not None:
-                np.array(middle, dtype=np.uint8).reshape(MIDDLE_STEPS)
+    for row in found.records.of("item", "prediction"):
+        if row["kind"] == "prediction":
+            np.array(row["middle"], dtype=np.uint8).reshape(MUSIB_LAYOUT.middle_steps)
+        elif "error" not in row:
+            np.array(row["tokens"], dtype=np.uint8).reshape(MUSIB_LAYOUT.n_steps)
 
 
 INPAINTING: Final = ScoreTask(

@@ -17,9 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
+from music_evals.benchmark.collecting import SeededScores
 from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
@@ -74,6 +77,7 @@ class InpaintingJob(Job):
     protocol: str | None = None  # name of a published protocol, for the header
     # What else the header should say of how the run was asked for. A run with others is another run.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    answers: Answers | None = None  # what models answered in other runs; changes no number
 
     def __post_init__(self) -> None:
         names = [system.name for system in self.systems]
@@ -131,17 +135,14 @@ class InpaintingJob(Job):
         """Judge the items of a chunk."""
         return self
 
-    def left(self, rows: Sequence[Row]) -> list[Unit]:
+    def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
-        good: dict[tuple[str, int, str, str], bool] = {}
-        for row in rows:
-            if row["kind"] == "score":
-                good[row["system"], row["seed"], row["item"], row["metric"]] = "error" not in row
+        seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
+        made = SeededScores(rows, self.judged.item_ids, seeds, (*METRICS, NLL))
 
         def finished(chunk: _Chunk) -> bool:
             name = self.systems[chunk.system].name
-            items = self.judged.item_ids[chunk.start : chunk.stop]
-            return all(good.get((name, chunk.seed, item, metric), False) for item in items for metric in chunk.metrics)
+            return made.good(name, chunk.seed, range(chunk.start, chunk.stop), chunk.metrics)
 
         return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
 
@@ -175,7 +176,7 @@ class InpaintingJob(Job):
         """Return the prediction and score rows of one chunk."""
         system, rows = self.systems[chunk.system], chunk.rows
         if chunk.likelihood:
-            likelihoods, errors = _likelihoods(self, system.inpainter, rows)
+            likelihoods, errors = _likelihoods(self, system, rows)
             return self._rows(chunk, {NLL: likelihoods}, errors)
         middles, errors = _inpaint(self, system, rows, chunk.seed)
         return self._rows(chunk, _scores(self, rows, middles, errors), errors, middles)
@@ -228,11 +229,17 @@ def _inpaint(job: InpaintingJob, system: System, rows: Sequence[int], seed: int)
 def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, label: str) -> Tokens:
     contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
     seen = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
-    middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=_rng(seed, system.name, label)))
-    expected = (len(rows), MUSIB_LAYOUT.middle_steps)
-    if middles.shape != expected:
-        raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
-    return middles
+
+    def ask() -> Tokens:
+        middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=_rng(seed, system.name, label)))
+        expected = (len(rows), MUSIB_LAYOUT.middle_steps)
+        if middles.shape != expected:
+            raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
+        return middles
+
+    if job.answers is None:
+        return ask()
+    return job.answers.of(system, {"asked": "middles", "seed": seed, "label": label}, seen, ask, "u1")
 
 
 def _rng(seed: int, system: str, label: str) -> np.random.Generator:
@@ -268,16 +275,24 @@ def _score(contexts: Tokens, middles: Tokens, variant: str) -> dict[str, Floats]
         return {**item_scores(contexts, middles, variant=variant), **filled}
 
 
-def _likelihoods(job: InpaintingJob, model: Any, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:
+def _likelihoods(job: InpaintingJob, system: System, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:
     """Return the negative log-likelihoods (len(rows),) and the reason for each row that failed; see `_inpaint`."""
+    model: Any = system.inpainter
 
     def ask(start: int, stop: int) -> Floats:
-        values = np.asarray(inpainting_nll(-model.nll(job.judged.contexts[start:stop])), dtype=np.float64)
-        if values.shape != (stop - start,):
-            raise InvalidInputError(
-                f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
-            )
-        return values
+        contexts = job.judged.contexts[start:stop]
+
+        def likelihoods() -> Floats:
+            values = np.asarray(inpainting_nll(-model.nll(contexts)), dtype=np.float64)
+            if values.shape != (stop - start,):
+                raise InvalidInputError(
+                    f"{model.name} returned likelihoods of {values.size} items, expected {stop - start}"
+                )
+            return values
+
+        if job.answers is None:
+            return likelihoods()
+        return job.answers.of(system, {"asked": "likelihoods"}, contexts, likelihoods, "<f8").reshape(-1)
 
     errors: dict[int, str] = {}
     try:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -106,8 +107,11 @@ def baseline_system(name: str, train_contexts: Tokens | None) -> System:
     return system
 
 
-def load_model(name: str, *, decoding: str | None = None, temperature: float | None = None) -> System:
+def load_model(
+    name: str | os.PathLike[str], *, decoding: str | None = None, temperature: float | None = None
+) -> System:
     """Load a model with weights."""
+    name = os.fspath(name)
     place, local = find_window(name, MODELS, "model", INPAINTERS)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from music_evals.annotations import Tokens
 from music_evals.benchmark.canvas import check_backend
+from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_items
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
@@ -28,6 +29,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.sources import split_names
 from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.files import Store
 from music_evals.metrics.arrays import check_variant
 from music_evals.protocols import CONTROL
 
@@ -46,17 +48,20 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `load.load_items`. With a limit the best baselines are chosen on the whole validation
         split all the same. The report needs matplotlib.
     pairs
         Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
     predictions
-        JSON lines of predictions for the dataset; see `predictions.load_predictions`.
+        Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
     models
         Names, folders or Hub ids; see `systems.load_model`.
     decoding, temperature
         Passed to the models.
+    cache
+        Folder that keeps what models answer, for other runs too; machines may share it. Changes no number.
     baselines
         ``"all"``, ``"none"`` or names with commas; the reference control always runs.
     n_seeds
@@ -77,9 +82,10 @@ class Settings(RunSettings):
 
     pairs: str | os.PathLike[str] | None = None
     predictions: str | os.PathLike[str] | None = None
-    models: Sequence[str] = ()
+    models: Sequence[str | os.PathLike[str]] = ()
     decoding: str | None = None
     temperature: float | None = None
+    cache: str | os.PathLike[str] | None = None
     baselines: str = "all"
     n_seeds: int = 5
     variant: str | None = None
@@ -90,7 +96,9 @@ class Settings(RunSettings):
     def __post_init__(self) -> None:
         self._one_of("dataset", "pairs")
         self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
-        self._goes_with("models", "decoding", "temperature")
+        self._goes_with("models", "decoding", "temperature", "cache")
+        self._local("pairs")
+        self._local("cache")
         super().__post_init__()
         if self.variant is not None:
             check_variant(self.variant)
@@ -133,7 +141,8 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     def scored(items: ItemSet, systems: Sequence[System], name: str) -> Found:
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
         seeds = range(settings.n_seeds)
-        job = InpaintingJob(items, systems, settings.judged_variant, seeds, settings.protocol, options)
+        answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
+        job = InpaintingJob(items, systems, settings.judged_variant, seeds, settings.protocol, options, answers)
         return collect(record(job, out / name, settings, progress=progress), INPAINTING)
 
     found = scored(items, systems, RECORDS)

@@ -15,6 +15,7 @@ from typing import Any
 from music_evals.benchmark.preservation.pairs import DEFAULT_COLUMNS, Columns, PairSet, candidate_of, make_pairs
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.locations import Location, location
 from music_evals.pipelines.suffixes import suffix_of
 from music_evals.protocols import RENDERED_DATASETS, RENDERERS, RenderPair, load_plugin
 
@@ -25,8 +26,8 @@ RENDERING = "rendering"
 KIND = "kind"
 """Column of a rendered dataset with the kind of edit: one mean over all kinds says nothing."""
 
-Files = tuple[tuple[Path, str] | None, tuple[Path, str] | None]
-"""Path and name of original and edit."""
+Files = tuple[tuple[Location, str] | None, tuple[Location, str] | None]
+"""Place and name of original and edit."""
 
 
 def pairs_of_dataset(
@@ -110,20 +111,22 @@ def _undecoded(rows: Any, columns: Columns, dataset: str) -> Any:
         if isinstance(feature, datasets.Audio):
             rows = rows.cast_column(name, datasets.Audio(decode=False))
         elif getattr(feature, "dtype", "") not in {"string", "large_string"}:
-            raise InvalidInputError(f"{dataset}: column {name} holds {feature}; expected audio, or paths as text")
+            raise InvalidInputError(
+                f"{dataset}: column {name} holds {feature}; expected audio, or paths or URLs as text"
+            )
     words = [name for name, feature in rows.features.items() if isinstance(feature, datasets.Value)]
     return rows.select_columns(list(dict.fromkeys([*sides, *words])))
 
 
-def _file(value: Any, folder: Path) -> tuple[Path, str] | None:
-    """Return the file of a cell: its own path, or one that its bytes are written to, named by what they are."""
+def _file(value: Any, folder: Path) -> tuple[Location, str] | None:
+    """Return the file of a cell: its own path or URL, or one that its bytes are written to, named by what they are."""
     if value is None:
         return None
     if isinstance(value, str):
-        return (Path(value), value) if value else None
+        return (location(value), value) if value else None
     content, path = value["bytes"], value["path"]
     if content is None:
-        return (Path(path), path) if path else None
+        return (location(path), path) if path else None
     written = folder / f"{hashlib.sha256(content).hexdigest()[:32]}{suffix_of(content, path)}"
     if not written.exists():
         written.write_bytes(content)

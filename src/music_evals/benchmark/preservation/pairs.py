@@ -3,7 +3,8 @@
 A pair has an item (the original, or what a manifest calls it), a system (who made the edit) and a group (the cluster of
 the intervals; by default the edits of one original, known by what its file holds and not by its name). Several systems
 are compared on the items that they share. Nothing is decoded here: the files are only hashed, so that a record can say
-what it is about.
+what it is about. A file at a URL is not even fetched: it has a fingerprint (`locations`), and whoever compares the pair
+fetches it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any, NamedTuple
 from music_evals.audio.io import AUDIO_SUFFIXES
 from music_evals.benchmark.manifests import check_systems, files_of, hash_file, manifest_rows, named_path, some
 from music_evals.benchmark.rows import Failure
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError, located
+from music_evals.locations import Location, Remote, beside, fingerprints, folder_of, location, without_suffix
 from music_evals.pipelines.preservation import entrance
 from music_evals.symbolic.files import READERS
 
@@ -59,9 +61,9 @@ REENCODED = "re-encoded"
 class MusicFile:
     """One file of a pair."""
 
-    path: str  # where it is read
+    path: str  # where it is read: a path or a URL
     name: str  # what records call it: its path within what was given
-    content: str  # hash of its bytes
+    content: str  # hash of its bytes, or the fingerprint of what lies at a URL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,8 +101,8 @@ class Candidate:
     item: str  # as those of a `Pair`; an empty group is the content of the original
     system: str
     group: str
-    reference: tuple[Path, str] | None  # path, and the name for the records; None for a partner that is missing
-    estimate: tuple[Path, str] | None
+    reference: tuple[Location, str] | None  # place, and the name for the records; None for a partner that is missing
+    estimate: tuple[Location, str] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,17 +119,17 @@ class PairSet:
 
 def pairs_in_folders(
     reference: str | os.PathLike[str],
-    estimates: Sequence[str],
+    estimates: Sequence[str | os.PathLike[str]],
     *,
     group_by: str | None = None,
     limit: int | None = None,
 ) -> PairSet:
-    """Pair the files of two or more folders, or single files."""
+    """Pair the files of two or more folders, or single files, by paths or URLs."""
     if group_by not in {None, *GROUPINGS}:
         raise InvalidInputError(
             f"folders are grouped by {' or '.join(GROUPINGS)}, got `group_by` {group_by}; columns need a manifest"
         )
-    root = Path(reference)
+    root = location(reference)
     named = [named_path(text, "estimates") for text in estimates]
     originals = files_of(root, MUSIC_SUFFIXES, NO_MUSIC)
     kept = dict(list(originals.items())[:limit])
@@ -142,7 +144,7 @@ def pairs_in_folders(
             edits = dict(zip(kept, edits.values(), strict=True))
         extra = [] if limit is not None else [name for name in edits if name not in kept]
         for name in (*kept, *extra):
-            group = str(Path(name).parent) if group_by == "folder" else ""
+            group = folder_of(name) if group_by == "folder" else ""
             candidates.append(Candidate(name, system, group, kept.get(name), edits.get(name)))
     check_systems([system for system, _ in named], CONTROLS, "estimates")
     return make_pairs(candidates, {"id": root.resolve().name, "config": None, "split": None, "revision": None})
@@ -151,24 +153,26 @@ def pairs_in_folders(
 def pairs_in_manifest(
     path: str | os.PathLike[str], columns: Columns = DEFAULT_COLUMNS, *, limit: int | None = None
 ) -> PairSet:
-    """Read pairs from a manifest."""
-    path = Path(path)
-    rows = manifest_rows(path)
+    """Read pairs from a manifest; its cells are paths from its folder, or URLs."""
+    place = location(path)
+    rows = manifest_rows(place)
     if not rows:
-        raise NoDataError(f"{path} holds no pairs; expected the columns {columns.reference} and {columns.estimate}")
-    _check_columns(path, rows, columns)
+        raise NoDataError(f"{place} holds no pairs; expected the columns {columns.reference} and {columns.estimate}")
+    _check_columns(place, rows, columns)
     candidates = []
     for number, row in enumerate(rows, start=1):
-        reference, estimate = (_cell(row.get(name), path.parent) for name in (columns.reference, columns.estimate))
-        item = str(Path(reference[1]).with_suffix("")) if reference else f"row {number}"
-        where = f"{path}, row {number}"
-        candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=path.stem))
+        where = f"{place}, row {number}"
+        reference, estimate = (
+            _cell(row.get(name), place.parent, where) for name in (columns.reference, columns.estimate)
+        )
+        item = without_suffix(reference[1]) if reference else f"row {number}"
+        candidates.append(candidate_of(row, (reference, estimate), columns, where=where, item=item, system=place.stem))
     kept = set(list(dict.fromkeys(candidate.item for candidate in candidates))[:limit])
     chosen = [candidate for candidate in candidates if candidate.item in kept]
-    return make_pairs(chosen, {"id": path.name, "config": None, "split": None, "revision": None})
+    return make_pairs(chosen, {"id": place.name, "config": None, "split": None, "revision": None})
 
 
-def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
+def _check_columns(path: Location, rows: Sequence[Mapping[str, Any]], columns: Columns) -> None:
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
     missing = [name for name in (columns.reference, columns.estimate) if name not in there]
     if missing:
@@ -178,13 +182,18 @@ def _check_columns(path: Path, rows: Sequence[Mapping[str, Any]], columns: Colum
         )
 
 
-def _cell(value: object, folder: Path) -> tuple[Path, str] | None:
-    return (folder / value, value) if isinstance(value, str) and value.strip() else None
+def _cell(value: object, folder: Location, where: str) -> tuple[Location, str] | None:
+    if not isinstance(value, str) or not value.strip():
+        return None
+    try:
+        return beside(folder, value), value
+    except InvalidInputError as error:
+        raise located(error, where) from error
 
 
 def candidate_of(
     row: Mapping[str, Any],
-    files: tuple[tuple[Path, str] | None, tuple[Path, str] | None],
+    files: tuple[tuple[Location, str] | None, tuple[Location, str] | None],
     columns: Columns,
     *,
     where: str,
@@ -206,7 +215,7 @@ def _group_of(row: Mapping[str, Any], reference: str, group_by: str | None, wher
     if group_by is None:
         return "" if _empty(row.get("group")) else str(row["group"])
     if group_by in GROUPINGS:
-        return "" if group_by == "file" else str(Path(reference).parent)
+        return "" if group_by == "file" else folder_of(reference)
     if _empty(row.get(group_by)):
         raise InvalidInputError(
             f"{where}: nothing in the column {group_by!r} of `group_by`; it has {', '.join(map(str, row))}"
@@ -228,7 +237,7 @@ def make_pairs(candidates: Sequence[Candidate], dataset: Mapping[str, Any]) -> P
         )
     systems = tuple(dict.fromkeys(candidate.system for candidate in candidates))
     check_systems(systems, CONTROLS, "estimates")
-    read = _Reader()
+    read = _Reader(candidates)
     pairs: list[Pair] = []
     failures: list[Failure] = []
     for candidate in candidates:
@@ -251,19 +260,24 @@ def _pair(candidate: Candidate, read: _Reader) -> Pair:
     return Pair(candidate.item, candidate.system, group, reference, estimate, doors[0])
 
 
-def _given(item: str, side: str, file: tuple[Path, str] | None) -> tuple[Path, str]:
+def _given(item: str, side: str, file: tuple[Location, str] | None) -> tuple[Location, str]:
     if file is None:
         raise PairCountError(f"no {side} for {item!r}; add it, or take its partner away")
     return file
 
 
 class _Reader:
-    """Hashes files, each once."""
+    """Finds out what files hold, each once: hashes those of this machine, and takes the fingerprints of others."""
 
-    def __init__(self) -> None:
-        self._contents: dict[Path, str] = {}
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        sides = [side for candidate in candidates for side in (candidate.reference, candidate.estimate) if side]
+        remote = (place for place, _ in sides if isinstance(place, Remote))
+        self._contents: dict[Location, str | MusicEvalsError] = dict(fingerprints(remote).items())
 
-    def __call__(self, path: Path, name: str) -> MusicFile:
-        if path not in self._contents:
-            self._contents[path] = hash_file(path)
-        return MusicFile(str(path), name, self._contents[path])
+    def __call__(self, place: Location, name: str) -> MusicFile:
+        if place not in self._contents and isinstance(place, Path):
+            self._contents[place] = hash_file(place)
+        content = self._contents[place]
+        if isinstance(content, MusicEvalsError):
+            raise content
+        return MusicFile(str(place), name, content)

@@ -37,15 +37,13 @@ Floats = npt.NDArray[np.float64]
 Spans = Sequence[tuple[float, float, Any]]
 
 
-def outward(name: str, value: float | None, scale: Mapping[str, Any]) -> float:
-    """Return where a score stands on the radar: 1 is the best value, 0 the worst; NaN where it is undefined."""
+def outward(name: str, values: npt.ArrayLike | None, scale: Mapping[str, Any]) -> Any:
+    """Return where scores stand on the radar: 1 is the best value, 0 the worst; NaN where they are undefined."""
     # Linear between worst and best. Below 0, which is worse than chance, is drawn as 0; a metric without a worst value
     # has its centre at `RIM`.
-    if value is None:
-        return float("nan")
     high = RIM.get(name, scale["high"])
-    share = float(value) / high
-    return float(np.clip(share if scale["direction"] == "higher" else 1 - share, 0, 1))
+    share = np.asarray(np.nan if values is None else values, dtype=np.float64) / high
+    return np.clip(share if scale["direction"] == "higher" else 1 - share, 0, 1)
 
 
 def radar(

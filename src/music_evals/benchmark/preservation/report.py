@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
 
 from music_evals.benchmark import canvas
 from music_evals.benchmark.cells import format_value
 from music_evals.benchmark.preservation.plots import PICTURE_STYLE, RIM, outward, radar, timeline
-from music_evals.benchmark.report import score_page, shares
+from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.templates import render
 from music_evals.metrics.catalogue import features_of
@@ -50,19 +51,20 @@ def _radars(results: Mapping[str, Any]) -> str:
     return render(_PACKAGE, "radars.html", radars=radars, centre=centre)
 
 
-def worst_pairs(results: Mapping[str, Any], found: Found) -> list[tuple[Mapping[str, Any], float]]:
-    """Return the pairs that can be drawn, with the mean of their places on the radar: by system, the worst first."""
+def worst_pairs(results: Mapping[str, Any], found: Found) -> list[Ranked]:
+    """Return the pairs of each system that can be drawn, with the means of their places on the radar, worst first."""
     names = [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
-    found_pairs: list[tuple[Mapping[str, Any], float]] = []
-    for system in found.judged:
-        judged = []
-        for pair in found.readable(system):
-            values = [(name, found.value(pair["item"], system, name)) for name in names]
-            places = [outward(name, value, results["scales"][name]) for name, value in values if not math.isnan(value)]
-            if places and all(pair[side]["content"] in found.outlines for side in ("reference", "estimate")):
-                judged.append((pair, math.fsum(places) / len(places)))
-        found_pairs += sorted(judged, key=lambda row: (row[1], row[0]["item"]))
-    return found_pairs
+    ranked: list[Ranked] = []
+    for system in found.judged if names else ():
+        pairs = found.readable(system)
+        columns = zip(names, pairs.values(*names).T, strict=True)
+        places = np.array([outward(name, column, results["scales"][name]) for name, column in columns])
+        n_defined = np.count_nonzero(~np.isnan(places), axis=0)
+        drawn = np.flatnonzero((n_defined > 0) & found.outlines.of_both(pairs))
+        means = np.nansum(places[:, drawn], axis=0) / n_defined[drawn]
+        order = np.argsort(means, kind="stable")  # by item where they are equal
+        ranked.append((pairs.take(drawn[order]), means[order]))
+    return ranked
 
 
 def _timelines(results: Mapping[str, Any], found: Found, n: int) -> str:
@@ -78,7 +80,8 @@ def _timelines(results: Mapping[str, Any], found: Found, n: int) -> str:
         drawn.append({"label": label, "mean": mean, "scores": scores, "picture": picture})
     if not drawn:
         return ""
-    return render(_PACKAGE, "timelines.html", drawn=drawn, n_pairs=len(pairs), left_out=_left_out(results))
+    n_pairs = sum(len(chosen) for chosen, _ in pairs)
+    return render(_PACKAGE, "timelines.html", drawn=drawn, n_pairs=n_pairs, left_out=_left_out(results))
 
 
 def _left_out(results: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ group, as the records tell. The controls are the same music played back otherwis
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -32,9 +31,7 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _group_by_music(found: Found) -> None:
     """Where pairs are grouped by the file of their original, take what it holds: other tags make no other music."""
-    for pair in itertools.chain(*found.pairs.values()):
-        if "error" not in pair and pair["group"] == pair["reference"]["content"]:
-            pair["group"] = found.outlines.get(pair["group"], {}).get("music", pair["group"])
+    found.group_by(found.outlines.music(set(found.table.groups.words.to_pylist())))
 
 
 PRESERVATION: Final = ScoreTask(

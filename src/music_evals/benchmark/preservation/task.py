@@ -60,11 +60,12 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `pair_datasets.pairs_of_dataset`. By default as many processes as there are cores, and no
         more than four. The report needs matplotlib.
     reference, estimates
-        See `pairs.pairs_in_folders`.
+        Paths or URLs; see `pairs.pairs_in_folders`.
     manifest
         See `pairs.pairs_in_manifest`.
     renderer
@@ -78,7 +79,7 @@ class Settings(RunSettings):
     backends
         Feature -> extractor, where it is not the variant's.
     features
-        Folder of the feature store; None keeps features for the length of the run only.
+        Folder of the feature store, which machines may share; None keeps features for the length of the run only.
     controls
         Add the rows of the same music and of unrelated music.
     timelines
@@ -94,7 +95,7 @@ class Settings(RunSettings):
     """
 
     reference: str | os.PathLike[str] | None = None
-    estimates: Sequence[str] = ()
+    estimates: Sequence[str | os.PathLike[str]] = ()
     manifest: str | os.PathLike[str] | None = None
     renderer: str | None = None
     reference_column: str = "reference"
@@ -116,6 +117,7 @@ class Settings(RunSettings):
         if bool(self.estimates) != (self.reference is not None):
             raise InvalidInputError("`reference` and `estimates` go together; a manifest or dataset holds both sides")
         self._goes_with("dataset", "renderer")
+        self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
 
@@ -233,8 +235,9 @@ def _n_workers() -> int:
 
 
 def compile_extractors(compiling: CompileExtractors, left: Sequence[Pair], progress: Progress | None) -> None:
-    """Compile the extractors in one process before several need them, unless that was done on this machine before."""
-    if any(pair.entrance == "audio" for pair in left) and not cache_home(compiling.extractors).is_dir():
+    """Compile extractors that need it in one process before several use them, unless this machine has the code."""
+    heard = any(pair.entrance == "audio" for pair in left)
+    if heard and compiling.needed and not cache_home(compiling.extractors).is_dir():
         if progress is not None:
             progress(0, len(left), COMPILING)
         # where it fails, every process compiles for itself, as it can

@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 
 from music_evals.annotations import Features, Score
-from music_evals.audio.io import SAMPLE_RATE, Audio, load_audio
+from music_evals.audio.backends import choose_backends
+from music_evals.audio.io import DEFAULT_AUDIO_LIMITS, SAMPLE_RATE, Audio, load_audio
 from music_evals.benchmark.preservation.compiled import keep_cache, use_cache
 from music_evals.benchmark.preservation.pairs import CONTROLS, MusicFile, Pair
 from music_evals.benchmark.preservation.reencoding import reencode, rewrite
 from music_evals.errors import MusicEvalsError, located
+from music_evals.locations import fetched
 from music_evals.pipelines.preservation import Settings, Source, SourceLoader, Value, entrance, judge
 from music_evals.symbolic.files import read_score
+from music_evals.symbolic.limits import DEFAULT_LIMITS
 
 __all__ = ["CompileExtractors", "PairJudge", "outline"]
 
@@ -40,6 +43,7 @@ class PairJudge:
 
     def __post_init__(self) -> None:
         self._kept: collections.OrderedDict[tuple[str, str], Source] = collections.OrderedDict()
+        self._scratch: Path | None = None
 
     @property
     def extractors(self) -> str:
@@ -47,8 +51,10 @@ class PairJudge:
         return _extractors(self.settings.variant, self.settings.backends)
 
     def begin(self, folder: Path) -> None:
-        """Take the compiled code that there is; see `engines.Work`."""
-        use_cache(folder, self.extractors)
+        """Take the compiled code that there is, if any is needed, and keep copies of remote files here."""
+        self._scratch = folder
+        if _compiles(self.settings.variant, self.settings.backends):
+            use_cache(folder, self.extractors)
 
     def __call__(self, pair: Pair) -> dict[str, Any]:
         """Return the answer for a pair, as in `rows.Judge`, with the outlines of both files."""
@@ -70,8 +76,10 @@ class PairJudge:
     def _load(self, side: str, file: MusicFile, treatment: str = "") -> Source:
         key = file.content, treatment
         if key not in self._kept:
+            limits = DEFAULT_AUDIO_LIMITS if entrance(file.path) == "audio" else DEFAULT_LIMITS
             try:
-                self._kept[key] = self._loader.load(_treated(file.path, treatment, self.settings))
+                with fetched(file.path, file.content, max_bytes=limits.max_bytes, folder=self._scratch) as path:
+                    self._kept[key] = self._loader.load(_treated(path, treatment, self.settings))
             except MusicEvalsError as error:
                 raise located(error, side) from error
         self._kept.move_to_end(key)
@@ -109,6 +117,11 @@ class CompileExtractors:
         """What decides which code is compiled, as text."""
         return _extractors(self.variant, self.backends)
 
+    @property
+    def needed(self) -> bool:
+        """True if an extractor is compiled at all; the default ones are not."""
+        return _compiles(self.variant, self.backends)
+
     def begin(self, folder: Path) -> None:
         """Compile into this folder; see `engines.Work`."""
         self._folder = folder
@@ -125,6 +138,11 @@ class CompileExtractors:
         with SourceLoader(settings) as loader:
             source = loader.load(_made_up_audio())
         judge(source, source, settings)
+
+
+def _compiles(variant: str, backends: Mapping[str, str] | None) -> bool:
+    chosen = choose_backends(Settings.of(variant=variant, backends=backends).all_backends)
+    return any(backend.compiles for backend in chosen.values())
 
 
 def _extractors(variant: str, backends: Mapping[str, str] | None) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import GROUPS, SCORED
+from music_evals.benchmark import batches
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.published import published_descriptions
 from music_evals.benchmark.report import score_page
@@ -71,15 +72,14 @@ def _unspoken(group: str) -> str:
 
 def _shown(found: Found) -> tuple[str, ...]:
     """Return the scores that any system speaks for; all where there is no system."""
-    judged = [
-        row
-        for (_, system), rows in found.scores.items()
-        if system not in found.controls
-        for row in rows.values()
-        if "error" not in row
-    ]
-    unspoken = set(map(_unspoken, GROUPS))
-    spoken = {row["metric"] for row in judged if row.get("reason") not in unspoken}
+    unspoken = [place for place, text in enumerate(found.table.texts) if text in set(map(_unspoken, GROUPS))]
+    judged, spoken = False, set()
+    for pairs in (found.of(system) for system in found.systems if system not in found.controls):
+        for name in found.names:
+            scored = np.isin(pairs.states(name), (batches.SCORED, batches.UNDEFINED))
+            judged |= bool(scored.any())
+            if (scored & ~np.isin(pairs.messages(name), unspoken)).any():
+                spoken.add(name)
     return tuple(name for name in found.names if name in spoken or not judged)
 
 
@@ -110,8 +110,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
-    overwrite, report
+    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
+    seed, controls, overwrite, report
         See `songs.SongSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur":
         {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
     models
@@ -134,7 +134,7 @@ class Settings(SongSettings):
 
     """
 
-    models: Sequence[str] = ()
+    models: Sequence[str | os.PathLike[str]] = ()
     audio: str | os.PathLike[str] | None = None
     threshold: float | None = None
     trust_remote_code: bool = False
@@ -152,6 +152,8 @@ class Settings(SongSettings):
         if bool(self.models) != (self.audio is not None):
             raise InvalidInputError("`models` and `audio` go together: a tagger hears recordings")
         self._goes_with("models", "threshold", "trust_remote_code")
+        self._local("audio")
+        self._local("cache")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
         super().__post_init__()
 

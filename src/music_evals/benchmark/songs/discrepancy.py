@@ -74,7 +74,8 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, overwrite, report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
         See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
         Names with commas out of `lyrics.tag_groups.GROUPINGS` and `pipelines.discrepancy.FACING`; None for all
@@ -114,6 +115,7 @@ class Settings(RunSettings):
     def __post_init__(self) -> None:
         if self.dataset is None:
             raise InvalidInputError("give `dataset`: the study compares what people said of its songs")
+        self._local("cache")
         super().__post_init__()
         if not self.groupings:
             raise InvalidInputError(f"`by` is empty; name some of {', '.join(GROUPINGS)}")

@@ -74,7 +74,7 @@ def ask(
     *,
     versions: Mapping[str, str],
     progress: Progress | None = None,
-) -> list[Row]:
+) -> Sequence[Row]:
     """Ask every system for every prompt and seed that has no answer yet."""
     start = time.perf_counter()
     tell = _teller(systems, len(prompts), progress)

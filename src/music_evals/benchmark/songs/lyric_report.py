@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.report import score_page, shares
+from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.templates import render
 
@@ -35,15 +36,16 @@ def headers_text(header: Mapping[str, Any]) -> str:
     return {True: "numbered", False: "without numbers", None: "as in the files"}[header["numbered"]]
 
 
-def worst_texts(found: Found) -> list[tuple[Mapping[str, Any], float]]:
-    """Return the pairs that are explained, with their totals: by system, the worst first."""
-    chosen: list[tuple[Mapping[str, Any], float]] = []
+def worst_texts(found: Found) -> list[Ranked]:
+    """Return the pairs of each system that are explained, with their totals, the worst first."""
+    ranked: list[Ranked] = []
     for system in found.judged:
-        pairs = [pair for pair in found.readable(system) if (pair["item"], system) in found.explanations]
-        judged = [(pair, found.value(pair["item"], system, TOTAL)) for pair in pairs]
-        defined = [(pair, total) for pair, total in judged if not math.isnan(total)]
-        chosen += sorted(defined, key=lambda row: (row[1], row[0]["item"]))
-    return chosen
+        pairs = found.readable(system)
+        totals = pairs.values(TOTAL)[:, 0]
+        shown = np.flatnonzero(found.explanations.there(pairs) & ~np.isnan(totals))
+        order = shown[np.argsort(totals[shown], kind="stable")]  # by item where they are equal
+        ranked.append((pairs.take(order), totals[order]))
+    return ranked
 
 
 def _explanations(found: Found, n: int) -> str:
@@ -54,8 +56,9 @@ def _explanations(found: Found, n: int) -> str:
         more = [f"and {len(lines) - MOST_LINES} more lines in the records"] if len(lines) > MOST_LINES else []
         shown = "\n".join([*lines[:MOST_LINES], *more])
         reported.append((f"{pair['item']}, {pair['system']}", format_value(total), shown))
+    n_texts = sum(len(pairs) for pairs, _ in texts)
     return (
-        render("music_evals.benchmark.songs", "explanations.html", reported=reported, n_texts=len(texts))
+        render("music_evals.benchmark.songs", "explanations.html", reported=reported, n_texts=n_texts)
         if reported
         else ""
     )

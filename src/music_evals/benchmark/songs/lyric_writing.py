@@ -60,8 +60,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, confidence, n_resamples, seed, controls, overwrite,
-    report
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed, controls,
+    overwrite, report
         See `songs.SongSettings`. `overwrite` also throws away the texts.
     models
         ``ID`` or ``NAME=ID`` of models of transformers; a Hub id may end in ``@`` and a commit, tag or branch.
@@ -94,7 +94,7 @@ class Settings(SongSettings):
 
     """
 
-    models: Sequence[str] = ()
+    models: Sequence[str | os.PathLike[str]] = ()
     endpoints: Sequence[Endpoint] = ()
     writers: Sequence[LyricWriter] = ()
     theme_from: str | None = None
@@ -295,8 +295,8 @@ def _system(writer: LyricWriter, settings: Settings) -> _Hired:
     return _Hired(WritingSystem(writer.name, writer, seeds))
 
 
-def _transformers(text: str, settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
-    name, source, revision = _split_model(text)
+def _transformers(text: str | os.PathLike[str], settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
+    name, source, revision = _split_model(os.fspath(text))
     given = {"batch_size": settings.batch_size, "device": settings.device, "dtype": settings.dtype}
     make = load_plugin(WRITERS, "transformers", "writer")
     writer: LyricWriter = make(

@@ -140,8 +140,8 @@ class Settings(SongSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, predictions, limit, engine, workers, confidence, n_resamples, seed, controls,
-    overwrite, report
+    out, dataset, config, split, revision, predictions, limit, engine, workers, ray_address, confidence, n_resamples,
+    seed, controls, overwrite, report
         See `songs.SongSettings`. Predictions are lines ``{"id": ..., "text": ...}``, with a ``seed`` where a system
         made several texts for a song. Without predictions the controls alone are scored.
     reference, generated
@@ -169,7 +169,7 @@ class Settings(SongSettings):
     """
 
     reference: str | os.PathLike[str] | None = None
-    generated: Sequence[str] = ()
+    generated: Sequence[str | os.PathLike[str]] = ()
     manifest: str | os.PathLike[str] | None = None
     variant: str = "official"
     rhyme: str | None = None

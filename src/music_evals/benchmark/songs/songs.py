@@ -9,10 +9,10 @@ differ in a few places, are groups of their own.
 from __future__ import annotations
 
 import dataclasses
+import os
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -28,6 +28,7 @@ from music_evals.errors import (
     PairCountError,
     located,
 )
+from music_evals.locations import Remote, location
 from music_evals.pipelines.descriptions import check_description, description_of_row
 
 __all__ = ["COLUMNS", "Song", "SongSet", "SongSettings", "check_ids", "load_songs", "read_songs"]
@@ -46,8 +47,8 @@ Tags = Mapping[str, Mapping[str, tuple[str, ...]]]
 class SongSettings(Settings):
     """What the benchmarks of what systems made for songs have in common."""
 
-    # ``FILE`` or ``NAME=FILE`` for each system; see `text_predictions.read_predictions`.
-    predictions: Sequence[str] = ()
+    # ``FILE`` or ``NAME=FILE`` for each system, a path or a URL; see `text_predictions.read_predictions`.
+    predictions: Sequence[str | os.PathLike[str]] = ()
     controls: bool = True  # add the rows of the controls
 
     def __post_init__(self) -> None:
@@ -125,7 +126,8 @@ def load_songs(
     Parameters
     ----------
     dataset
-        A name under ``./datasets_scripts``, a folder, a Hub id, or a file of JSON lines, each a row of CaiMD's schema.
+        A name under ``./datasets_scripts``, a folder, a Hub id, or a file of JSON lines or its URL, each line a row of
+        CaiMD's schema.
     config, split, revision
         Of a dataset, as for `tasks.load_items`; a file has none.
     limit
@@ -170,12 +172,12 @@ def read_songs(
     columns: Collection[str] = COLUMNS,
 ) -> SongSet:
     """Return what `load_songs` does, with where the songs come from and the ids that the limit left out."""
-    if Path(dataset).is_file() or Path(dataset).suffix == ".jsonl":
+    path = location(dataset)
+    if isinstance(path, Remote) or path.is_file() or path.suffix == ".jsonl":
         if config is not None or revision is not None:
             raise InvalidInputError(
                 f"{dataset} is a file, which has neither configs nor revisions; leave out `config` and `revision`"
             )
-        path = Path(dataset)
         rows: Iterable[tuple[str, Mapping[str, Any]]] = (
             (f"{path}, line {number}", row) for number, row in json_lines(path)
         )

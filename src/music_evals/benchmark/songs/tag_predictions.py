@@ -24,6 +24,7 @@ from music_evals.benchmark.songs.songs import SongSet
 from music_evals.benchmark.songs.text_predictions import Prediction
 from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import MusicEvalsError, NoDataError
+from music_evals.locations import exists
 from music_evals.lyrics.model_files import unavailable
 from music_evals.pipelines.descriptions import check_description
 from music_evals.protocols import TAGGERS, Tagger, load_plugin
@@ -42,7 +43,7 @@ class _Model(NamedTuple):
 
 
 def tag_songs(
-    models: Sequence[str],
+    models: Sequence[str | os.PathLike[str]],
     audio: str | os.PathLike[str],
     songs: SongSet,
     path: Path,
@@ -60,7 +61,8 @@ def tag_songs(
         [_recording(model, item, file) for model in loaded for item, file in _files(model, Path(audio), songs).items()]
     )
     # a network is loaded once, into this process
-    rows = record(job, path, dataclasses.replace(settings, engine="serial", workers=None), progress=progress)
+    here = dataclasses.replace(settings, engine="serial", workers=None, ray_address=None)
+    rows = record(job, path, here, progress=progress)
     with reading_rows():
         latest = {(row["system"], row["model"], row["content"]): row for row in rows if row["kind"] == "prediction"}
         return [_prediction(one, latest.get(one.key, {})) for one in job.recordings]
@@ -139,7 +141,7 @@ def _files(model: _Model, audio: Path, songs: SongSet) -> dict[str, Path | str]:
     return {item: there.get(item, f"NoDataError: no {shown} called {item}{ends} in {audio}; add it") for item in ids}
 
 
-def _load(text: str, options: Mapping[str, Any]) -> _Model:
+def _load(text: str | os.PathLike[str], options: Mapping[str, Any]) -> _Model:
     name, place = named_path(text, "models")
     window, local = find_window(str(place), MODELS, "model", TAGGERS)
     if not local:
@@ -151,7 +153,7 @@ def _load(text: str, options: Mapping[str, Any]) -> _Model:
     hashes = {file.name: hash_file(file) for file in files}
     reported = {"options": dict(options), "files": hashes, "about": dict(tagger.describe())}
     content = hashlib.sha256(dump_json(reported).encode()).hexdigest()[:HASH_DIGITS]
-    named = "=" in text and not Path(text).exists()
+    named = isinstance(text, str) and "=" in text and not exists(text)
     return _Model(name if named else tagger.name, content, tagger)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from music_evals.benchmark.manifests import check_systems, files_of, manifest_rows, named_path, read_text
 from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, check_counts
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, PairCountError
+from music_evals.locations import Location, Remote, beside, location
 
 __all__ = ["TEXT_SUFFIXES", "texts_in_folders", "texts_in_manifest"]
 
@@ -25,10 +25,14 @@ COLUMNS = ("generated", "reference")
 
 
 def texts_in_folders(
-    reference: str | os.PathLike[str], generated: Sequence[str], *, controls: Sequence[str], limit: int | None = None
+    reference: str | os.PathLike[str],
+    generated: Sequence[str | os.PathLike[str]],
+    *,
+    controls: Sequence[str],
+    limit: int | None = None,
 ) -> TextPairSet:
     """Pair the texts of two or more folders, or single files."""
-    root = Path(reference)
+    root = location(reference)
     patterns = dict(list(_texts_of(root).items())[:limit])
     named = [named_path(text, SETTING) for text in generated]
     check_systems([name for name, _ in named], controls, SETTING)
@@ -48,12 +52,12 @@ def texts_in_folders(
     return _pair_set(about, [name for name, _ in named], found)
 
 
-def _texts_of(path: Path) -> dict[str, tuple[Path, str]]:
+def _texts_of(path: Location) -> dict[str, tuple[Location, str]]:
     return files_of(path, TEXT_SUFFIXES, "no texts; expected files such as .txt, one a song")
 
 
 def _read_pair(
-    item: str, system: str, reference: tuple[Path, str] | None, generated: tuple[Path, str] | None
+    item: str, system: str, reference: tuple[Location, str] | None, generated: tuple[Location, str] | None
 ) -> TextPair | Failure:
     try:
         return _pair(item, system, "", _read_side(item, PATTERN, reference), _read_side(item, "text", generated))
@@ -65,7 +69,7 @@ def _pair(item: str, system: str, group: str, reference: TextSide, generated: Te
     return TextPair(item, system, group or reference.content, ENTRANCE, reference, generated)
 
 
-def _read_side(item: str, what: str, file: tuple[Path, str] | None) -> TextSide:
+def _read_side(item: str, what: str, file: tuple[Location, str] | None) -> TextSide:
     if file is None:
         raise PairCountError(f"no {what} for {item!r}; add it, or take its partner away")
     path, name = file
@@ -76,24 +80,24 @@ def texts_in_manifest(
     path: str | os.PathLike[str], *, controls: Sequence[str], limit: int | None = None
 ) -> TextPairSet:
     """Read pairs from a manifest."""
-    path = Path(path)
-    rows = manifest_rows(path)
+    place = location(path)
+    rows = manifest_rows(place)
     if not rows:
-        raise NoDataError(f"{path} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}")
+        raise NoDataError(f"{place} holds no pairs; expected the columns {' and '.join(map(_either, COLUMNS))}")
     there = list(dict.fromkeys(str(name) for row in rows for name in row if name is not None))
     missing = [name for name in COLUMNS if not {name, _file_column(name)} & {*there}]
     if missing:
-        raise InvalidInputError(f"{path}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}")
-    found = [_pair_of_row(row, number, path) for number, row in enumerate(rows, start=1)]
+        raise InvalidInputError(f"{place}: no column {' and '.join(map(_either, missing))}; it has {', '.join(there)}")
+    found = [_pair_of_row(row, number, place) for number, row in enumerate(rows, start=1)]
     kept = set(list(dict.fromkeys(pair.item for pair in found))[:limit])
     chosen = [pair for pair in found if pair.item in kept]
     systems = list(dict.fromkeys(pair.system for pair in chosen))
     check_systems(systems, controls, "the column system, or")
-    check_counts(chosen, str(path))
-    return _pair_set({"id": path.name, "config": None, "split": None, "revision": None}, systems, chosen)
+    check_counts(chosen, str(place))
+    return _pair_set({"id": place.name, "config": None, "split": None, "revision": None}, systems, chosen)
 
 
-def _pair_of_row(row: Mapping[str, Any], number: int, path: Path) -> TextPair | Failure:
+def _pair_of_row(row: Mapping[str, Any], number: int, path: Location) -> TextPair | Failure:
     item, system, group = (str(row.get(name) or "") for name in ("id", "system", "group"))
     item, system = item or f"row {number}", system or path.stem
     try:
@@ -103,7 +107,7 @@ def _pair_of_row(row: Mapping[str, Any], number: int, path: Path) -> TextPair | 
     return _pair(item, system, group, reference, generated)
 
 
-def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
+def _side_of_row(row: Mapping[str, Any], column: str, folder: Location) -> TextSide:
     text, file = row.get(column), row.get(_file_column(column))
     if not file:
         return TextSide(_text_name(text), text) if isinstance(text, str) else _refuse(column, "a text", text)
@@ -114,7 +118,7 @@ def _side_of_row(row: Mapping[str, Any], column: str, folder: Path) -> TextSide:
     return TextSide(file, _text_of(_below(folder, file)))
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Location) -> str:
     """Return what a file holds without the newline at its end, which is the file's and not the song's."""
     return read_text(path).removesuffix("\n")
 
@@ -135,18 +139,24 @@ def _refuse(column: str, wanted: str, value: object) -> NoReturn:
     raise InvalidInputError(f"the column {column} must hold {wanted}, got {type(value).__name__}")
 
 
-def _below(folder: Path, file: str) -> Path:
-    """Return the path of a file that a manifest names; a manifest may come from others, and reads its folder only."""
+def _below(folder: Location, file: str) -> Location:
+    """Return where a file lies that a manifest names; a manifest may come from others, and reads its folder only."""
+    place = beside(folder, file)
     try:
-        path = (folder / file).resolve()
-        inside = path.is_relative_to(folder.resolve())
+        inside = _lies_below(folder, place)
     except (OSError, ValueError) as error:  # a null byte, or a name that is too long
         raise InvalidInputError(f"{file!r:.60} is no path of a file: {error}") from error
     if not inside:
         raise InvalidInputError(
             f"{file!r} does not lie below the manifest's folder {folder}; put the file there, or give its text"
         )
-    return path
+    return place
+
+
+def _lies_below(folder: Location, place: Location) -> bool:
+    if isinstance(folder, Remote) or isinstance(place, Remote):
+        return str(place).startswith(f"{str(folder).rstrip('/')}/") and ".." not in str(place).split("/")
+    return place.resolve().is_relative_to(folder.resolve())
 
 
 def _pair_set(about: Mapping[str, Any], systems: Sequence[str], found: Sequence[TextPair | Failure]) -> TextPairSet:

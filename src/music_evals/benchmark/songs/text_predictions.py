@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from music_evals.benchmark.manifests import check_systems, json_lines, named_path, shown_types
@@ -12,6 +12,7 @@ from music_evals.benchmark.rows import Failure
 from music_evals.benchmark.songs.songs import Song, SongSet, check_ids
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide, run_name
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+from music_evals.locations import Location
 
 __all__ = ["SEED_END", "Prediction", "pairs_of_predictions", "read_predictions"]
 
@@ -34,7 +35,7 @@ class Prediction:
 
 
 def read_predictions(
-    files: Sequence[str], read_value: Callable[[Mapping[str, Any], str], Any], expected: str
+    files: Sequence[str | os.PathLike[str]], read_value: Callable[[Mapping[str, Any], str], Any], expected: str
 ) -> list[Prediction]:
     """Read the lines of all files."""
     named = [named_path(text, SETTING) for text in files]
@@ -43,7 +44,7 @@ def read_predictions(
 
 
 def _read_file(
-    name: str, path: Path, read_value: Callable[[Mapping[str, Any], str], Any], expected: str
+    name: str, path: Location, read_value: Callable[[Mapping[str, Any], str], Any], expected: str
 ) -> Iterator[Prediction]:
     empty = True
     for number, row in json_lines(path):

@@ -53,7 +53,7 @@ __all__ = [
 
 SIDES = ("reference", "estimate")
 
-SMALL_PIECES = ("song_pop", "folk_auld_lang_syne")
+SMALL_PIECES = ("song_pop", "folk_auld_lang_syne")  # of the config `small`
 SMALL_EDITS = (
     ("gain", -18),
     ("reharmonised", 1.0),

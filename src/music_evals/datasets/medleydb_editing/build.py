@@ -28,6 +28,7 @@ from music_evals.files import write_atomically
 __all__ = ["CONFIGS", "Attached", "attach", "build_config", "features", "read_prompts", "render_stand_in"]
 
 CONFIGS = ("zeta", "vanilla", "stand_in")
+"""Names of the configs; `stand_in` is our own."""
 
 PROMPT_TABLE = "prompts.csv"
 """Package data, made of the published tables at commit f324c19 of HilaManor/AudioEditingCode."""

@@ -1,0 +1,157 @@
+"""What pages take from elsewhere, where they hold `<!-- insert: ... -->`; nothing of it is written twice.
+
+- ``metrics BLOCK``: a block of the catalogue as a table, such as ``metrics INPAINTING_METRICS``;
+- ``cards WINDOW``: the cards of a window as a table, such as ``cards datasets_scripts``;
+- ``section FILE HEADING``: a section of a page at the root of the repository;
+- ``help``: what each command says of itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.utils.meta import get_data
+
+from music_evals.cli import _parser
+from music_evals.metrics import catalogue
+
+ROOT = Path(__file__).resolve().parents[2]
+WIDTH = "100"
+"""Columns of the help of the commands."""
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in what is to be inserted."""
+
+    def inserted(found: re.Match[str]) -> str:
+        match found[1].split(" ", 2):
+            case ["metrics", block]:
+                return metrics(block)
+            case ["cards", window]:
+                return cards(window)
+            case ["section", name, heading]:
+                return section(name, heading)
+            case ["help"]:
+                return command_help()
+        raise PluginError(f"{found[0]}: this is not among what can be inserted")
+
+    return re.sub(r"^<!-- insert: (.*?) -->$", inserted, markdown, flags=re.MULTILINE)
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+@functools.cache
+def card(path: str) -> tuple[str, str, dict[str, Any]]:
+    """Return title, whole sentences of the first paragraph without links, and YAML of a card."""
+    text, head = get_data((ROOT / path / "README.md").read_text(encoding="utf-8"))
+    _, title, body = re.split(r"^# (.*)\n", text, maxsplit=1, flags=re.MULTILINE)
+    first = next((part for part in body.split("\n\n") if re.match(r"[\w*]", part.strip())), "")
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return title, words[: words.rfind(".") + 1], dict(head)
+
+
+@functools.cache
+def paper(key: str) -> str:
+    """Return a link to a paper, by its BibTeX entry on the cards of the metrics."""
+    if not key:
+        return "ours"
+    texts = (path.read_text(encoding="utf-8") for path in sorted((ROOT / "metrics").glob("*/README.md")))
+    entry = next(
+        found[0] for text in texts if (found := re.search(rf"@\w+{{{key},.*?^}}", text, re.DOTALL | re.MULTILINE))
+    )
+    fields = dict(re.findall(r"^ *(\w+) *= *{(.*?)}?,?$", entry, re.MULTILINE))
+    label = f"{fields['author'].partition(',')[0]} et al., {fields['year']}"
+    if "doi" in fields:
+        return f"[{label}](https://doi.org/{fields['doi']})"
+    return f"[{label}](https://arxiv.org/abs/{fields['eprint']})" if "eprint" in fields else label
+
+
+def span(metric: catalogue.Metric) -> str:
+    """Return the range in words: `0 to 0.693`."""
+
+    def end(value: float) -> str:
+        return f"{'-' if value < 0 else ''}∞" if math.isinf(value) else f"{value:.3f}".rstrip("0").rstrip(".")
+
+    return f"{end(metric.low)} to {end(metric.high)}"
+
+
+BETTER = {"higher": "higher", "lower": "lower", "zero": "nearer to 0", "none": "compare with the reference's"}
+
+
+def metrics(block: str) -> str:
+    """Return a block of the catalogue; names with a card of their own lead there."""
+    rows = []
+    for name, metric in getattr(catalogue, block).items():
+        has_card = (ROOT / "metrics" / name).is_dir()
+        what = " ".join(str(card(f"metrics/{name}")[2]["description"]).split()) if has_card else metric.title
+        unit = metric.unit + (", of a set" if metric.kind == "set" else "")
+        rows.append([f"`{name}`", what, span(metric), BETTER[metric.direction], unit, paper(metric.paper)])
+    return table(["name", "what it measures", "range", "better", "unit", "paper"], rows)
+
+
+def cards(window: str) -> str:
+    """Return the cards of a window, each with what matters most of it."""
+    rows = []
+    for path in sorted((ROOT / window).glob("**/README.md")):
+        name = path.parent.relative_to(ROOT)
+        title, first, head = card(str(name))
+        what = title if window == "benchmarks" else first  # below it stands the command
+        rows.append([f"[`{name.relative_to(window)}`](/{name}/README.md)", what, *COLUMNS[window][1](head)])
+    return table(["name", "what it is", *COLUMNS[window][0]], rows)
+
+
+def _of_dataset(head: dict[str, Any]) -> list[str]:
+    configs = ", ".join(f"`{config['config_name']}`" for config in head["configs"])
+    licence = str(head.get("license_name", head["license"]))
+    return [configs, f"[{licence}]({head['license_link']})" if "license_link" in head else licence]
+
+
+def _of_model(head: dict[str, Any]) -> list[str]:
+    return [", ".join(f"`{name}`" for name in head.get("datasets", [])), head.get("status", "with our weights")]
+
+
+COLUMNS: dict[str, tuple[list[str], Any]] = {
+    "datasets_scripts": (["configs", "licence"], _of_dataset),
+    "models": (["data", "weights"], _of_model),
+    "spaces": ([], lambda _: []),
+    "benchmarks": ([], lambda _: []),
+}
+
+
+def section(name: str, heading: str) -> str:
+    """Return a section of a page at the root, without its heading."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    if not found:
+        raise PluginError(f"{name} has no section {heading!r}")
+    return re.sub(r"(?<=\])\((?!\w+:|#|/)", "(/", found[1].strip())  # from the root of the repository
+
+
+def command_help() -> str:
+    """Return the help of every verb, and of the steps of those that have steps."""
+    os.environ["COLUMNS"] = WIDTH
+    return "\n\n".join(
+        f"{'#' * min(1 + len(words), 3)} {' '.join(words)}\n\n```text\n{parser.format_help().rstrip()}\n```"
+        for words, parser in _commands(("music-evals",), _parser())
+        if len(words) > 1
+    )
+
+
+def _commands(words: tuple[str, ...], parser: argparse.ArgumentParser) -> Iterator[tuple[tuple[str, ...], Any]]:
+    yield words, parser
+    for action in parser._actions:  # argparse has no other way to its verbs
+        if isinstance(action, argparse._SubParsersAction):
+            for verb, inner in action.choices.items():
+                yield from _commands((*words, verb), inner)

@@ -1,0 +1,46 @@
+"""What pyproject.toml cannot say: a wheel brings the windows along, so that their names resolve without a clone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+SHIPPED = ("metrics", "datasets_scripts", "models", "examples")
+INSTALLED = Path("music_evals", "_windows")  # as `music_evals.windows.INSTALLED` has it
+LEFT_OUT = {"__pycache__", "run"}  # caches, and what a training leaves behind
+
+
+def shipped_files() -> Iterator[Path]:
+    """Yield every file of the windows, relative to the root."""
+    for folder in SHIPPED:
+        for path in sorted((ROOT / folder).rglob("*")):
+            inner = path.relative_to(ROOT)
+            if path.is_file() and not LEFT_OUT.intersection(inner.parts) and not path.name.startswith("."):
+                yield inner
+
+
+class BuildWithWindows(build_py):
+    """Copies the windows beside the modules; an editable installation finds them where they are."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        place = Path(self.build_lib, INSTALLED)
+        shutil.rmtree(place, ignore_errors=True)  # what an earlier build left, and the repository no longer has
+        for inner in shipped_files():
+            (place / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / inner, place / inner)
+
+    def get_outputs(self, include_bytecode: bool = True) -> list[str]:  # noqa: FBT001, FBT002 - setuptools' own
+        place = Path(self.build_lib, INSTALLED)
+        windows = [] if self.editable_mode else [str(place / inner) for inner in shipped_files()]
+        return [*super().get_outputs(include_bytecode), *windows]
+
+
+setup(cmdclass={"build_py": BuildWithWindows})

@@ -1,0 +1,59 @@
+"""The engines of one machine: this process, or several."""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import tempfile
+from collections.abc import Sequence
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+from music_evals.benchmark.engines.process import WorkerProcess
+from music_evals.benchmark.engines.units import Answered, Answers, Failed, Unit, UnitQueue, Work, answer
+
+__all__ = ["local", "serial"]
+
+
+def serial(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:  # noqa: ARG001 (as all engines)
+    """Yield each unit with its answer, worked out in this process."""
+    queue = UnitQueue(units)
+    place = ""
+    while (unit := queue.take(place, ())) is not None:
+        place = unit.place
+        yield Answered(unit, answer(work, unit.payload))
+
+
+def local(units: Sequence[Unit], work: Work, *, workers: int = 1) -> Answers:
+    """Yield each unit with its answer, worked out in so many processes; a unit that ends its process has `Failed`."""
+    queue, pickled = UnitQueue(units), pickle.dumps(work)
+    # work that is defined in the user's script is found by running that script again, and in no other way
+    script = b"__main__" in pickled
+    running: dict[futures.Future[Any], WorkerProcess] = {}
+    with contextlib.ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="music_evals_")))
+        idle = [
+            WorkerProcess(pickled, scratch / str(number), script=script) for number in range(min(workers, len(units)))
+        ]
+        for process in idle:
+            stack.callback(process.end)
+        while True:
+            # all that can work is given work before what is done is handed out: writing it down takes time
+            for process in list(idle):
+                unit = queue.take(process.unit.place, [other.unit.place for other in running.values()])
+                if unit is not None:
+                    idle.remove(process)
+                    running[process.start(unit)] = process
+            if not running:
+                return
+            done = []
+            for future in futures.wait(running, return_when=futures.FIRST_COMPLETED).done:
+                process = running.pop(future)
+                idle.append(process)
+                found = process.answer(future)
+                if isinstance(found, Failed) and process.unit.parts:
+                    queue.add(process.unit.parts)
+                else:
+                    done.append(Answered(process.unit, found))
+            yield from done

@@ -1,0 +1,132 @@
+"""The verb ``completion``: scripts that let a shell complete verbs, options, names and files."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from music_evals.cli._shared import add_verb, to_stdout
+
+__all__ = ["add"]
+
+_HELP = """\
+Print a script that lets a shell complete verbs, options, names and files. Names of data sets and models are those that
+are found when the script is made.
+"""
+
+_EXAMPLES = """\
+examples:
+  source <(music-evals completion bash)
+  music-evals completion bash > ~/.local/share/bash-completion/completions/music-evals
+  music-evals completion zsh > ~/.zfunc/_music-evals    # in ~/.zshrc: fpath+=~/.zfunc; autoload -Uz compinit; compinit
+  music-evals completion tcsh > ~/.music-evals.csh      # in ~/.tcshrc: source ~/.music-evals.csh
+"""
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+
+def add(verbs: Any, root: argparse.ArgumentParser) -> None:
+    """Add the verb ``completion`` of the command that `root` parses."""
+    verb = add_verb(
+        verbs, "completion", _run, help="let a shell complete commands", description=_HELP, epilog=_EXAMPLES
+    )
+    verb.add_argument("shell", choices=SHELLS, help="which shell")
+    verb.set_defaults(root=root)
+
+
+def _run(options: argparse.Namespace) -> int:
+    import shtab
+
+    names = _names()
+    for verb in _parsers(options.root):
+        for action in verb._actions:
+            if found := _completed(action, names):
+                action.complete = found  # type: ignore[attr-defined]  # where shtab looks
+    functions = {"bash": _bash_functions, "zsh": _zsh_functions}.get(options.shell)  # tcsh has none
+    script = shtab.complete(options.root, options.shell, preamble=functions(names) if functions else "")
+    with to_stdout():
+        print(script)
+    return 0
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """Yield a parser and those of its verbs and steps."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in dict.fromkeys(action.choices.values()):
+                yield from _parsers(inner)
+
+
+def _names() -> dict[str, list[str]]:
+    """Return what is completed by name: kind -> names."""
+    from music_evals.metrics.arrays import VARIANTS
+    from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+    from music_evals.protocols import BASELINES
+    from music_evals.windows import DATASETS, MODELS, WINDOWS, folders
+
+    def plain(house: str) -> list[str]:
+        return sorted(name for name in folders(house) if re.fullmatch(r"[\w.-]+", name))  # no code for the shell
+
+    return {
+        "dataset": plain(DATASETS),
+        "model": plain(MODELS),
+        "window": [f"{house}/{name}" for house in WINDOWS for name in plain(house)],
+        "metrics": list(PRESERVATION_METRICS),
+        "companions": ["all", *COMPANIONS],
+        "baselines": ["all", "none", *BASELINES],
+        "variant": list(VARIANTS),
+    }
+
+
+LISTS = {"metrics", "companions", "baselines"}
+"""Kinds of which several are given, with commas."""
+CLOSED = {"variant"}
+"""Kinds where nothing but a name will do; the others may be files too."""
+KIND_OF = {"models": "model", "windows": "window"}
+FOLDERS, FILES = {"DIR"}, {"FILE", "PATH", "[NAME=]PATH", "[NAME=]FILE", "RESULTS"}
+POSITIONAL = {"recipe", "folder"}
+
+
+def _completed(action: argparse.Action, names: Mapping[str, list[str]]) -> Mapping[str, Any]:
+    """Return how the value of an option is completed, by shell; empty where nothing is known of it."""
+    import shtab
+
+    kind = KIND_OF.get(action.dest, action.dest)
+    if action.nargs == 0 or action.choices or action.metavar == "ORG/NAME":  # what is on the Hub is not asked for
+        return {}
+    if kind in names:
+        listed = f"({' '.join(names[kind])})"
+        return {"bash": f"_music_evals_{kind}", "zsh": f"_music_evals_{kind}", "tcsh": listed}
+    if action.metavar in FOLDERS:
+        return shtab.DIRECTORY
+    return shtab.FILE if action.metavar in FILES or action.dest in POSITIONAL else {}
+
+
+def _bash_functions(names: Mapping[str, list[str]]) -> str:
+    return "\n".join(map(functools.partial(_bash_function, names), names))
+
+
+def _bash_function(names: Mapping[str, list[str]], kind: str) -> str:
+    words = " ".join(names[kind])
+    if kind in LISTS:  # what stands before the last comma is kept
+        body = f'compgen -P "${{1%"${{1##*,}}"}}" -W "{words}" -- "${{1##*,}}"'
+    else:
+        body = f'compgen -W "{words}" -- "$1"' + ("" if kind in CLOSED else '; compgen -f -- "$1"')
+    return f"_music_evals_{kind}() {{ {body}; }}"
+
+
+def _zsh_functions(names: Mapping[str, list[str]]) -> str:
+    return "\n".join(f"_music_evals_{kind}() {{ {_zsh_body(kind, words)}; }}" for kind, words in names.items())
+
+
+def _zsh_body(kind: str, words: Iterable[str]) -> str:
+    listed = " ".join(words)
+    if kind in LISTS:
+        return f"_values -s , {kind} {listed}"
+    return (
+        f"_values {kind} {listed}" if kind in CLOSED else f"_alternative 'names:{kind}:({listed})' 'files:file:_files'"
+    )

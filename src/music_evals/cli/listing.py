@@ -1,0 +1,304 @@
+"""The verb ``list``: what there is to name, by the catalogue, the cards of the windows and the settings of tasks."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.benchmark.cells import plain
+from music_evals.cli._shared import add_verb, to_stdout
+from music_evals.errors import UnreadableFileError
+
+if TYPE_CHECKING:
+    from music_evals.metrics.catalogue import Metric
+
+__all__ = ["VERBS", "add"]
+
+_HELP = """\
+List what there is to name: the metrics, data sets and models of this package and of the current folder, and the tasks.
+
+Every name that is listed is found from any folder. --json has everything that is known, `path` and `settings` too.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals list metrics --task preservation
+  music-evals list datasets
+  music-evals list models --json
+  music-evals list tasks --task inpainting --json
+"""
+
+VERBS = {
+    "inpainting": "inpainting",
+    "preservation": "preserve",
+    "lyrics": "lyrics",
+    "descriptions": "describe",
+    "discrepancy": "discrepancy",
+    "lyric_writing": "write-lyrics",
+}
+"""Task -> its verb."""
+
+_TASK_OF_TAG = {"inpainting": "inpainting", "music-editing": "preservation"}
+"""Tag on the card of a module that gives several scores -> its task."""
+
+Row = dict[str, Any]
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``list``."""
+    verb = add_verb(
+        verbs, "list", _run, help="list metrics, data sets, models and tasks", description=_HELP, epilog=_EXAMPLES
+    )
+    verb.add_argument("what", choices=list(_LISTS), help="what is listed")
+    verb.add_argument("--task", choices=list(VERBS), help="what serves this task only")
+    verb.add_argument("--json", action="store_true", help="print everything that is known as JSON")
+    verb.set_defaults(verbs=verbs.choices)
+
+
+def _run(options: argparse.Namespace) -> int:
+    make, line = _LISTS[options.what]
+    rows = [row for row in make(options.verbs) if options.task in {None, row["task"]} or options.task in row["tasks"]]
+    if options.json:
+        text = json.dumps(plain(rows), indent=2, ensure_ascii=False, allow_nan=False)
+    else:
+        lines = [line(row) for row in rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        padded = ("  ".join(map(str.ljust, cells, widths)).rstrip() for cells in lines)
+        text = "\n".join(padded)
+    with to_stdout():
+        print(text)
+    return 0
+
+
+def _metrics(_: Any) -> list[Row]:
+    """Return the scores of the catalogue in its order, then the modules that give several of them."""
+    from music_evals.metrics.catalogue import CATALOGUE
+    from music_evals.windows import METRICS, folders
+
+    cards = {name: (folder, _head(folder)) for name, folder in folders(METRICS).items()}
+    rows = []
+    for metric in CATALOGUE.values():
+        folder, head = cards.pop(metric.name, (None, {}))
+        rows.append(_score(metric) | {"description": _description(head), "path": _absolute(folder)})
+    for name, (folder, head) in cards.items():
+        tasks = [task for tag, task in _TASK_OF_TAG.items() if tag in head.get("tags", ())]
+        about = {"name": name, "title": head.get("title", name), "task": tasks[0] if tasks else None, "tasks": tasks}
+        rows.append(about | {"facet": "several", "description": _description(head), "path": _absolute(folder)})
+    return rows
+
+
+def _score(metric: Metric) -> Row:
+    kept = {"name", "title", "task", "facet", "low", "high", "unit", "kind", "paper", "features", "chance"}
+    facts = {key: value for key, value in dataclasses.asdict(metric).items() if key in kept}
+    tasks = ["lyrics", "lyric_writing"] if metric.task == "lyrics" else [metric.task]
+    return facts | {"better": metric.direction, "tasks": tasks}
+
+
+def _metric_line(row: Row) -> list[str]:
+    span = f"{row['low']:.4g} to {row['high']:.4g}" if "low" in row else ""
+    better = {"zero": "nearer to 0", "none": "as the reference"}.get(row.get("better", ""), row.get("better", ""))
+    module = "module" if row["path"] else ""  # what `evaluate.load` loads
+    title = f"{row['facet']}: {row['title']}"
+    return [row["name"], row["task"] or "", title, span, better, row.get("unit", ""), module]
+
+
+def _datasets(_: Any) -> list[Row]:
+    from music_evals.windows import DATASETS, folders
+
+    return [_dataset(name, folder) for name, folder in folders(DATASETS).items()]
+
+
+def _dataset(name: str, folder: Path) -> Row:
+    head, sizes = _head(folder), _sizes(folder)
+    configs = [
+        {
+            "name": str(config["config_name"]),
+            "default": bool(config.get("default", False)),
+            "splits": [
+                {"name": str(file["split"]), "rows": sizes.get(f"{config['config_name']}/{file['split']}")}
+                for file in config.get("data_files", ())
+            ],
+        }
+        for config in head.get("configs", ())
+    ]
+    tasks = _tasks_of(folder)
+    return {
+        "name": name,
+        "title": head.get("pretty_name", name),
+        "task": tasks[0] if tasks else None,
+        "tasks": tasks,
+        "licence": _licence(head),
+        "configs": configs,
+        "path": _absolute(folder),
+    }
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    """Return ``config/split`` -> rows, as the manifest of a data set has them."""
+    path = folder / "manifest.json"
+    if not path.is_file():
+        return {}
+    found: dict[str, int] = {}
+    try:
+        for file, facts in json.loads(path.read_text(encoding="utf-8"))["files"].items():
+            place = "/".join(file.removeprefix("data/").split("-")[0].split("/")[:2])
+            found[place] = found.get(place, 0) + int(facts["rows"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnreadableFileError(f"{path} is no manifest of a data set ({error}); build the data set again") from error
+    return found
+
+
+def _tasks_of(folder: Path) -> list[str]:
+    """Return the tasks whose metrics a data set declares in eval.yaml, as ``<config>_<split>_<metric>``."""
+    from music_evals.hub.yaml_edit import read_yaml
+    from music_evals.metrics.catalogue import CATALOGUE
+
+    path = folder / "eval.yaml"
+    if not path.is_file():
+        return []
+    declared = read_yaml(path.read_text(encoding="utf-8"), str(path))
+    found = []
+    for task in declared.get("tasks", ()):
+        name = str(task["id"]).removeprefix(f"{task['config']}_{task['split']}_")
+        if name in CATALOGUE:
+            found += [_score(CATALOGUE[name])["task"]]
+    return list(dict.fromkeys(found))
+
+
+def _dataset_line(row: Row) -> list[str]:
+    shown = [f"{config['name']} ({', '.join(map(_split, config['splits']))})" for config in row["configs"]]
+    return [row["name"], row["title"], "; ".join(shown), row["licence"] or ""]
+
+
+def _split(split: Mapping[str, Any]) -> str:
+    return split["name"] if split["rows"] is None else f"{split['name']} {split['rows']:,}"
+
+
+def _models(_: Any) -> list[Row]:
+    from music_evals.windows import MODELS, folders
+
+    return [row for name, folder in folders(MODELS).items() for row in _variants(name, folder)]
+
+
+def _variants(name: str, folder: Path) -> Iterator[Row]:
+    """Yield a model, and each variant that lies in a folder of its own."""
+    from music_evals.protocols import INPAINTERS, TAGGERS
+
+    kinds = {**dict.fromkeys(INPAINTERS, "inpainting"), **dict.fromkeys(TAGGERS, "descriptions")}
+    for config in sorted(folder.glob("**/config.json")):
+        place = config.parent
+        inner = place.relative_to(folder).as_posix()
+        head = _head(place) or _head(folder)
+        kind = _json(config).get("model_type")
+        weights, recipe = place / "model.safetensors", place / "train.yaml"
+        task = kinds.get(str(kind))
+        yield {
+            "name": name if inner == "." else f"{name}/{inner}",
+            "model_type": kind,
+            "task": task,
+            "tasks": [task] if task else [],
+            "status": head.get("status", "trained" if weights.is_file() else "untrained"),
+            "parameters": _parameters(weights) if weights.is_file() else None,
+            "bytes": weights.stat().st_size if weights.is_file() else None,
+            "licence": _licence(head),
+            "recipe": _absolute(recipe) if recipe.is_file() else None,
+            "path": _absolute(place),
+        }
+
+
+def _parameters(weights: Path) -> int:
+    """Return how many numbers a file of weights holds: its head says it, no network is built."""
+    with weights.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        try:
+            head = json.loads(file.read(length))
+            return sum(math.prod(held["shape"]) for name, held in head.items() if name != "__metadata__")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UnreadableFileError(f"{weights} is no safetensors file ({error})") from error
+
+
+def _model_line(row: Row) -> list[str]:
+    size = "" if row["parameters"] is None else f"{row['parameters'] / 1e6:.2f} M parameters"
+    return [row["name"], row["task"] or "", size, row["status"], row["licence"] or ""]
+
+
+def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
+    from music_evals.benchmark.run import named, settings_of
+    from music_evals.metrics.catalogue import CATALOGUE
+
+    rows = []
+    for task in sorted(named("RUNS"), key=list(VERBS).index):
+        verb = verbs[VERBS[task]]
+        flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
+        fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]
+        rows.append(
+            {
+                "name": task,
+                "verb": f"music-evals {VERBS[task]}",
+                "what": (verb.description or "").partition("\n\n")[0].replace("\n", " "),
+                "task": task,
+                "tasks": [task],
+                "metrics": [name for name, metric in CATALOGUE.items() if task in _score(metric)["tasks"]],
+                "settings": [
+                    {"name": field.name, "option": flags.get(field.name), "type": str(field.type), **_default(field)}
+                    for field in fields
+                ],
+            }
+        )
+    return rows
+
+
+def _default(field: dataclasses.Field[Any]) -> Row:
+    if field.default is not dataclasses.MISSING:
+        return {"required": False, "default": field.default}
+    if field.default_factory is not dataclasses.MISSING:
+        return {"required": False, "default": field.default_factory()}
+    return {"required": True, "default": None}
+
+
+def _task_line(row: Row) -> list[str]:
+    return [row["name"], row["verb"], row["what"]]
+
+
+def _head(folder: Path) -> Row:
+    """Return the YAML of a window's card; empty where there is none."""
+    from music_evals.hub.heads import read_head
+
+    card = folder / "README.md"
+    return read_head(card.read_text(encoding="utf-8")) if card.is_file() else {}
+
+
+def _description(head: Mapping[str, Any]) -> str | None:
+    return " ".join(str(head["description"]).split()) if "description" in head else None
+
+
+def _licence(head: Mapping[str, Any]) -> str | None:
+    found = head.get("license_name") or head.get("license")
+    return None if found is None else str(found)
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.resolve())
+
+
+def _json(path: Path) -> Row:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnreadableFileError(f"{path} is not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise UnreadableFileError(f"{path}: expected a JSON object")
+    return content
+
+
+_LISTS: dict[str, tuple[Callable[[Any], list[Row]], Callable[[Row], list[str]]]] = {
+    "metrics": (_metrics, _metric_line),
+    "datasets": (_datasets, _dataset_line),
+    "models": (_models, _model_line),
+    "tasks": (_tasks, _task_line),
+}

@@ -1,0 +1,238 @@
+"""Where input lies: on this machine, or at a URL that fsspec opens; the only place that parses URLs.
+
+A text with a scheme in front, such as ``s3://bucket/songs/a.wav``, is a URL unless a path of that name exists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Final
+
+from music_evals.errors import (
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    OutputError,
+    UnreadableFileError,
+)
+from music_evals.remote import HASH_DIGITS, WEB, Remote, without_secrets
+
+__all__ = [
+    "HASH_DIGITS",
+    "SCHEMES",
+    "Location",
+    "Remote",
+    "beside",
+    "check_local",
+    "exists",
+    "fetched",
+    "files_below",
+    "fingerprints",
+    "folder_of",
+    "hash_file",
+    "location",
+    "read_bytes",
+    "without_suffix",
+]
+
+SCHEMES: Final = ("file", "hf", "s3", "gs", "az", "abfs", "http", "https", "memory")
+"""What is opened. Others of fsspec open archives, chains of URLs, or shells on other machines."""
+
+MOST_TEXT_BYTES = 2**30
+"""Of a manifest or another text at a URL, which is read into memory."""
+
+CONNECTIONS = 16
+LISTED_FROM = 20
+"""A folder is listed where so many of its files are asked for: one request then tells of a thousand."""
+
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]*)://")  # chains too, to be refused
+_BLOCK = 1 << 20
+
+Location = Path | Remote
+"""A path on this machine, or a URL."""
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is a file or folder of this name on this machine."""
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a path, or with a null byte
+        return False
+
+
+def location(text: str | os.PathLike[str]) -> Location:
+    """Return the path or the URL that a text means; a `Path`, or a text that a path exists for, is no URL."""
+    scheme = _scheme(text)
+    if not scheme or isinstance(text, os.PathLike):
+        return Path(text)
+    shown = without_secrets(text)
+    host, _, path = text.partition("://")[2].partition("/")
+    if scheme not in SCHEMES or "::" in text:
+        raise InvalidInputError(f"{shown} is not opened; expected a path, or a URL of {', '.join(SCHEMES)}")
+    # a container of Azure stands where others have their user
+    user = host.rpartition("@")[0] if scheme not in {"az", "abfs"} or ":" in host.partition("@")[0] else ""
+    if user or re.search(r"[?#]" if scheme in WEB else r"\?[^/]*=", text):
+        raise InvalidInputError(
+            f"{shown} came with a user, a query or a fragment, which may hold secrets, and what is given is recorded; "
+            "leave it away, and give credentials in the environment, or fetch the file first"
+        )
+    if scheme != "file":
+        return Remote(f"{scheme}://{host}/{path}" if path or text.endswith("/") else f"{scheme}://{host}")
+    if host:
+        raise InvalidInputError(f"{shown} names another machine; expected file:///path")
+    return Path(f"/{path}")
+
+
+def beside(folder: Location, text: str) -> Location:
+    """Return what a manifest in a folder names: a path from there, or a URL."""
+    if isinstance(folder, Path):
+        return location(text) if _scheme(text) and not exists(folder / text) else folder / text
+    if not _scheme(text):
+        return folder / text
+    found = location(text)
+    if isinstance(found, Path) or (found.scheme == "memory" != folder.scheme):
+        raise InvalidInputError(f"{text}: a manifest at a URL cannot name files of this machine; give a URL or a path")
+    return found
+
+
+def check_local(text: str | os.PathLike[str], setting: str) -> None:
+    """Raise where a setting is a URL and must be a path."""
+    if isinstance(found := location(text), Remote):
+        raise InvalidInputError(f"`{setting}` must be a path, on this machine or a shared file system; got {found}")
+
+
+def files_below(folder: Location) -> Iterator[tuple[PurePath, Location]]:
+    """Yield all files below a folder in the order of their paths from there, with these."""
+    if isinstance(folder, Remote):
+        found = {PurePosixPath(name): place for name, place in folder.listing(deep=True).items()}
+        yield from sorted(found.items())
+        return
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield path.relative_to(folder), path
+
+
+def read_bytes(place: Location) -> bytes:
+    """Return what a file holds; an OSError for a path that cannot be read is left to the caller."""
+    return place.read_bytes() if isinstance(place, Path) else b"".join(place.blocks(MOST_TEXT_BYTES))
+
+
+def without_suffix(name: str) -> str:
+    """Return the path or the URL of a file without its suffix."""
+    return name.removesuffix(PurePath(name).suffix) if _scheme(name) else str(Path(name).with_suffix(""))
+
+
+def folder_of(name: str) -> str:
+    """Return the path or the URL of the folder that a file lies in."""
+    return name.rpartition("/")[0] if _scheme(name) else str(Path(name).parent)
+
+
+def hash_file(path: Path) -> str:
+    """Return the hash of the bytes of a file on this machine."""
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except FileNotFoundError:
+        raise NoDataError(f"{path}: no such file; check the path") from None
+    except OSError as error:
+        raise UnreadableFileError(
+            f"{path}: cannot be read ({error.strerror or error}); check its permissions"
+        ) from error
+    return digest.hexdigest()[:HASH_DIGITS]
+
+
+def fingerprints(places: Iterable[Remote]) -> dict[Remote, str | MusicEvalsError]:
+    """Return the fingerprint of each file at a URL, or why it has none; nothing is fetched."""
+    folders: dict[Remote, list[Remote]] = {}
+    wanted = dict.fromkeys(places)
+    for place in wanted:
+        folders.setdefault(place.parent, []).append(place)
+    for place in {place.scheme: place for place in wanted}.values():
+        with contextlib.suppress(MusicEvalsError):  # which each of them will say
+            place.forget()  # an earlier run may have asked too
+    tasks: list[tuple[Remote | None, list[Remote]]] = []
+    for folder, inside in folders.items():
+        told = folder.scheme not in WEB and sum(not place.content for place in inside) >= LISTED_FROM
+        tasks += [(folder, inside)] if told else [(None, [place]) for place in inside]
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        return {place: found for part in pool.map(_fingerprints_in, tasks) for place, found in part.items()}
+
+
+def _fingerprints_in(task: tuple[Remote | None, list[Remote]]) -> dict[Remote, str | MusicEvalsError]:
+    folder, places = task
+    try:
+        listed = {} if folder is None else {place: place.content for place in folder.listing(deep=False).values()}
+    except MusicEvalsError:
+        listed = {}  # whoever may read a file need not be allowed to list its folder
+    found: dict[Remote, str | MusicEvalsError] = {}
+    for place in places:
+        try:
+            found[place] = place.content or listed.get(place) or place.fingerprint()
+        except MusicEvalsError as error:
+            found[place] = error
+    return found
+
+
+@contextlib.contextmanager
+def fetched(path: str, content: str, *, max_bytes: int, folder: Path | None = None) -> Iterator[str]:
+    """Yield where a file is on this machine: a path as it is, a URL as a copy that lasts as long as the block."""
+    # The fingerprint must still be the one that it had. Errors of the block that name the copy name the URL instead.
+    place = location(path)
+    if isinstance(place, Path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="music_evals_", dir=folder, ignore_cleanup_errors=True) as scratch:
+        copy = Path(scratch) / f"copy{place.suffix}"
+        _copy(place, copy, max_bytes)
+        if _fingerprint_of_copy(copy, place, content) != content:
+            raise UnreadableFileError(f"{place}: changed after the run had begun; start the run again")
+        try:
+            yield str(copy)
+        except MusicEvalsError as error:
+            raise _renamed(error, str(copy), place.url) from error
+
+
+def _copy(place: Remote, copy: Path, max_bytes: int) -> None:
+    try:
+        with copy.open("wb") as file:
+            file.writelines(place.blocks(max_bytes))
+    except MusicEvalsError:
+        raise
+    except OSError as error:
+        held = copy.parent.parent
+        raise OutputError(f"{held}: cannot hold a copy of {place} ({error.strerror}); make room there") from error
+
+
+def _fingerprint_of_copy(copy: Path, place: Remote, content: str) -> str:
+    """Return the hash of what was fetched; where none is known, the fingerprint that the file has by now."""
+    kind = content.partition(":")[0]
+    if kind == "url":
+        place.forget()
+        return place.fingerprint()
+    if kind == "git":
+        data = copy.read_bytes()
+        digest = hashlib.sha1(b"blob %d\0" % len(data) + data)  # noqa: S324 (git's own)
+        return f"git:{digest.hexdigest()}"
+    return hash_file(copy)
+
+
+def _renamed(error: MusicEvalsError, old: str, new: str) -> MusicEvalsError:
+    # not __init__: some build their message there
+    renamed: MusicEvalsError = type(error).__new__(type(error), str(error).replace(old, new))
+    renamed.__dict__.update(vars(error))
+    return renamed
+
+
+def _scheme(text: str | os.PathLike[str]) -> str:
+    """Return the scheme of a URL in lower case; nothing for a path."""
+    found = _URL.match(os.fspath(text))
+    return found[1].lower() if found is not None and not exists(text) else ""

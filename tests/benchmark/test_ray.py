@@ -1,0 +1,558 @@
+"""The engine of many machines: equal digits, and nothing lost or counted twice, whatever happens to the cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import music_evals
+from music_evals.benchmark.engines import Answered, Failed, Unit, on_ray
+from music_evals.benchmark.engines import process as engine_process
+from music_evals.benchmark.engines.cluster import _chunks, check_address, schedule
+from music_evals.benchmark.records import read_records
+from music_evals.benchmark.run import Settings, record
+from music_evals.benchmark.shards import records_at
+from music_evals.errors import BackendError, InvalidInputError
+
+pytest.importorskip("ray", reason="needs the extra scale")
+
+WORK = '''
+import os
+import signal
+import time
+from pathlib import Path
+
+from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.run import Job
+
+
+class Doubling:
+    """Doubles numbers; some words end the process, or what runs it."""
+
+    def begin(self, folder):
+        assert list(folder.iterdir()) == []
+        self.begun = os.getpid()
+
+    def __call__(self, payload):
+        if payload == "die":
+            print("out of luck")
+            os._exit(3)
+        if payload == "hang":
+            time.sleep(600)
+        if payload == "bug":
+            raise KeyError("a bug")
+        if payload == "end the worker":
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(600)
+        if payload == "process":
+            return os.getpid(), os.environ["OMP_NUM_THREADS"], self.begun, os.getcwd()
+        if payload == "slow":
+            time.sleep(0.2)
+            return os.getpid(), os.getppid()
+        if isinstance(payload, tuple):
+            return [self(one) for one in payload]
+        return 2 * payload
+
+
+class Slowly(Doubling):
+    """Takes its time, and writes down where it works."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def __call__(self, number):
+        with Path(self.log).open("a") as log:
+            log.write(f"{os.getpid()} {os.getppid()}\\n")
+        time.sleep(0.2)
+        return 2 * number
+
+
+class Doubles(Job):
+    """Forty numbers."""
+
+    header = {"task": "doubles", "variant": "corrected"}
+    size = 40
+
+    def __init__(self, log):
+        self.work = Slowly(log)
+
+    work = None
+
+    def left(self, rows):
+        there = {row["item"] for row in rows if row["kind"] == "score" and "error" not in row}
+        return [Unit(n, f"n{n}", f"place {n // 4}") for n in range(self.size) if f"n{n}" not in there]
+
+    def rows(self, unit, answer):
+        what = {"error": answer.reason} if isinstance(answer, Failed) else {"value": answer}
+        return [{"kind": "score", "item": unit.label, **what}]
+'''
+
+
+@pytest.fixture(scope="module")
+def module_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder that the workers of the cluster import from, with the module ``ray_work``."""
+    folder = tmp_path_factory.mktemp("work")
+    (folder / "ray_work.py").write_text(WORK)
+    sys.path.insert(0, str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+    sys.modules.pop("ray_work", None)
+
+
+class Simulated:
+    """A cluster of two nodes of two processors, and a head that has none."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={"num_cpus": 0, "include_dashboard": False, "object_store_memory": 2**28},
+        )
+        self.nodes: list[Any] = []
+        self.complete()
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    def complete(self) -> None:
+        while len(self.nodes) < 2:
+            self.nodes.append(self.cluster.add_node(num_cpus=2, object_store_memory=2**28))
+        self.cluster.wait_for_nodes()
+
+    def lose_a_node(self) -> None:
+        self.cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+
+
+@pytest.fixture(scope="module")
+def simulated(module_path: Path) -> Iterator[Simulated]:
+    """The cluster, which this process has joined."""
+    import ray
+
+    before = os.environ.get("RAY_USAGE_STATS_ENABLED")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    cluster = Simulated()
+    ray.init(address=cluster.address, log_to_driver=False)
+    yield cluster
+    ray.shutdown()
+    cluster.cluster.shutdown()
+    os.environ.pop("RAY_USAGE_STATS_ENABLED")
+    if before is not None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = before
+
+
+@pytest.fixture
+def cluster(simulated: Simulated) -> Simulated:
+    """The cluster with all its nodes."""
+    simulated.complete()
+    return simulated
+
+
+def units(*payloads: Any, place: str = "") -> list[Unit]:
+    return [Unit(payload, f"unit {number}", place) for number, payload in enumerate(payloads)]
+
+
+def doubling() -> Any:
+    import ray_work  # type: ignore[import-not-found]
+
+    return ray_work.Doubling()
+
+
+def by_label(found: list[Answered]) -> dict[str, Any]:
+    """Return the answers; each unit has one."""
+    assert max(Counter(one.unit.label for one in found).values()) == 1
+    return {one.unit.label: one.answer for one in found}
+
+
+def wait_until(true: Callable[[], Any], seconds: float = 180) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+# what can be known before anything runs
+
+
+@pytest.mark.parametrize(
+    ("cpus", "workers", "found"),
+    [([2, 2], None, 4), ([0, 2, 2], 3, 3), ([1], 1, 1), ([2.5, 1.5], None, 3), ([0, 16], 16, 16)],
+)
+def test_a_schedule_that_can_progress(cpus: list[float], workers: int | None, found: int) -> None:
+    assert schedule([{"CPU": n, "memory": 1e9} for n in cpus], workers) == found
+
+
+@pytest.mark.parametrize(
+    ("cpus", "workers", "message"),
+    [
+        (
+            [2, 2],
+            5,
+            "`workers` 5 cannot all start on this Ray cluster, .* have 2, 2, which is room for 4; ask for at most",
+        ),
+        (
+            [0.5, 0.5],
+            1,
+            "each takes 1 CPU of one node, the nodes have 0.5, 0.5, .* room for 0; add nodes with at least 1",
+        ),
+        ([1.5, 1.5], 3, "room for 2; ask for at most 2, or add nodes"),
+        ([0], None, "a worker cannot start on this Ray cluster"),
+        ([], None, "the nodes have no nodes"),
+    ],
+)
+def test_a_schedule_that_cannot_progress_is_refused(cpus: list[float], workers: int | None, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        schedule([{"CPU": n} if n else {} for n in cpus], workers)
+
+
+def test_half_a_processor_a_worker_is_a_schedule_too() -> None:
+    assert schedule([{"CPU": 1}, {"CPU": 1}], cpus=0.5) == 4
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "10.0.0.1:6379", "head.cluster:6379", "[::1]:6379"])
+def test_an_address(address: str) -> None:
+    check_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "10.0.0.1", "http://head:8265", "ray://head:10001", "head:port", "two heads:1"]
+)
+def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
+    with pytest.raises(InvalidInputError, match="`ray_address`"):
+        check_address(address)
+    if address:
+        with pytest.raises(InvalidInputError, match=re.escape(address)):
+            Settings(tmp_path, engine="ray", ray_address=address)
+
+
+def test_an_address_goes_with_the_engine(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="`ray_address` goes with `engine='ray'`"):
+        Settings(tmp_path, engine="local", ray_address="auto")
+    with pytest.raises(InvalidInputError, match="`ray_address` goes with `engine='ray'`"):
+        Settings(tmp_path, ray_address="auto")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_where_no_cluster_answers_is_one_error() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    start = time.monotonic()
+    with pytest.raises(BackendError, match=f"no Ray cluster answers at {address}: .*refused; start its head"):
+        list(on_ray(units(1), len, address=address))
+    assert time.monotonic() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("places", "workers", "sizes"),
+    [
+        (["a"] * 3 + ["b"] * 3, 2, {3}),  # the edits of two originals
+        (["a"] * 100, 4, {25}),  # the edits of one, so that nobody is idle
+        ([f"{n // 2}" for n in range(640)], 4, {10}),
+        ([""] * 640, 4, {10}),
+        ([""] * 20, 4, {1}),
+        ([""] * 10_000, 2, {256, 10_000 % 256}),  # what is lost with a worker is bounded
+    ],
+)
+def test_chunks_hold_every_unit_once_and_keep_places_together(places: list[str], workers: int, sizes: set[int]) -> None:
+    asked = [Unit(number, "", place) for number, place in enumerate(places)]
+    chunks = _chunks(asked, workers, alone=False)
+    assert sorted(sent.number for chunk in chunks for sent in chunk) == list(range(len(places)))
+    assert {len(chunk) for chunk in chunks} == sizes
+    assert {len(chunk) for chunk in _chunks(asked[:50], workers, alone=True)} == {1}
+
+
+# the contract of an engine
+
+
+def test_every_unit_has_its_answer(cluster: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_process, "UNIT_TIMEOUT_SEC", 3.0)
+    parts = [Unit(1, "part 0"), Unit("die", "part 1"), Unit(3, "part 2")]
+    whole = Unit((1, "die", 3), "whole", size=3, parts=tuple(parts))
+    found = by_label(list(on_ray([*units(*range(8), "bug", "die", "hang"), whole], doubling(), workers=2)))
+    assert [found.pop(f"unit {n}") for n in range(8)] == [2 * n for n in range(8)]
+    assert found.pop("unit 8") == Failed("KeyError: 'a bug'")
+    assert found.pop("unit 9") == Failed("ParserCrashError: unit 9: the process died (exit code 3: out of luck)")
+    assert found.pop("unit 10") == Failed("ParserCrashError: unit 10: the process did not finish within 3 s")
+    assert found == {
+        "part 0": 2,
+        "part 1": Failed("ParserCrashError: part 1: the process died (exit code 3: out of luck)"),
+        "part 2": 6,
+    }
+
+
+def test_units_of_one_place_meet_in_one_process(cluster: Simulated, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = [Unit("process", f"{place} {n}", place) for n in range(5) for place in "abcd"]
+    processes: dict[str, set[int]] = {}
+    for unit, (worker, threads, begun, folder), kernels in on_ray(asked, doubling(), workers=2):
+        assert threads == "1"
+        assert begun == worker != os.getpid()
+        assert folder == str(tmp_path)  # so that relative paths are found
+        assert kernels
+        processes.setdefault(unit.place, set()).add(worker)
+    assert [len(found) for found in processes.values()] == [1] * 4
+    assert len(set.union(*processes.values())) == 2
+
+
+def test_no_units_need_no_cluster() -> None:
+    assert list(on_ray([], len, address="nowhere:1")) == []
+
+
+def test_other_packages_on_a_node_are_refused(cluster: Simulated) -> None:
+    with pytest.raises(BackendError, match=r"numpy [\d.]+ and not 0.1; .* install the same packages on all nodes"):
+        list(on_ray(units(1), doubling(), workers=1, versions={"numpy": "0.1"}))
+
+
+def test_more_workers_than_there_is_room_for_are_refused(cluster: Simulated) -> None:
+    with pytest.raises(InvalidInputError, match="room for 4; ask for at most 4"):
+        list(on_ray(units(1), doubling(), workers=5))
+
+
+def test_another_cluster_than_the_one_that_was_joined_is_refused(cluster: Simulated) -> None:
+    with pytest.raises(InvalidInputError, match="this process has joined the cluster"):
+        list(on_ray(units(1), doubling(), address="10.0.0.1:6379"))
+
+
+# losses in mid-run
+
+
+def test_a_worker_that_is_killed_loses_nothing(cluster: Simulated, capsys: pytest.CaptureFixture[str]) -> None:
+    found: list[Answered] = []
+    for one in on_ray(units(*["slow"] * 30), doubling(), workers=2):
+        found.append(one)
+        if len(found) == 4:
+            os.kill(one.answer[1], signal.SIGKILL)  # what runs the process that worked on it
+    assert len(by_label(found)) == 30
+    assert not any(isinstance(one.answer, Failed) for one in found)
+    assert capsys.readouterr().out == ""  # what Ray says of it goes to standard error
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_costs_its_unit_alone(cluster: Simulated) -> None:
+    found: list[Answered] = []
+    for one in on_ray(units(*["slow"] * 20), doubling(), workers=2):
+        found.append(one)
+        if len(found) == 4:
+            os.kill(one.answer[0], signal.SIGKILL)
+    failed = [one.answer.reason for one in found if isinstance(one.answer, Failed)]
+    assert len(by_label(found)) == 20
+    assert len(failed) <= 1
+    assert all("the process died" in reason for reason in failed)
+
+
+@pytest.mark.slow
+def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
+    found: list[Answered] = []
+    for one in on_ray(units(*["slow"] * 40), doubling(), workers=4):
+        found.append(one)
+        if len(found) == 6:
+            cluster.lose_a_node()
+    assert len(by_label(found)) == 40
+    assert not any(isinstance(one.answer, Failed) for one in found)
+
+
+@pytest.mark.slow
+def test_a_unit_that_ends_its_worker_costs_itself_alone(cluster: Simulated) -> None:
+    """Ray itself would begin it again for ever."""
+    asked = [*units(1, 2, "end the worker", 4, 5), Unit((1, 1), "whole", parts=tuple(units(6))), *units(place="x")]
+    found = by_label(list(on_ray(asked[:5], doubling(), workers=2)))
+    assert "3 workers were lost with it" in found.pop("unit 2").reason
+    assert found == {"unit 0": 2, "unit 1": 4, "unit 3": 8, "unit 4": 10}
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, {folder!r})
+from pathlib import Path
+from ray_work import Doubles
+from music_evals.benchmark import shards
+from music_evals.benchmark.run import Settings, record
+shards.SHARD_SECONDS = 0  # each answer is written as it comes
+record(Doubles({log!r}), Path({records!r}), Settings({out!r}, engine="ray", ray_address={address!r}))
+"""
+
+
+def scores_in(path: Path) -> int:
+    there = records_at(path)
+    return sum(row["kind"] == "score" for row in read_records(there)) if there else 0
+
+
+@pytest.mark.slow
+def test_a_run_whose_driver_is_killed_goes_on_where_it_stood(
+    cluster: Simulated, tmp_path: Path, module_path: Path
+) -> None:
+    from ray_work import Doubles
+
+    records, log = tmp_path / "records.jsonl", tmp_path / "log"
+    script = DRIVER.format(
+        folder=str(module_path), log=str(log), records=str(records), out=str(tmp_path), address=cluster.address
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as driver:
+        wait_until(lambda: scores_in(records) >= 5)
+        driver.kill()
+    there = scores_in(records)
+    assert 5 <= there < 40
+    left = {int(pid) for line in log.read_text().splitlines() for pid in line.split()}
+    wait_until(lambda: not any(psutil.pid_exists(pid) for pid in left))  # of a driver that is gone, nothing works on
+    rows = record(Doubles(str(log)), records, Settings(tmp_path, engine="ray"))
+    values = [(row["item"], row["value"]) for row in rows if row["kind"] == "score"]
+    assert sorted(values) == sorted((f"n{n}", 2 * n) for n in range(40))  # each once
+    assert list(rows) == list(read_records(tmp_path / "records"))
+
+
+# equal digits
+
+TUNES = {
+    "dorian": "X:1\nT:a\nM:4/4\nL:1/8\nK:Ddor\nD2EF G2AB|c2BA G2FE|D2EF G2AB|A4 D4|",
+    "major": "X:1\nT:b\nM:3/4\nL:1/8\nK:G\nG2B2d2|g2f2e2|d2B2G2|A4 G2|",
+    "minor": "X:1\nT:c\nM:4/4\nL:1/8\nK:Amin\nA2cB AGE2|G2AB cdeg|a2ge dcBA|B2G2 A4|",
+}
+
+
+@pytest.fixture
+def tunes(write_files: Any) -> dict[str, Any]:
+    """Settings that compare two systems on three tunes."""
+    edits = {name: text.replace("G2", "A2") for name, text in TUNES.items()}
+    others = {name: text.replace("c2", "e2").replace("d2", "B2") for name, text in TUNES.items()}
+    folders = {"r": TUNES, "one": edits, "two": others}
+    paths = {
+        folder: write_files(folder, {f"{name}.abc": text for name, text in texts.items()})
+        for folder, texts in folders.items()
+    }
+    return {"reference": paths["r"], "estimates": [f"one={paths['one']}", f"two={paths['two']}"]}
+
+
+def comparable(outcome: Any) -> tuple[Any, list[str]]:
+    """Return the results, and the records as a set."""
+    results = json.loads(outcome.files["results"].read_text())
+    rows = read_records(outcome.files["records"])
+    return results, sorted(json.dumps(row, sort_keys=True) for row in rows if row["kind"] != "sitting")
+
+
+def same_digits(
+    task: str, folder: Path, *, local: tuple[int, ...] = (1, 2, 4), workers: int | None = None, **settings: Any
+) -> None:
+    def judge(name: str, **how: Any) -> tuple[Any, list[str]]:
+        return comparable(music_evals.run(task, folder / name, n_resamples=50, report=False, **settings, **how))
+
+    expected = judge("serial", engine="serial")
+    assert len(expected[1]) > 10
+    for n in local:
+        assert judge(f"local {n}", engine="local", workers=n) == expected
+    assert judge("ray", engine="ray", workers=workers) == expected
+
+
+@pytest.mark.slow
+def test_preservation_of_scores_has_the_same_digits(cluster: Simulated, tmp_path: Path, tunes: dict[str, Any]) -> None:
+    same_digits("preservation", tmp_path, **tunes)
+
+
+def test_lyrics_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
+    same_digits("lyrics", tmp_path, local=(), workers=2, dataset="caimd", config="demo", limit=6)
+
+
+@pytest.mark.slow
+def test_lyrics_on_all_workers_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
+    same_digits("lyrics", tmp_path, dataset="caimd", config="demo")
+
+
+@pytest.mark.slow
+def test_preservation_of_recordings_has_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
+    same_digits("preservation", tmp_path, dataset="known_edits", config="small", limit=2)
+
+
+@pytest.mark.slow
+def test_inpainting_has_the_same_digits(cluster: Simulated, tmp_path: Path, tiny_dataset: Path) -> None:
+    same_digits("inpainting", tmp_path, dataset=str(tiny_dataset), n_seeds=2)
+
+
+@pytest.mark.slow
+def test_descriptions_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
+    same_digits("descriptions", tmp_path, dataset="caimd", config="demo", encoder="char-ngrams")
+
+
+@pytest.mark.slow
+def test_a_study_of_one_unit_has_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
+    same_digits(
+        "discrepancy", tmp_path, local=(1,), dataset="caimd", config="demo", encoder="char-ngrams", n_permutations=50
+    )
+
+
+# a cluster of its own
+
+
+def music(*words: str, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "music_evals.cli", *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.slow
+def test_without_an_address_a_cluster_is_started_and_ended(tmp_path: Path, in_root: Path) -> None:
+    how = ["lyrics", "--dataset", "caimd", "--config", "demo", "--resamples", "20", "--json"]
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    printed = []
+    for engine in ("serial", "ray"):
+        with music(*how, "--engine", engine, "--workers", "2", "--out", str(tmp_path / engine), env=environment) as ran:
+            children: list[psutil.Process] = []
+            while ran.poll() is None:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    children += psutil.Process(ran.pid).children(recursive=True)
+                time.sleep(0.2)
+            assert ran.stdout is not None
+            printed.append(ran.stdout.read())
+            assert ran.returncode == 0
+        _, alive = psutil.wait_procs(children, timeout=20)
+        assert alive == []
+    assert printed[0] == printed[1]
+
+
+AS_BEFORE = """
+import os
+import signal
+from music_evals.benchmark.engines import Unit, on_ray
+before = os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)
+assert [one.answer for one in on_ray([Unit((1, 2), "two")], len, workers=1, address="local")] == [2]
+assert (os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTERM)) == before
+"""
+
+
+@pytest.mark.slow
+def test_a_run_leaves_its_process_as_it_was() -> None:
+    ran = subprocess.run([sys.executable, "-c", AS_BEFORE], check=False, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path: Path, end: int) -> None:
+    records = tmp_path / "records.jsonl"
+    script = DRIVER.format(
+        folder=str(module_path), log=str(tmp_path / "log"), records=str(records), out=str(tmp_path), address="local"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as driver:
+        wait_until(lambda: scores_in(records) >= 2)
+        children = psutil.Process(driver.pid).children(recursive=True)
+        assert any("raylet" in child.name() for child in children)
+        driver.send_signal(end)
+    _, alive = psutil.wait_procs(children, timeout=120)  # agents of Ray look for their raylet once a minute
+    assert alive == []
