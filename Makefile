@@ -54,7 +54,7 @@ test-kernels: venv ## the extraction tests with other kernels of the linear alge
 	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -q tests/audio/test_extraction.py tests/audio/test_chroma.py tests/audio/test_structure.py
 
 test-slow: venv ## the long tests: full data set rebuild, simulated coverage
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow -n 2 --dist loadfile
 
 check: venv ## lint, format, types, spelling, import contracts
 	$(BIN)/ruff check .
