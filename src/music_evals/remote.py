@@ -286,7 +286,9 @@ def _failures() -> tuple[type[Exception], ...]:
 def _named(url: str, error: Exception) -> MusicEvalsError:
     chain = list(_chain(error))  # the file system of HTTP says of whatever happens that there is no such file
     status = next(filter(None, map(_status, chain)), None)
-    if status in {401, 403} or any(isinstance(cause, PermissionError) for cause in chain):
+    # a 404 that is no missing file is a repository: older clients of the Hub say so of those that are not shown, too
+    hidden = status == 404 and not isinstance(error, FileNotFoundError)
+    if status in {401, 403} or hidden or any(isinstance(cause, PermissionError) for cause in chain):
         told = f" ({status})" if status else ""
         return UnreadableFileError(
             f"{url}: not there, or refused to who asks{told}; check the URL, and the credentials in the environment"
