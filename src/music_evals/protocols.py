@@ -22,6 +22,8 @@ __all__ = [
     "BASELINES",
     "CONTROL",
     "INPAINTERS",
+    "NEAR_COPY",
+    "PREPARED_DATASETS",
     "RENDERED_DATASETS",
     "RENDERERS",
     "TAGGERS",
@@ -34,6 +36,7 @@ __all__ = [
     "TextEncoder",
     "Written",
     "load_plugin",
+    "prepared_place",
 ]
 
 
@@ -207,10 +210,19 @@ WRITERS: dict[str, str] = {
 }
 """Kind -> ``module:class`` of every `LyricWriter`."""
 
+NEAR_COPY = 14 / 16
+"""From this value of the columns ``near_train`` and ``repeats_in_context`` on, a middle is called a near copy."""
+
 RENDERED_DATASETS: dict[str, str] = {
     "known_edits": "music_evals.datasets.known_edits.build:render_pair",
 }
 """Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
+
+PREPARED_DATASETS: dict[str, str] = {
+    "irish_folk": "music_evals.datasets.irish_folk.build:prepare",
+}
+"""Dataset some of whose configs are built on first use -> ``module:function``; the function takes the name of a config
+and returns the folder that holds it, or None where the dataset's own folder does."""
 
 RENDERERS = ("additive", "fluidsynth")
 """What such rows are rendered with: the first needs nothing but us, the second FluidSynth and a soundfont."""
@@ -232,3 +244,18 @@ def load_plugin(registry: dict[str, str], name: str, kind: str) -> Any:
     module, _, attribute = registry[name].partition(":")
     with importing("models", f"the {kind} {name!r}"):
         return getattr(importlib.import_module(module), attribute)
+
+
+def prepared_place(place: str, config: str | None) -> str:
+    """Return the folder that holds a config of the dataset in a folder, built now where it is built on first use.
+
+    Raises
+    ------
+    MissingBackendError, NoDataError
+        What it is built from is missing; the message says what to do.
+
+    """
+    name = Path(place).name
+    if config is None or name not in PREPARED_DATASETS:
+        return place
+    return load_plugin(PREPARED_DATASETS, name, "dataset")(config) or place

@@ -15,6 +15,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
+from music_evals.protocols import prepared_place
 from music_evals.windows import DATASETS, find_window, folders
 
 __all__ = [
@@ -28,9 +29,10 @@ __all__ = [
 _COMMIT = re.compile("[0-9a-f]{40}")
 
 
-def find_dataset(name: str) -> str:
-    """Return the folder or the Hub id of a dataset; see `find_window`."""
-    return find_window(name, DATASETS, "dataset")[0]
+def find_dataset(name: str, config: str | None = None) -> str:
+    """Return the folder or the Hub id of a dataset, see `find_window`; a config may be built on first use."""
+    place, local = find_window(name, DATASETS, "dataset")
+    return prepared_place(place, config) if local else place
 
 
 def resolve_revision(dataset: str, revision: str | None) -> str | None:
@@ -63,7 +65,7 @@ def split_names(dataset: str, config: str | None, *, revision: str | None = None
     """Return the splits of a config, of a Hub id at one revision."""
     import datasets
 
-    path = find_dataset(dataset)
+    path = find_dataset(dataset, config)
     try:
         configs = datasets.get_dataset_config_names(path, revision=revision)
         if config is not None and config not in configs:
@@ -79,7 +81,7 @@ def load_split(dataset: str, config: str | None, split: str, *, revision: str | 
     import datasets
     from datasets.data_files import EmptyDatasetError
 
-    path = find_dataset(dataset)
+    path = find_dataset(dataset, config)
     try:
         return datasets.load_dataset(path, config, split=split, revision=revision)
     except EmptyDatasetError as error:

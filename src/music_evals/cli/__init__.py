@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from music_evals import __version__
 from music_evals.cli import (
     completion,
+    corpus,
     describe,
     discrepancy,
     examples,
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     discrepancy.add(verbs)
     write_lyrics.add(verbs)
     train.add(verbs)
+    corpus.add(verbs)
     publish.add(verbs)
     push.add(verbs)
     leaderboard.add(verbs)

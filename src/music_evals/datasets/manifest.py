@@ -15,6 +15,7 @@ from typing import Any
 
 from music_evals.errors import UnknownNameError
 from music_evals.files import write_atomically
+from music_evals.protocols import prepared_place
 from music_evals.windows import DATASETS, find_window
 
 __all__ = ["load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
@@ -77,6 +78,7 @@ def load_split(dataset: str | os.PathLike[str], config: str, split: str) -> Any:
     place, local = find_window(os.fspath(dataset), DATASETS, "dataset")
     if not local:
         return datasets.load_dataset(place, config, split=split)
+    place = prepared_place(place, config)
     files: dict[str, list[Path]] = {}
     for path in sorted(Path(place).glob("data/*/*.parquet")):
         files.setdefault(f"{path.parent.name}/{path.name.split('-')[0]}", []).append(path)

@@ -43,7 +43,7 @@ from music_evals.models.recipe import (
     from_mapping,
     read_sections,
 )
-from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
+from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin, prepared_place
 from music_evals.symbolic.noteseq import check_contexts
 from music_evals.windows import DATASETS, find_window
 
@@ -171,8 +171,10 @@ def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
     """Return the contexts of a split, shape (n, 384)."""
     from datasets import load_dataset
 
-    local = folder / data.dataset
-    place = str(local) if local.exists() else find_window(data.dataset, DATASETS, "dataset")[0]
+    beside = folder / data.dataset
+    place, local = (str(beside), True) if beside.exists() else find_window(data.dataset, DATASETS, "dataset")
+    if local:
+        place = prepared_place(place, data.config)
     try:
         rows = load_dataset(place, data.config, split=split)
     except (FileNotFoundError, ValueError, ConnectionError) as error:

@@ -32,7 +32,16 @@ from music_evals.symbolic.notes import make_notes
 if TYPE_CHECKING:
     from music21.stream import Stream
 
-__all__ = ["TICKS_PER_QUARTER", "abc_tunes", "from_music21", "read_abc", "read_musicxml"]
+__all__ = [
+    "TICKS_PER_QUARTER",
+    "abc_fields",
+    "abc_tunes",
+    "from_abc",
+    "from_music21",
+    "read_abc",
+    "read_musicxml",
+    "split_abc",
+]
 
 TICKS_PER_QUARTER = 10080  # music21's own grid: 2^5 * 3^2 * 5 * 7, so that common tuplets fall on ticks
 
@@ -63,7 +72,7 @@ ARCHIVE_ERRORS = (
 
 
 def read_musicxml(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | bytes,
     *,
     expand_repeats: bool = True,
     merge_ties: bool = True,
@@ -74,7 +83,7 @@ def read_musicxml(
     Parameters
     ----------
     path
-        The file. An archive is checked before anything is unpacked: entries, sizes and paths.
+        The file, or its bytes. An archive is checked before anything is unpacked: entries, sizes and paths.
     expand_repeats
         Play repeats out, as a MIDI export does; else the written order.
     merge_ties
@@ -99,8 +108,11 @@ def read_musicxml(
         music21 is not installed.
 
     """
-    name = os.fspath(path)
-    content = read_bytes(Path(path), limits)
+    if isinstance(path, bytes):
+        name, content = "MusicXML bytes", path
+        check_n_bytes(len(content), limits, name)
+    else:
+        name, content = os.fspath(path), read_bytes(Path(path), limits)
     if content.startswith(b"PK"):
         content = _unpack(content, limits, name)
     return _convert(lambda: _parse_musicxml(content), name, limits, expand_repeats, merge_ties)
@@ -149,14 +161,66 @@ def read_abc(
         raise InvalidInputError(
             f"{name}: holds no tune {tune}; it holds {', '.join(map(str, numbers[:10])) or 'none with a number'}"
         )
-    if not re.search(r"^K:", text, re.MULTILINE):
-        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
+    _check_abc(text, name)
     return _convert(lambda: _parse_abc(text, tune), name, limits, expand_repeats, merge_ties)
 
 
 def abc_tunes(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> tuple[int, ...]:
     """Return the numbers of the tunes in an ABC file, in file order."""
     return _tune_numbers(_decode(read_bytes(Path(path), limits)))
+
+
+def from_abc(
+    text: str,
+    *,
+    name: str = "ABC text",
+    expand_repeats: bool = True,
+    merge_ties: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Score:
+    """Read the text of one ABC tune, such as one of `split_abc`; needs the extra `symbolic`.
+
+    Parameters
+    ----------
+    text
+        One tune, its header included.
+    name
+        What messages call it.
+    expand_repeats, merge_ties, limits
+        As `read_musicxml`.
+
+    Raises
+    ------
+    UnreadableFileError, FileTooLargeError, MissingBackendError
+        As `read_musicxml`.
+
+    """
+    check_n_bytes(len(text.encode()), limits, name)
+    _check_abc(text, name)
+    return _convert(lambda: _parse_abc(text, None), name, limits, expand_repeats, merge_ties)
+
+
+def split_abc(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> tuple[str, ...]:
+    """Return the text of each tune of an ABC file, from its ``X:`` field on; one without such a field is one tune.
+
+    Two tunes may have one number, as where a book holds two transcriptions of a page.
+    """
+    text = _decode(read_bytes(Path(path), limits))
+    tunes = re.split(r"^(?=X:)", text, flags=re.MULTILINE)[1:]
+    return tuple(tunes) or (text,)
+
+
+def abc_fields(text: str, letter: str) -> tuple[str, ...]:
+    r"""Return the values of a field in the text of a tune, of its header and of its body, in order.
+
+    Examples
+    --------
+    >>> abc_fields("X:1\nT:The Ranting Highlandman.\nT: The White Cockade\nM:C|\nK:G\nAG|", "T")
+    ('The Ranting Highlandman.', 'The White Cockade')
+
+    """
+    found = re.finditer(rf"^{letter}:([^%\n]*)|\[{letter}:([^\]\n]*)\]", text, re.MULTILINE)
+    return tuple((match[1] if match[2] is None else match[2]).strip() for match in found)
 
 
 def from_music21(
@@ -231,6 +295,11 @@ def _parse_xml(content: bytes) -> ET.Element:
     if b"<!ENTITY" in content.replace(b"\0", b""):  # without the zero bytes UTF-16 reads as ASCII
         raise ValueError("the document declares XML entities")
     return ET.fromstring(content)  # noqa: S314  # entities are refused above
+
+
+def _check_abc(text: str, name: str) -> None:
+    if not re.search(r"^K:", text, re.MULTILINE):
+        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
 
 
 def _parse_abc(text: str, tune: int | None) -> Any:

@@ -17,8 +17,8 @@ from music_evals.datasets.jsb_chorales.build import (
     strict_piece,
 )
 from music_evals.datasets.jsb_chorales.counts import corpus_counts, window_counts
-from music_evals.datasets.jsb_chorales.windows import training_keys
 from music_evals.datasets.manifest import rows_sha256
+from music_evals.datasets.windows import training_keys
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
 from music_evals.symbolic.notes import make_notes

@@ -26,7 +26,7 @@ from typing import Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.datasets.bach_corpus import VOICES, Chorale
-from music_evals.datasets.jsb_chorales.windows import cut_windows, middle_keys, training_keys, voice_tokens
+from music_evals.datasets.windows import cut_windows, middle_keys, training_keys, voice_tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
 from music_evals.symbolic.noteseq import decode

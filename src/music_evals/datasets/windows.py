@@ -49,11 +49,11 @@ def middle_keys(windows: Tokens, layout: ContextLayout = MUSIB_LAYOUT) -> list[b
     return [content_key(window[layout.middle]) for window in windows]
 
 
-def training_keys(windows: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
-    """Return the content of every bar-aligned passage, as long as a middle, anywhere in the windows."""
-    return {content_key(passage) for window in windows for passage in _passages(window, layout)}
+def training_keys(voices: Iterable[Tokens], layout: ContextLayout = MUSIB_LAYOUT) -> set[bytes]:
+    """Return the content of every bar-aligned passage, as long as a middle, anywhere in windows or whole voices."""
+    return {content_key(passage) for voice in voices for passage in _passages(voice, layout)}
 
 
-def _passages(window: Tokens, layout: ContextLayout) -> Iterator[Tokens]:
-    for start in range(0, layout.n_steps - layout.middle_steps + 1, layout.steps_per_measure):
-        yield window[start : start + layout.middle_steps]
+def _passages(voice: Tokens, layout: ContextLayout) -> Iterator[Tokens]:
+    for start in range(0, len(voice) - layout.middle_steps + 1, layout.steps_per_measure):
+        yield voice[start : start + layout.middle_steps]

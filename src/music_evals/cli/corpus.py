@@ -1,0 +1,88 @@
+"""The verb ``corpus``: anybody's scores into a data set."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from music_evals.cli._shared import Bar, add_verb, chosen, list_failures, say, to_stdout
+
+__all__ = ["add"]
+
+_HELP = """\
+Make a data set of scores: windows of 16 measures, split so that settings of one tune stay together, with the columns of
+jsb_chorales and irish_folk. `train` and `inpainting` read it.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals corpus build my_tunes --out my_data
+  music-evals corpus build my_midi --filters unique,only_4_4 --voices skyline --split 8:1:1 --seed 1 --out my_data
+  music-evals inpainting --dataset my_data --baselines all --out results
+  music-evals train models/anticipation_rnn/train.yaml --set data.dataset=my_data \\
+      --set data.config=default --out my_model
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``corpus``."""
+    verb = add_verb(verbs, "corpus", _nothing, help="make a data set of scores", description=_HELP, epilog=_EXAMPLES)
+    steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
+    step = add_verb(steps, "build", _run, help="read a folder of MIDI, MusicXML or ABC files")
+    step.add_argument("folder", help="searched with its sub-folders")
+    step.add_argument("--out", required=True, metavar="DIR", help="folder for the data set")
+    step.add_argument(
+        "--filters",
+        default="non_empty,unique",
+        help="names of filters and of recipes, with commas, as of the verb frame (default: %(default)s)",
+    )
+    step.add_argument(
+        "--split", default="8:1:1", metavar="N:N:N", help="shares of train, validation and test (default: %(default)s)"
+    )
+    step.add_argument("--seed", type=int, default=42, metavar="N", help="of the split (default: %(default)s)")
+    step.add_argument(
+        "--voices",
+        default="one",
+        choices=("one", "each", "skyline"),
+        help="of a piece with several: leave it out, take each, or the highest notes (default: %(default)s)",
+    )
+    step.add_argument(
+        "--measures",
+        default="notated",
+        choices=("notated", "fixed"),
+        help="as on the page, or four quarters each from the start (default: %(default)s)",
+    )
+    step.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
+    step.add_argument("--json", action="store_true", help="print what was built as JSON")
+
+
+def _nothing(_: argparse.Namespace) -> int:
+    raise AssertionError("argparse asks for a step")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.datasets.corpus import CorpusSettings, build_corpus
+
+    with Bar("step") as bar:
+        corpus = build_corpus(CorpusSettings(**chosen(options, CorpusSettings)), progress=bar)
+    for name, reason in corpus.left_out.items() if not options.json else ():
+        say(f"left out: {name}: {reason}")
+    if options.json:
+        content = {
+            "folder": str(corpus.folder),
+            "counts": corpus.counts,
+            "filters": corpus.filters.to_dict(),
+            "failures": corpus.failures,
+            "left_out": corpus.left_out,
+        }
+        text = json.dumps(content)
+    else:
+        say(corpus.filters.table())
+        text = "\n".join(
+            f"{split}: {', '.join(f'{n:,} {what}' for what, n in counts.items())}"
+            for split, counts in corpus.counts.items()
+        )
+    with to_stdout():
+        print(text)
+    return list_failures(list(corpus.failures.items()), "see manifest.json")

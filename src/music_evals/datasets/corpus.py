@@ -1,0 +1,260 @@
+"""Anybody's MIDI, MusicXML or ABC files as a data set of contexts: what ``music-evals corpus build`` writes.
+
+The rows are those of the folk tunes (`datasets.tunes`), and the splits keep settings of one tune together
+(`datasets.families`); so what trains and judges on `jsb_chorales` or `irish_folk` does so on the user's own files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from music_evals.datasets.families import find_families
+from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces
+from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
+from music_evals.datasets.tunes import MEASURES, Measures, Tune
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.files import Store, cache_folder
+from music_evals.symbolic.files import READERS
+from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
+from music_evals.symbolic.notation import abc_fields, split_abc
+
+__all__ = ["Corpus", "CorpusSettings", "build_corpus", "score_sources"]
+
+CONFIG = "default"
+FILTERS = "non_empty,unique"
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusSettings:
+    """How a data set is made of a folder of scores.
+
+    Parameters
+    ----------
+    folder
+        Searched with its sub-folders for files that end as `symbolic.files.READERS` says.
+    out
+        Folder that is written: Parquet files, README.md and manifest.json.
+    filters
+        Names of filters and of recipes, with commas; see `symbolic.filters`.
+    split
+        Shares of train, validation and test in tunes.
+    seed
+        Of the split.
+    voices
+        ``"one"``: a piece in which several voices have notes is left out. ``"each"``: each of them is a tune, and all
+        of one piece stand in one split. ``"skyline"``: the highest note wherever notes start; see `symbolic.melody`.
+    measures
+        ``"notated"`` or ``"fixed"``; see `tunes.tune_from_score`.
+    workers
+        Processes that read; by default one for each processor.
+
+    Raises
+    ------
+    InvalidInputError
+        The split cannot be read, or `workers` is not positive.
+    UnknownNameError
+        There is no such filter, or no such way to take voices or to lay measures.
+
+    """
+
+    folder: str | os.PathLike[str]
+    out: str | os.PathLike[str]
+    filters: str = FILTERS
+    split: str = "8:1:1"
+    seed: int = 42
+    voices: Voices = "one"
+    measures: Measures = "notated"
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        parse_shares(self.split)
+        make_filters(self.filters)
+        for kind, value, known in (
+            ("way to take voices", self.voices, VOICES),
+            ("way to lay measures", self.measures, MEASURES),
+        ):
+            if value not in known:
+                raise UnknownNameError(kind, value, known)
+        if self.workers is not None and self.workers < 1:
+            raise InvalidInputError(f"`workers` must be at least 1, got {self.workers}")
+
+
+class Corpus(NamedTuple):
+    """What was built."""
+
+    folder: Path
+    counts: dict[str, dict[str, int]]  # split -> songs, families, measures, windows
+    filters: FilterReport
+    failures: dict[str, str]  # piece -> why it could not be read
+    left_out: dict[str, str]  # piece that passed the filters -> why it gives no tune
+
+
+def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str], object] | None = None) -> Corpus:
+    """Build the data set, and name what could not be read or taken.
+
+    A run that was stopped goes on where it was: what was read is kept in the cache folder. The manifest is written
+    last, so that a folder without one is not a data set yet.
+
+    Parameters
+    ----------
+    settings
+        How.
+    progress
+        Called with what is done, all there is to do, and what it is.
+
+    Raises
+    ------
+    NoDataError
+        The folder holds no score file, or none gives a window of 16 measures.
+    InvalidInputError
+        The folder that is to be written lies in the one that is read, or is not empty and no data set.
+    MissingBackendError
+        MusicXML or ABC files without the extra ``symbolic``.
+    OutputError
+        The folder cannot be written.
+
+    """
+    root, out = Path(settings.folder), Path(settings.out)
+    _check_out(out)
+    sources = score_sources(root)
+
+    def shown(label: str) -> Callable[[int, int], object]:
+        return lambda done, total: progress(done, total, label) if progress is not None else None
+
+    reading = Reading(voices=settings.voices, measures=settings.measures)
+    store = Store(cache_folder("pieces"))
+    pieces = list(
+        read_pieces(sources, reading, store=store, workers=settings.workers, progress=shown("reading pieces"))
+    )
+    report = apply_filters([piece.facts for piece in pieces], make_filters(settings.filters))
+    passed = {row.filename for row in report.kept}
+    kept = [piece for piece in pieces if piece.facts.filename in passed]
+    tunes = [tune for piece in kept for tune in piece.tunes]
+    if not tunes:
+        raise NoDataError(_why_nothing(root, pieces, kept))
+    found = find_families([tune.tokens for tune in tunes], progress=shown("finding settings of one tune"))
+    placed = place(tunes, _with_their_piece(tunes, found), shares=parse_shares(settings.split), seed=settings.seed)
+    counts = split_counts(placed)
+    failures = {piece.facts.filename: piece.facts.error for piece in pieces if piece.facts.error}
+    left_out = {piece.facts.filename: piece.left_out for piece in kept if piece.left_out}
+    facts = {
+        "settings": {
+            name: value
+            for name, value in dataclasses.asdict(settings).items()
+            if name not in {"folder", "out", "workers"}
+        },
+        "counts": counts,
+        "filters": [[step.name, step.n_before, step.n_removed, step.n_kept] for step in report.steps],
+        "failures": failures,
+        "left_out": left_out,
+    }
+    write_tunes(out, {CONFIG: placed}, card=_card(placed, settings, report), progress=shown("writing windows"), **facts)
+    return Corpus(out, counts, report, failures, left_out)
+
+
+def score_sources(root: Path) -> list[Source]:
+    """Return the pieces of a folder, sorted by path: one a file, and each tune of an ABC book.
+
+    Raises
+    ------
+    NoDataError
+        There is no such folder, or no score file in it.
+
+    """
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in READERS and path.is_file())
+    if not paths:
+        what = f"holds no file that ends in {', '.join(READERS)}" if root.is_dir() else "no such folder"
+        raise NoDataError(f"{root}: {what}; give a folder of scores")
+    sources: dict[str, Source] = {}
+    for path in paths:
+        name, suffix = path.relative_to(root).as_posix(), path.suffix.lower()
+        collection = path.relative_to(root).parent.as_posix()
+        collection = root.resolve().name if collection == "." else collection
+        contents: list[tuple[str, bytes | Path]] = [(name, path)]
+        if suffix == ".abc":
+            contents = [(_abc_name(name, text), text.encode()) for text in split_abc(path)]
+        for given, content in contents:
+            unique, number = given, 1
+            while unique in sources:
+                number += 1
+                unique = f"{given}.{number}"
+            sources[unique] = Source(unique, collection, suffix, content)
+    return list(sources.values())
+
+
+def _abc_name(name: str, text: str) -> str:
+    number = next(iter(abc_fields(text, "X")), "")
+    return f"{name}/{number}" if number else name
+
+
+def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
+    """Join the families of the voices of one piece: they sound together, and what one does tells of the others."""
+    parent = {family: family for family in families}
+
+    def root(family: int) -> int:
+        while parent[family] != family:
+            family = parent[family]
+        return family
+
+    of_piece: dict[str, int] = {}
+    for tune, family in zip(tunes, families, strict=True):
+        one, other = root(of_piece.setdefault(tune.name, family)), root(family)
+        parent[max(one, other)] = min(one, other)
+    return [root(family) for family in families]
+
+
+def _check_out(out: Path) -> None:
+    if out.exists() and any(out.iterdir()) and not (out / "manifest.json").is_file() and not (out / "data").is_dir():
+        raise InvalidInputError(f"{out} holds other files; name a new folder, or an empty one")
+
+
+def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:
+    reasons = [piece.left_out for piece in kept if piece.left_out]
+    first = f"; the first reason: {reasons[0]}" if reasons else ""
+    return (
+        f"{root}: {len(pieces)} pieces were read, {len(kept)} passed the filters, and none gives a window of 16 "
+        f"measures of 4/4{first}"
+    )
+
+
+def _card(placed: list[Placed], settings: CorpusSettings, report: FilterReport) -> str:
+    counts, name = split_counts(placed), Path(settings.out).resolve().name
+    files = [
+        f'  - {{split: {split}, path: "data/{CONFIG}/{split}-*.parquet"}}' for split in SPLITS if counts[split]["songs"]
+    ]
+    rows = [f"| {split} | " + " | ".join(f"{n:,}" for n in counts[split].values()) + " |" for split in SPLITS]
+    return "\n".join(
+        [
+            "---",
+            f"pretty_name: {name}",
+            "license: unknown",
+            "configs:",
+            f"- config_name: {CONFIG}",
+            "  default: true",
+            "  data_files:",
+            *files,
+            "---",
+            "",
+            f"# {name}",
+            "",
+            "Sixteen-measure windows of melodies, made by `music-evals corpus build`.",
+            "The terms of the files that it was made from are not known here: say them before you pass it on.",
+            "",
+            "| Split | Songs | Families | Measures | Windows |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"Filters: {settings.filters or 'none'}; voices: {settings.voices}; measures: {settings.measures};",
+            f"split {settings.split}, seed {settings.seed}. A family is a group of tunes that share passages,",
+            "as settings of one tune do; no family stands in two splits.",
+            "",
+            "```",
+            report.table(),
+            "```",
+            "",
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Folk tunes of Ireland and Britain as 16-measure contexts for score inpainting."""

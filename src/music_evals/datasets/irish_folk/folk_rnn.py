@@ -1,0 +1,74 @@
+"""MUSIB's folk data from the user's copy of folk-rnn's archive: ``midi.tgz``, tunes of thesession.org as MIDI.
+
+The filters are those of MUSIB's code: notes, different bytes, 4/4 alone, one instrument, no two notes that start
+together, and at least 17 measures. Measures are counted by the rule that gives the published counts of the chorales,
+and windowed as there: four quarters from the start of the file, whatever the page says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.datasets.archives import read_archive
+from music_evals.datasets.pieces import Piece, Reading, Source, read_pieces
+from music_evals.datasets.tunes import Tune
+from music_evals.errors import NoDataError
+from music_evals.files import Store
+from music_evals.symbolic.filters import RECIPES, FilterReport, apply_filters, make_filters
+
+__all__ = ["PUBLISHED", "FolkRnn", "read_folk_rnn", "song_counts"]
+
+PUBLISHED = {"songs": 17_538, "measures": 605_164, "published_contexts": 324_556, "windows": 342_094}
+"""What MUSIB found in the archive; the windows are the published contexts and one a song, which its formula misses."""
+
+COLLECTION = "folk_rnn"
+READING = Reading(measures="fixed", counting="published")
+
+
+class FolkRnn(NamedTuple):
+    """The tunes of the archive, what the filters removed, and what passed them but cannot be read as one voice."""
+
+    tunes: list[Tune]
+    filters: FilterReport
+    left_out: dict[str, str]
+
+
+def read_folk_rnn(
+    archive: Path, *, store: Store | None = None, progress: Callable[[int, int], object] | None = None
+) -> FolkRnn:
+    """Read the archive; what was read before is taken from the store.
+
+    Raises
+    ------
+    NoDataError
+        No tune passes the filters: it is another archive.
+    NoDataError, UnreadableFileError, FileTooLargeError
+        As `archives.read_archive`.
+
+    """
+    sources = [
+        Source(Path(name).with_suffix("").as_posix(), COLLECTION, ".mid", content)
+        for name, content in read_archive(archive, frozenset({".mid", ".midi"}))
+    ]
+    pieces = list(read_pieces(sources, READING, store=store, progress=progress))
+    by_name = {piece.facts.filename: piece for piece in pieces}
+    report = apply_filters([piece.facts for piece in pieces], make_filters(",".join(RECIPES["musib_folk"])))
+    kept: list[Piece] = [by_name[row.filename] for row in report.kept]
+    if not kept:
+        raise NoDataError(f"{archive}: none of {len(pieces)} files passes the filters; it is not folk-rnn's archive")
+    left_out = {piece.facts.filename: piece.left_out for piece in kept if piece.left_out}
+    return FolkRnn([tune for piece in kept for tune in piece.tunes], report, left_out)
+
+
+def song_counts(tunes: list[Tune]) -> dict[str, int]:
+    """Count songs, measures and windows, and contexts by the published formula, to be held against `PUBLISHED`."""
+    measures = sum(tune.n_measures for tune in tunes)
+    return {
+        "songs": len(tunes),
+        "measures": measures,
+        "published_contexts": measures - MUSIB_LAYOUT.n_measures * len(tunes),
+        "windows": measures - (MUSIB_LAYOUT.n_measures - 1) * len(tunes),
+    }

@@ -1,0 +1,252 @@
+"""Score files read into tunes, each in a process of its own, and kept so that a run that was stopped goes on.
+
+A piece is a file, or one tune of an ABC book. What is read of it are the facts that `symbolic.filters` judges and its
+voices as tunes, or the reason why it gives none.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from music_evals.annotations import Score
+from music_evals.datasets.tunes import Measures, Tune, tune_from_score
+from music_evals.errors import MusicEvalsError, UnreadableFileError, importing
+from music_evals.files import Store
+from music_evals.processes import ReaderProcess
+from music_evals.symbolic.files import READERS
+from music_evals.symbolic.frame import Counting, FileFacts, file_facts
+from music_evals.symbolic.limits import DEFAULT_LIMITS, read_bytes
+from music_evals.symbolic.melody import skyline_score
+from music_evals.symbolic.notation import abc_fields, from_abc
+
+__all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "read_pieces"]
+
+Voices = Literal["one", "each", "skyline"]
+VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
+"""What becomes of several voices: a piece that has them is left out, each is a tune, or their skyline is."""
+
+_MIDI = {".mid", ".midi"}
+TIMEOUT_SEC = 120.0
+READER = 1
+"""Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
+
+_MODES = {
+    "maj": "major",
+    "ion": "major",
+    "min": "minor",
+    "aeo": "minor",
+    "dor": "dorian",
+    "phr": "phrygian",
+    "lyd": "lydian",
+    "mix": "mixolydian",
+    "loc": "locrian",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reading:
+    """How pieces are read."""
+
+    voices: Voices = "one"
+    measures: Measures = "notated"  # see `tunes.tune_from_score`
+    counting: Counting = "notated"  # rule for the measures of the facts; "published" also says how many are windowed
+
+
+class Source(NamedTuple):
+    """What a piece is read from."""
+
+    name: str  # of the tune, unique in its data set
+    collection: str
+    suffix: str  # ``".mid"``, ``".abc"``, ...: how the content is read
+    content: bytes | Path  # the file, or the text of one tune of an ABC book
+
+
+class Piece(NamedTuple):
+    """What was read."""
+
+    facts: FileFacts
+    tunes: tuple[Tune, ...]
+    left_out: str = ""  # why there is no tune; "" where there is one
+    as_written: bool = False  # whether its repeats lead nowhere, so that it was taken in the order of the page
+
+
+def mode_of(text: str) -> str:
+    """Return the mode that the first ``K:`` field of an ABC tune names, "" for one that names no key."""
+    match = re.match(r"[A-G][#b]?\s*([A-Za-z]*)", next(iter(abc_fields(text, "K")), ""))
+    if match is None:
+        return ""
+    word = match[1].lower()
+    return "minor" if word == "m" else _MODES.get(word[:3], "major")
+
+
+def read_pieces(
+    sources: Sequence[Source],
+    reading: Reading,
+    *,
+    store: Store | None = None,
+    workers: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Iterator[Piece]:
+    """Read pieces in their order; a broken one costs itself alone.
+
+    Parameters
+    ----------
+    sources
+        What is read.
+    reading
+        How.
+    store
+        What was read before is taken from it, and what is read is put into it.
+    workers
+        Processes; by default one for each processor.
+    progress
+        Called with the number of pieces done and of all.
+
+    """
+    if any(source.suffix not in _MIDI for source in sources):
+        with importing("symbolic", "reading MusicXML and ABC"):
+            import music21  # noqa: F401  # here, so that its absence stops the run and is no failure of each piece
+    local = threading.local()  # each thread has a process of its own
+    started: list[ReaderProcess[bytes]] = []
+
+    def process() -> ReaderProcess[bytes]:
+        if not hasattr(local, "process"):
+            local.process = ReaderProcess(read_request, timeout_sec=TIMEOUT_SEC)
+            started.append(local.process)
+        return local.process  # type: ignore[no-any-return]
+
+    pool = ThreadPoolExecutor(min(workers or os.cpu_count() or 1, max(len(sources), 1)))
+    try:
+        for number, piece in enumerate(pool.map(lambda source: _read(source, reading, store, process), sources)):
+            yield piece
+            if progress is not None:
+                progress(number + 1, len(sources))
+    finally:
+        pool.shutdown(cancel_futures=True)
+        for one in started:
+            one.close()
+
+
+def _read(source: Source, reading: Reading, store: Store | None, process: Callable[[], ReaderProcess[bytes]]) -> Piece:
+    """Read one piece, or take it from the store."""
+    try:
+        content = source.content if isinstance(source.content, bytes) else read_bytes(source.content, DEFAULT_LIMITS)
+    except MusicEvalsError as error:
+        return _failed(source.name, error, b"")
+    key = _key(source, content, reading)
+    entry = None if store is None else store.get(key)
+    if entry is None:
+        result = process().read(_request(source, content, reading), name=source.name)
+        if isinstance(result, MusicEvalsError):  # the process died
+            return _failed(source.name, result, content)
+        entry = result
+        if store is not None:
+            store.put(key, entry)
+    return _from_bytes(entry, source)
+
+
+def read_request(request: bytes) -> bytes:
+    """Read one piece: a line of JSON and the content in, JSON out; runs in a process of its own."""
+    head, _, content = request.partition(b"\n")
+    values = json.loads(head)
+    reading = Reading(**values["reading"])
+    name = values["name"]
+    try:
+        score, as_written = _score_of(name, values["suffix"], content)
+        facts = dataclasses.replace(file_facts(name, score, counting=reading.counting), hash=_md5(content))
+    except MusicEvalsError as error:
+        return _to_bytes(_failed(name, error, content))
+    title, mode = Path(name).name, ""
+    if values["suffix"] == ".abc":
+        text = content.decode()
+        title, mode = next(iter(abc_fields(text, "T")), title), mode_of(text)
+    counted = facts.n_measures if reading.counting == "published" and reading.measures == "fixed" else None
+    try:
+        tunes = tuple(
+            tune_from_score(
+                chosen, name, title=title, mode=mode, measures=reading.measures, voice=voice, n_measures=counted
+            )
+            for chosen, voice in _voices_of(score, reading.voices)
+        )
+    except MusicEvalsError as error:
+        return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written))
+    return _to_bytes(Piece(facts, tunes, "", as_written))
+
+
+def _score_of(name: str, suffix: str, content: bytes) -> tuple[Score, bool]:
+    """Return the score, and whether its repeats lead nowhere, so that it is as written."""
+    if suffix != ".abc":
+        return READERS[suffix](content), False
+    try:
+        return from_abc(content.decode(), name=name), False
+    except UnreadableFileError:
+        return from_abc(content.decode(), name=name, expand_repeats=False), True
+
+
+def _voices_of(score: Score, voices: Voices) -> list[tuple[Score, int | None]]:
+    """Return the voices that are made tunes of, each as a score and the index in it, None for the only one."""
+    if voices == "skyline":
+        return [(skyline_score(score), None)]
+    sounding = np.unique(score.notes["voice"]).tolist()
+    return [(score, voice) for voice in sounding] if voices == "each" and len(sounding) > 1 else [(score, None)]
+
+
+def _failed(name: str, error: MusicEvalsError, content: bytes) -> Piece:
+    reason = f"{type(error).__name__}: {error}"
+    return Piece(FileFacts(name, error=reason, hash=_md5(content)), (), reason)
+
+
+def _key(source: Source, content: bytes, reading: Reading) -> dict[str, Any]:
+    """Return all that what is read depends on."""
+    return {
+        "piece": hashlib.sha256(content).hexdigest(),
+        "name": source.name,
+        "reader": READER,
+        "music21": version("music21") if source.suffix not in _MIDI else "",
+        **dataclasses.asdict(reading),
+    }
+
+
+def _request(source: Source, content: bytes, reading: Reading) -> bytes:
+    head = {"name": source.name, "suffix": source.suffix, "reading": dataclasses.asdict(reading)}
+    return json.dumps(head).encode() + b"\n" + content
+
+
+def _to_bytes(piece: Piece) -> bytes:
+    tunes = [
+        {**dataclasses.asdict(tune), "tokens": base64.b64encode(tune.tokens.tobytes()).decode()} for tune in piece.tunes
+    ]
+    return json.dumps({**piece._asdict(), "facts": dataclasses.asdict(piece.facts), "tunes": tunes}).encode()
+
+
+def _from_bytes(content: bytes, source: Source) -> Piece:
+    values = json.loads(content)
+    facts = FileFacts(**{name: _tuples(value) for name, value in values["facts"].items()})
+    tunes = tuple(
+        Tune(
+            **{**tune, "collection": source.collection, "tokens": np.frombuffer(base64.b64decode(tune["tokens"]), "u1")}
+        )
+        for tune in values["tunes"]
+    )
+    return Piece(facts, tunes, values["left_out"], values["as_written"])
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()

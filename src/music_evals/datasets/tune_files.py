@@ -1,0 +1,166 @@
+"""Tunes that have a family and a split, written as a data set that `load_dataset` reads: Parquet, card and manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.datasets.manifest import parquet_bytes, rows_sha256
+from music_evals.datasets.tunes import Training, Tune, features, tune_rows
+from music_evals.errors import InvalidInputError
+from music_evals.files import write_atomically
+
+__all__ = ["SPLITS", "Placed", "parse_shares", "place", "split_counts", "split_families", "write_tunes"]
+
+SPLITS = ("train", "validation", "test")
+SHARES = (8, 1, 1)
+LARGEST = 0.1
+ROWS_PER_FILE = 5000
+
+
+class Placed(NamedTuple):
+    """A tune, the name of the first tune of its family, and its split."""
+
+    tune: Tune
+    family: str
+    split: str
+
+
+def parse_shares(text: str) -> tuple[int, int, int]:
+    """Read shares such as ``"8:1:1"``."""
+    parts = text.split(":")
+    if len(parts) != len(SPLITS) or not all(part.isascii() and part.isdecimal() for part in parts) or not int(parts[0]):
+        raise InvalidInputError(
+            f"split {text!r}: expected three whole numbers for train, validation and test, the first not 0, as in 8:1:1"
+        )
+    train, validation, test = map(int, parts)
+    return train, validation, test
+
+
+def split_families(families: Sequence[Any], *, shares: tuple[int, int, int] = SHARES, seed: int = 42) -> list[str]:
+    """Return the split of each tune, so that no family stands in two.
+
+    Families are shuffled. Each goes to test while there is room for all of its tunes, then to validation, and else to
+    train. One that would fill more than `LARGEST` of a split goes to train: a test of one family judges little.
+
+    Parameters
+    ----------
+    families
+        Family of each tune; a family for each tune splits by tune.
+    shares
+        Relative sizes of train, validation and test, in tunes.
+    seed
+        Of the shuffle.
+
+    """
+    sizes = Counter(families)
+    order = list(sizes)
+    random.Random(seed).shuffle(order)
+    least = 1 if len(order) >= len(SPLITS) else 0  # no split that was asked for stays empty
+    room = {
+        split: max(len(families) * share // sum(shares), least * (share > 0))
+        for split, share in zip(SPLITS, shares, strict=True)
+    }
+    most = {split: max(LARGEST * size, least) for split, size in room.items()}
+    chosen = {}
+    for family in order:
+        split = next(
+            (split for split in ("test", "validation") if sizes[family] <= min(room[split], most[split])), "train"
+        )
+        chosen[family] = split
+        room[split] -= sizes[family]
+    return [chosen[family] for family in families]
+
+
+def place(
+    tunes: Sequence[Tune], families: Sequence[int], *, shares: tuple[int, int, int] = SHARES, seed: int = 42
+) -> list[Placed]:
+    """Give tunes their family, by the name of its first tune, and their split."""
+    names = [tunes[family].name for family in families]
+    return [
+        Placed(tune, family, split)
+        for tune, family, split in zip(tunes, names, split_families(names, shares=shares, seed=seed), strict=True)
+    ]
+
+
+def split_counts(placed: Sequence[Placed]) -> dict[str, dict[str, int]]:
+    """Count songs, families, measures and windows of each split."""
+    counts = {}
+    for split in SPLITS:
+        tunes = [item.tune for item in placed if item.split == split]
+        counts[split] = {
+            "songs": len({tune.name for tune in tunes}),
+            "families": len({item.family for item in placed if item.split == split}),
+            "measures": sum(tune.n_measures for tune in tunes),
+            "windows": sum(tune.n_windows for tune in tunes),
+        }
+    return counts
+
+
+def write_tunes(
+    folder: Path,
+    configs: Mapping[str, Sequence[Placed]],
+    *,
+    card: str = "",
+    progress: Callable[[int, int], object] | None = None,
+    **facts: Any,
+) -> dict[str, Any]:
+    """Write every config in files of some thousand rows, the card, and the manifest that vouches for them at last.
+
+    Parameters
+    ----------
+    folder
+        It is made where it is missing.
+    configs
+        Config -> its tunes.
+    card
+        README.md; "" leaves the one that is there.
+    progress
+        Called with the number of windows written and of all windows.
+    facts
+        Further entries of the manifest.
+
+    """
+    files: dict[str, Any] = {}
+    total = sum(item.tune.n_windows for placed in configs.values() for item in placed)
+    written = 0
+    for config, placed in configs.items():
+        train = Training.of([item.tune for item in placed if item.split == "train"])
+        for split in SPLITS:
+            shards = list(_shards([item for item in placed if item.split == split]))
+            for number, shard in enumerate(shards):
+                rows = [row for item in shard for row in tune_rows(item.tune, item.family, split, train)]
+                content = parquet_bytes(rows, features())
+                name = f"data/{config}/{split}-{number:05d}-of-{len(shards):05d}.parquet"
+                write_atomically(folder / name, content, parents=True)
+                files[name] = {
+                    "rows": len(rows),
+                    "sha256": hashlib.sha256(content).hexdigest(),
+                    "rows_sha256": rows_sha256(rows),
+                }
+                written += len(rows)
+                if progress is not None:
+                    progress(written, total)
+    if card:
+        write_atomically(folder / "README.md", card.encode(), parents=True)
+    manifest = {**facts, "files": files}
+    write_atomically(folder / "manifest.json", (json.dumps(manifest, indent=2) + "\n").encode(), parents=True)
+    return manifest
+
+
+def _shards(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
+    shard: list[Placed] = []
+    rows = 0
+    for item in placed:
+        shard.append(item)
+        rows += item.tune.n_windows
+        if rows >= ROWS_PER_FILE:
+            yield shard
+            shard, rows = [], 0
+    if shard:
+        yield shard

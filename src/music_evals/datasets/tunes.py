@@ -1,0 +1,221 @@
+"""Pieces of one voice as rows of 16-measure windows: what folk tunes and users' own corpora share with JSB Chorales.
+
+The columns are those of `jsb_chorales` and three more: the title, the collection and the family, which is the name of
+the first of the tunes that `datasets.families` holds to be settings of one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from music_evals.annotations import MUSIB_LAYOUT, Score, Tokens
+from music_evals.datasets.near_copies import Passages, near_train, quarter_skeletons, repeats_in_context
+from music_evals.datasets.windows import cut_windows, middle_keys, training_keys
+from music_evals.errors import ContextLengthError, UnknownNameError
+from music_evals.symbolic.contexts import tokens_from_score
+from music_evals.symbolic.measures import meter_map
+from music_evals.symbolic.notes import rescale_tick
+from music_evals.symbolic.noteseq import decode
+
+__all__ = ["MEASURES", "Training", "Tune", "features", "tune_from_score", "tune_rows"]
+
+Measures = Literal["notated", "fixed"]
+MEASURES: tuple[Measures, ...] = ("notated", "fixed")
+"""Ways to lay measures over a piece; see `tune_from_score`."""
+
+STEPS_PER_QUARTER = MUSIB_LAYOUT.steps_per_measure // 4
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tune:
+    """One voice of a piece in whole measures of 4/4."""
+
+    name: str  # unique in its data set, such as ``"ryansMammoth/AcaciaReel"``; with `voice`, if there are several
+    title: str
+    collection: str
+    tokens: Tokens  # shape (24 * n_measures,), from measure 0 on
+    key_fifths: int = 0
+    mode: str = ""  # as written, ``"major"``, ``"dorian"``, ...; "" where the source does not say
+    time_signature: str = "4/4"
+    pickup_quarters: float = 0.0
+    voice: str = "melody"
+    voice_index: int = 0
+
+    @property
+    def n_measures(self) -> int:
+        """Number of measures."""
+        return len(self.tokens) // MUSIB_LAYOUT.steps_per_measure
+
+    @property
+    def n_windows(self) -> int:
+        """Number of 16-measure windows, one measure apart."""
+        return max(self.n_measures - MUSIB_LAYOUT.n_measures + 1, 0)
+
+
+def tune_from_score(
+    score: Score,
+    name: str,
+    *,
+    title: str = "",
+    collection: str = "",
+    mode: str = "",
+    measures: Measures = "notated",
+    voice: int | None = None,
+    n_measures: int | None = None,
+) -> Tune:
+    """Read one voice of a score as a tune.
+
+    Parameters
+    ----------
+    score
+        Any score.
+    name, title, collection, mode
+        As in `Tune`; an empty mode is that of the score's first key signature, if there is one.
+    measures
+        ``"notated"``: the bars of the page. A pickup is left out, and of a piece whose bars are not all four quarters
+        long the longest run of such bars is taken. ``"fixed"``: four quarters a measure from the start, whatever the
+        page says, as MUSIB does.
+    voice
+        Index of the voice; None takes the only one that has notes.
+    n_measures
+        How many measures are taken where they are ``"fixed"``; by default all, up to the end of the last note.
+
+    Raises
+    ------
+    PolyphonyError
+        Several voices and none chosen, or two notes at once.
+    ContextLengthError
+        Fewer than 16 measures in a row.
+    UnknownNameError
+        Another way to lay measures.
+
+    """
+    if measures not in MEASURES:
+        raise UnknownNameError("way to lay measures", measures, MEASURES)
+    tpq = score.ticks_per_quarter
+    bars = meter_map(score)
+    first = 0
+    if measures == "notated":
+        first, count = _longest_run(bars.lengths == 4 * tpq)
+        start = int(rescale_tick(bars.starts[first], tpq, STEPS_PER_QUARTER)) if count else 0
+    else:
+        end = int(rescale_tick(score.end_tick, tpq, STEPS_PER_QUARTER))
+        start, count = 0, -(-end // MUSIB_LAYOUT.steps_per_measure) if n_measures is None else n_measures
+    if count < MUSIB_LAYOUT.n_measures:
+        raise ContextLengthError(
+            f"{name}: {count} measures of four quarters in a row; a window has {MUSIB_LAYOUT.n_measures}"
+        )
+    stop = start + count * MUSIB_LAYOUT.steps_per_measure
+    tokens = tokens_from_score(score, stop, voice=voice, steps_per_quarter=STEPS_PER_QUARTER)[start:].copy()
+    key = score.key_signatures[0] if score.key_signatures else None
+    meter = bars.signatures[first] if bars.signatures else None
+    return Tune(
+        name,
+        title,
+        collection,
+        tokens,
+        key_fifths=key.fifths if key else 0,
+        mode=mode or ("" if key is None else "minor" if key.minor else "major"),
+        time_signature=f"{meter.numerator}/{meter.denominator}" if meter else "4/4",
+        pickup_quarters=bars.pickup_ticks / tpq,
+        voice="melody" if voice is None else score.voices[voice] or str(voice),
+        voice_index=voice or 0,
+    )
+
+
+def features() -> Any:
+    """Return the columns as `datasets.Features`."""
+    from datasets import Features, List, Value
+
+    note = {"onset_step": Value("int16"), "duration_step": Value("int16"), "pitch": Value("uint8")}
+    text = Value("string")
+    return Features(
+        {
+            "item_id": text,
+            "song": text,
+            "title": text,
+            "collection": text,
+            "family": text,
+            "voice": text,
+            "voice_index": Value("int8"),
+            "start": Value("int16"),
+            "tokens": List(Value("uint8"), length=MUSIB_LAYOUT.n_steps),
+            "notes": List(note),
+            "key_fifths": Value("int8"),
+            "mode": text,
+            "time_signature": text,
+            "pickup_quarters": Value("float32"),
+            "n_measures": Value("int16"),
+            "seen_in_train": Value("bool"),
+            "near_train": Value("float32"),
+            "repeats_in_context": Value("float32"),
+        }
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Training:
+    """What the tunes of train hold, as middles are compared with it."""
+
+    keys: set[bytes]  # the exact content of every passage, for `seen_in_train`
+    passages: Passages  # their quarter skeletons, for `near_train`
+
+    @classmethod
+    def of(cls, tunes: Sequence[Tune]) -> Training:
+        """Return what tunes hold, at every bar line."""
+        step, length = MUSIB_LAYOUT.steps_per_measure, MUSIB_LAYOUT.middle_steps
+        views = [np.lib.stride_tricks.sliding_window_view(tune.tokens, length)[::step] for tune in tunes]
+        passages = np.concatenate([np.empty((0, length), dtype=np.uint8), *views])
+        return cls(training_keys(tune.tokens for tune in tunes), Passages(quarter_skeletons(passages)))
+
+
+def tune_rows(tune: Tune, family: str, split: str, train: Training) -> Iterator[dict[str, Any]]:
+    """Make the rows of one tune, its windows in time order."""
+    windows = cut_windows(tune.tokens)
+    if split == "train":  # what training consists of it holds
+        seen, near = [True] * len(windows), [1.0] * len(windows)
+    else:
+        seen = [key in train.keys for key in middle_keys(windows)]
+        near = near_train(windows, train.passages).tolist()
+    repeats = repeats_in_context(windows).tolist()
+    prefix = tune.name if tune.voice == "melody" else f"{tune.name}/{tune.voice_index}"
+    for start, tokens in enumerate(windows):
+        notes = decode(tokens)
+        columns = (notes["onset_tick"].tolist(), notes["duration_tick"].tolist(), notes["pitch"].tolist())
+        yield {
+            "item_id": f"{prefix}/{start:03d}",
+            "song": tune.name,
+            "title": tune.title,
+            "collection": tune.collection,
+            "family": family,
+            "voice": tune.voice,
+            "voice_index": tune.voice_index,
+            "start": start,
+            "tokens": tokens.tolist(),
+            "notes": [
+                {"onset_step": onset, "duration_step": duration, "pitch": pitch}
+                for onset, duration, pitch in zip(*columns, strict=True)
+            ],
+            "key_fifths": tune.key_fifths,
+            "mode": tune.mode,
+            "time_signature": tune.time_signature,
+            "pickup_quarters": tune.pickup_quarters,
+            "n_measures": tune.n_measures,
+            "seen_in_train": seen[start],
+            "near_train": near[start],
+            "repeats_in_context": repeats[start],
+        }
+
+
+def _longest_run(good: Any) -> tuple[int, int]:
+    """Return start and length of the longest run of True, the first of several."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(good, dtype=np.int8), [0]])))
+    if not edges.size:
+        return 0, 0
+    lengths = edges[1::2] - edges[::2]
+    longest = int(np.argmax(lengths))
+    return int(edges[::2][longest]), int(lengths[longest])

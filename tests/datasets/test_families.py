@@ -1,0 +1,57 @@
+"""Settings of one tune are found in any key and under ornaments, and other tunes are left apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.datasets.making import melody, quarter_tokens
+
+from music_evals.datasets.families import find_families, overlap, passages, skeleton
+
+
+def ornamented(pitches: list[int]) -> np.ndarray:
+    """Quarters as two eighths each, the second one a neighbour that is not in the tune."""
+    steps = [token for pitch in pitches for token in (pitch, 128, 128, pitch + 1, 128, 128)]
+    return np.array(steps, dtype=np.uint8)
+
+
+def test_the_skeleton_is_what_sounds_on_the_beats() -> None:
+    half = [60, *[128] * 11, 129, *[128] * 5, 67, *[128] * 5]  # a half note, a rest, a quarter
+    assert skeleton(np.array(half, dtype=np.uint8)).tolist() == [[0, 0, 0, 7]]
+    late = [129, *[128] * 5, 62, *[128] * 17]
+    assert skeleton(np.array(late, dtype=np.uint8)).tolist() == [[-1, 2, 2, 2]]
+
+
+def test_one_tune_in_another_key_overlaps_wholly() -> None:
+    tune = passages(skeleton(quarter_tokens(melody(1))))
+    other_key = passages(skeleton(quarter_tokens([pitch + 5 for pitch in melody(1)])))
+    assert overlap(tune, other_key) == 1
+    assert overlap(tune, other_key, shifts=[0]) < 0.3
+    assert overlap(tune, tune[:0]) == 0
+
+
+def test_twelve_beats_of_sixteen_agree_and_eleven_do_not() -> None:
+    first = np.arange(16, dtype=np.int8)[None] % 12
+    for changed, expected in ((4, 1.0), (5, 0.0)):
+        second = first.copy()
+        second[0, :changed] = (second[0, :changed] + 6) % 12
+        assert overlap(first, second, shifts=[0]) == expected
+
+
+def test_settings_join_and_other_tunes_do_not() -> None:
+    voices = [quarter_tokens(melody(seed)) for seed in range(8)]
+    voices += [quarter_tokens([pitch + 3 for pitch in melody(2)]), ornamented(melody(5))]
+    assert find_families(voices) == [0, 1, 2, 3, 4, 5, 6, 7, 2, 5]
+
+
+def test_a_family_is_linked_through_others() -> None:
+    first, last = melody(20, 32), melody(21, 32)
+    middle = first[:64] + last[:64]  # half of each
+    families = find_families([quarter_tokens(first), quarter_tokens(last), quarter_tokens(middle)])
+    assert families == [0, 0, 0]
+    assert find_families([quarter_tokens(first), quarter_tokens(last)]) == [0, 1]
+
+
+@pytest.mark.parametrize("voices", [[], [np.full(24 * 16, 129, dtype=np.uint8)] * 2])
+def test_nothing_to_compare_is_no_family(voices: list[np.ndarray]) -> None:
+    assert find_families(voices) == list(range(len(voices)))
