@@ -29,6 +29,7 @@ __all__ = [
     "Inpainter",
     "LikelihoodInpainter",
     "LyricWriter",
+    "NoteLikelihood",
     "RenderPair",
     "Tagger",
     "TextEncoder",
@@ -69,6 +70,15 @@ class LikelihoodInpainter(Inpainter, Protocol):
     def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
         """Return the negative log-likelihood (nats, >= 0) of each true token, (n, 96), for whole contexts (n, 384)."""
         ...
+
+
+class NoteLikelihood(NamedTuple):
+    """How likely the notes of the true middles are."""
+
+    nats: npt.NDArray[np.float64]
+    """Negative log-likelihood of a whole middle, shape (n,)."""
+    n_notes: npt.NDArray[np.int64]
+    """Notes of each middle, shape (n,)."""
 
 
 @runtime_checkable

@@ -20,11 +20,12 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
+from music_evals.models._vli_notes import END
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.recipe import read_recipe
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
 from music_evals.models.training import train_from_file
-from music_evals.models.vli import END, VLI, VLIConfig
+from music_evals.models.vli import VLI, VLIConfig
 from music_evals.protocols import INPAINTERS, Inpainter, LikelihoodInpainter, load_plugin
 from music_evals.symbolic import remi
 

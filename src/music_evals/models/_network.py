@@ -6,46 +6,74 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from music_evals.annotations import Tokens
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import write_atomically
+from music_evals.models._contexts import hide_middle
 from music_evals.numerics import one_thread
+from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["InpaintingNetwork", "check_choice", "check_ranges", "chunks", "draw", "fill_sizes"]
+__all__ = ["InpaintingNetwork", "NetworkConfig", "TokenNetwork", "check_choice", "chunks", "draw", "fill_sizes"]
 
 _ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
 
 
-def fill_sizes(config: Any, sizes: dict[str, dict[str, int]]) -> None:
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """What every config has: the type of its model, and how it decodes by default; the subclasses document both."""
+
+    model_type: str = ""
+    decoding: str = "argmax"
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def _check(
+        self,
+        network: "type[InpaintingNetwork]",
+        *,
+        at_least_one: tuple[str, ...],
+        shares: tuple[str, ...] = (),
+        probabilities: tuple[str, ...] = (),
+    ) -> None:
+        """Check the type, fields of at least 1, shares in [0, 1), probabilities in [0, 1], and the decoding."""
+        kind = type(self).__dataclass_fields__["model_type"].default
+        if self.model_type != kind:
+            raise InvalidInputError(
+                f"model_type must be {kind!r}, got {self.model_type!r}; load the model with the class of its type"
+            )
+        rules: list[tuple[tuple[str, ...], str, Callable[[float], bool]]] = [
+            (at_least_one, "be at least 1", lambda value: value >= 1),
+            (shares, "lie in [0, 1)", lambda value: 0 <= value < 1),
+            (probabilities, "lie in [0, 1]", lambda value: 0 <= value <= 1),
+        ]
+        for names, rule, holds in rules:
+            for name in names:
+                if not holds(getattr(self, name)):
+                    raise InvalidInputError(f"{name} must {rule}, got {getattr(self, name)}")
+        if self.decoding in network.leaking:
+            raise InvalidInputError(
+                f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
+            )
+        check_choice(self.decoding, self.temperature, network.decodings, self.top_p)
+
+
+def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
     """Give every size that is 0 the value that it has in `config.size`."""
     if config.size not in sizes:
         raise UnknownNameError("size", config.size, sizes)
     for name, value in sizes[config.size].items():
         if getattr(config, name) == 0:
             object.__setattr__(config, name, value)
-
-
-def check_ranges(config: Any, kind: str, *, at_least_one: tuple[str, ...], shares: tuple[str, ...]) -> None:
-    """Check the fields that all configs treat alike: type of model, sizes of at least 1, shares in [0, 1)."""
-    if config.model_type != kind:
-        raise InvalidInputError(
-            f"model_type must be {kind!r}, got {config.model_type!r}; load the model with the class of its type"
-        )
-    for name in at_least_one:
-        if getattr(config, name) < 1:
-            raise InvalidInputError(f"{name} must be at least 1, got {getattr(config, name)}")
-    for name in shares:
-        if not 0 <= getattr(config, name) < 1:
-            raise InvalidInputError(f"{name} must lie in [0, 1), got {getattr(config, name)}")
 
 
 def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
@@ -78,10 +106,10 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float = 1.0) -> None:
+    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         self.decoding: str = self.config.decoding if decoding is None else decoding
         self.temperature: float = self.config.temperature if temperature is None else temperature
-        self.top_p = top_p
+        self.top_p: float = self.config.top_p if top_p is None else top_p
         check_choice(self.decoding, self.temperature, self.decodings, self.top_p)
 
     def begin_stage(self, name: str) -> None:
@@ -130,6 +158,29 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
         finally:
             self.train(was_training)
 
+    def _checked(self, contexts: Tokens) -> Tokens:
+        """Return contexts that are right, the middle hidden where the decoding does not read it."""
+        return check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+
+    def _fill(
+        self,
+        n: int,
+        numbers: tuple[int, ...],
+        rng: np.random.Generator,
+        decode: Callable[[slice, Tensor], Tensor],
+    ) -> Tokens:
+        """Fill n middles, some rows at once; `decode` is given these and uniform numbers (rows, *numbers) of their own.
+
+        A row has the same numbers however many follow; they are 0 where nothing is drawn.
+        """
+        shape = (n, *numbers)
+        uniform = np.zeros(shape) if self.deterministic else rng.random(shape)
+        middles = np.empty((n, MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        with self._inference():
+            for rows in chunks(n):
+                middles[rows] = decode(rows, torch.from_numpy(uniform[rows]).to(self.device)).cpu().numpy()
+        return middles
+
     def _tensor(self, tokens: Tokens) -> Tensor:
         return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
 
@@ -159,6 +210,92 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
                 "one training run"
             ) from error
         return model
+
+
+class TokenNetwork(InpaintingNetwork):
+    """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
+
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        """Shape of the uniform numbers that one item needs at most."""
+        raise NotImplementedError
+
+    def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
+        """Return middles (batch, 96) of contexts (batch, 384), with uniform numbers (batch, *`_numbers`)."""
+        raise NotImplementedError
+
+    def _choose(self, log_p: Tensor, uniform: Tensor) -> Tensor:
+        """Choose one token a row from log-probabilities (batch, 130) with two uniform numbers (batch, 2)."""
+        if self.decoding == "sample":
+            return draw(log_p, self.temperature, uniform[:, 0], self.top_p)
+        if self.decoding != "two_stage":
+            return log_p.argmax(-1)
+        pitches = log_p[:, :HOLD]  # (batch, 128)
+        kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
+        kind = draw(kinds, self.temperature, uniform[:, 0])
+        pitch = draw(pitches, self.temperature, uniform[:, 1], self.top_p)
+        return torch.where(kind == 0, pitch, HOLD - 1 + kind)
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Fill the middles.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384). The middle is masked here, unless `decoding` leaks and needs it.
+        rng
+            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
+            first items do not depend on how many follow.
+
+        Returns
+        -------
+        Tokens
+            Middles, shape (n, 96), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts, or for a decoding that leaks not whole ones.
+
+        """
+        checked = self._checked(contexts)
+        return self._fill(
+            len(checked), self._numbers, rng, lambda rows, uniform: self._decode(self._tensor(checked[rows]), uniform)
+        )
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return the negative log-likelihood of the true middle, step by step.
+
+        Each step is given past, future and the true middle before it, as far as the network reads that: `forward` says
+        what reaches a step. It is the distribution that ``"sample"`` draws from at temperature 1, over the 130 real
+        tokens, so that the sum over steps is the likelihood of the middle. The published losses differ: see
+        `training_loss`.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, 96), nats, at least 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        checked = check_contexts(contexts)
+        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
+        with self._inference():
+            for rows in chunks(len(checked)):
+                tokens = self._tensor(checked[rows])
+                log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
+                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
+                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
+        return result
 
 
 def _check_folder(folder: Path, config_class: type[Any]) -> None:
