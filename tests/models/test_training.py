@@ -37,7 +37,7 @@ from music_evals.models.training import (
     transpose,
 )
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
 TINY = AnticipationRNNConfig(note_embedding_size=6, metadata_embedding_size=1, hidden_size=16, linear_size=16)
 DATA = DataConfig("nowhere", "none")
@@ -58,12 +58,6 @@ def tunes(n: int, seed: int = 0) -> np.ndarray:
     contexts = np.full((n, 384), HOLD, dtype=np.uint8)
     contexts[:, ::6] = np.random.default_rng(seed).integers(55, 75, n)[:, None]
     return contexts
-
-
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        yield
 
 
 class Recorder(torch.nn.Module):

@@ -25,31 +25,17 @@ from music_evals.models.training import fit
 from music_evals.models.vli import VLI, VLIConfig
 from music_evals.symbolic import remi
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+from .tiny_networks import MIDDLE, TINY, build
 
-TINY = VLIConfig(model_size=16, n_layers=2, n_heads=2, inner_size=24, embedding_size=4, top_p=1.0)
-MIDDLE = slice(144, 240)
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
+
 SIXTEENTHS = np.array([0, 2, 3, 5])  # steps of the sixteenths in a quarter, as NoteSeq rounds them
 
 
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        yield
-
-
 def network(decoding: str = "argmax", **changes) -> VLI:
-    model = VLI(dataclasses.replace(TINY, **changes))
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-        model.heads[remi.BAR].bias[END] = -3  # so that it writes some notes before the end
-        for layer in model.blocks:
-            layer.out.weight *= 8  # what is looked at outweighs what is known of the note itself
+    model = build(VLI, **{"top_p": 1.0, **changes})
     model.decoding = decoding
-    return model.eval()
+    return model
 
 
 def melodies(n: int, seed: int = 5) -> np.ndarray:
@@ -440,7 +426,7 @@ def test_a_batch_can_be_learnt_by_heart(tmp_path):
 )
 def test_configs_are_checked(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        dataclasses.replace(TINY, **changes)
+        dataclasses.replace(TINY[VLI], **changes)
 
 
 def test_every_setting_is_documented():

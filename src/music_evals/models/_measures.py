@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._network import InpaintingNetwork, NetworkConfig, TokenNetwork, fill_sizes
+from music_evals.models._network import InpaintingNetwork, TokenConfig, TokenNetwork, fill_sizes
 from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
@@ -45,7 +45,7 @@ FIX_EMPTY = ("inputs", "all")
 
 
 @dataclasses.dataclass(frozen=True)
-class MeasureConfig(NetworkConfig):
+class MeasureConfig(TokenConfig):
     """Settings of both models; `inpaintnet.InpaintNetConfig` documents them."""
 
     size: str = "paper"

@@ -7,8 +7,9 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +21,26 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import write_atomically
 from music_evals.models._contexts import hide_middle
-from music_evals.numerics import one_thread
+from music_evals.numerics import n_threads, one_thread
+from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["InpaintingNetwork", "NetworkConfig", "TokenNetwork", "check_choice", "chunks", "draw", "fill_sizes"]
+__all__ = [
+    "InpaintingNetwork",
+    "NetworkConfig",
+    "TokenConfig",
+    "TokenNetwork",
+    "check_choice",
+    "chunks",
+    "draw",
+    "fill_sizes",
+]
 
-_ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
+# Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
+# of matrices may depend on how many rows it has.
+_ROWS_AT_ONCE = 64
+
+_Result = TypeVar("_Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +89,13 @@ def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
     for name, value in sizes[config.size].items():
         if getattr(config, name) == 0:
             object.__setattr__(config, name, value)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenConfig(NetworkConfig):
+    """Of the networks that write token by token."""
+
+    kind_temperature: float | None = None
 
 
 def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
@@ -148,13 +170,26 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
         """Where the weights are."""
         return next(self.parameters()).device
 
-    @contextlib.contextmanager
-    def _inference(self) -> Iterator[None]:
+    def _each_part(self, n: int, work: Callable[[slice], _Result]) -> list[_Result]:
+        """Return ``work(rows)`` of all rows, some at once, in their order; on a CPU all cores work, each at a part.
+
+        A part is worked out by one thread alone, so that no number depends on how many there are.
+        """
+
+        def alone(rows: slice) -> _Result:
+            torch.get_num_threads()  # PyTorch sets the threads of each thread at its first use: not after they are held
+            with torch.inference_mode(), one_thread():
+                return work(rows)
+
+        parts = list(chunks(n))
+        workers = min(n_threads(), len(parts)) if self.device.type == "cpu" else 1
         was_training = self.training
         self.eval()
         try:
-            with torch.inference_mode(), one_thread():
-                yield
+            if workers < 2:
+                return [alone(rows) for rows in parts]
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(alone, parts))
         finally:
             self.train(was_training)
 
@@ -175,11 +210,12 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
         """
         shape = (n, *numbers)
         uniform = np.zeros(shape) if self.deterministic else rng.random(shape)
-        middles = np.empty((n, MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
-        with self._inference():
-            for rows in chunks(n):
-                middles[rows] = decode(rows, torch.from_numpy(uniform[rows]).to(self.device)).cpu().numpy()
-        return middles
+
+        def fill(rows: slice) -> npt.NDArray[np.uint8]:
+            return decode(rows, torch.from_numpy(uniform[rows]).to(self.device)).cpu().numpy().astype(np.uint8)
+
+        empty = np.empty((0, MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        return np.concatenate([empty, *self._each_part(n, fill)])
 
     def _tensor(self, tokens: Tokens) -> Tensor:
         return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
@@ -215,6 +251,23 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
 class TokenNetwork(InpaintingNetwork):
     """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
 
+    config: TokenConfig
+
+    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+        super()._set_decoding(decoding, temperature, top_p)
+        self.kind_temperature = self.config.kind_temperature
+
+    @property
+    def _temperatures(self) -> tuple[float, float]:
+        """Of kinds, and of pitches or whole tokens."""
+        apart = self.decoding == "two_stage" and self.kind_temperature is not None
+        return (self.kind_temperature if apart else self.temperature), self.temperature  # type: ignore[return-value]
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        return self.decoding in self.fixed or not any(self._temperatures)
+
     @property
     def _numbers(self) -> tuple[int, ...]:
         """Shape of the uniform numbers that one item needs at most."""
@@ -224,16 +277,18 @@ class TokenNetwork(InpaintingNetwork):
         """Return middles (batch, 96) of contexts (batch, 384), with uniform numbers (batch, *`_numbers`)."""
         raise NotImplementedError
 
-    def _choose(self, log_p: Tensor, uniform: Tensor) -> Tensor:
-        """Choose one token a row from log-probabilities (batch, 130) with two uniform numbers (batch, 2)."""
+    def _choose(self, logits: Tensor, uniform: Tensor) -> Tensor:
+        """Choose one token a row from logits (batch, 130) with two uniform numbers (batch, 2)."""
+        if self.decoding not in {"sample", "two_stage"}:
+            return logits.argmax(-1)
+        log_p = logits.double().log_softmax(-1)
+        of_kinds, of_pitches = self._temperatures
         if self.decoding == "sample":
-            return draw(log_p, self.temperature, uniform[:, 0], self.top_p)
-        if self.decoding != "two_stage":
-            return log_p.argmax(-1)
+            return draw(log_p, of_pitches, uniform[:, 0], self.top_p)
         pitches = log_p[:, :HOLD]  # (batch, 128)
         kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
-        kind = draw(kinds, self.temperature, uniform[:, 0])
-        pitch = draw(pitches, self.temperature, uniform[:, 1], self.top_p)
+        kind = draw(kinds, of_kinds, uniform[:, 0])
+        pitch = draw(pitches, of_pitches, uniform[:, 1], self.top_p)
         return torch.where(kind == 0, pitch, HOLD - 1 + kind)
 
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
@@ -288,14 +343,35 @@ class TokenNetwork(InpaintingNetwork):
 
         """
         checked = check_contexts(contexts)
-        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                tokens = self._tensor(checked[rows])
-                log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
-                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
-                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
-        return result
+
+        def work(rows: slice) -> npt.NDArray[np.float64]:
+            tokens = self._tensor(checked[rows])
+            log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
+            true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
+            nats: npt.NDArray[np.float64] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
+            return nats
+
+        return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
+
+    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
+
+        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
+        the notes are the onsets, on a grid of 24 steps a measure.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        nats = self.nll(contexts).sum(axis=1)
+        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
 
 
 def _check_folder(folder: Path, config_class: type[Any]) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import MASK, MUSIB_LAYOUT, VOCABULARY_SIZE
-from music_evals.models._network import NetworkConfig, TokenNetwork
+from music_evals.models._network import TokenConfig, TokenNetwork
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
 
@@ -39,7 +39,7 @@ _METADATA_VALUES = (4, 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class AnticipationRNNConfig(NetworkConfig):
+class AnticipationRNNConfig(TokenConfig):
     """Sizes of the network and its default decoding; the defaults are the published ones.
 
     Parameters
@@ -60,8 +60,12 @@ class AnticipationRNNConfig(NetworkConfig):
         One of the network's decodings, except those that read the true middle: a leak is never a default.
     temperature
         Of all that draw: 1 samples the network's own distribution, 0 takes the most likely.
+    kind_temperature
+        For ``"two_stage"``: the temperature at which onset, hold or rest is drawn; None: that of the pitches. Below 1
+        rests, which are rare, are hardly ever drawn: with 1 the output has as many as the network expects.
     top_p
-        Of all that draw: the most likely that together reach this probability are kept, above 0 and at most 1.
+        Of all that draw: the most likely that together reach this probability are kept, above 0 and at most 1; of
+        ``"two_stage"`` those are pitches.
 
     Raises
     ------
@@ -100,7 +104,7 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         then, for an onset, the pitch; at temperature 1 the last two have the same distribution, below 1 the second
         does not thin out onsets because their probability is spread over pitches. ``"teacher_forced"`` leaks.
     temperature, top_p
-        Override those of the config. All three may also be set as attributes, at any time.
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -257,7 +261,7 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
 
     def _next(self, hidden: Tensor, uniform: Tensor) -> Tensor:
         """Choose one token a row from hidden (batch, hidden) with two uniform numbers (batch, 2)."""
-        return self._choose(self.head(hidden)[:, :VOCABULARY_SIZE].double().log_softmax(-1), uniform)
+        return self._choose(self.head(hidden)[:, :VOCABULARY_SIZE], uniform)
 
 
 def _middle_mask(contexts: Tensor) -> Tensor:

@@ -42,11 +42,10 @@ from music_evals.models._measures import (
     normals,
     xavier,
 )
-from music_evals.models._network import draw
 
 __all__ = ["DECODINGS", "SIZES", "InpaintNet", "InpaintNetConfig", "LatentRNN", "MeasureVAE"]
 
-DECODINGS = ("argmax", "sample", "forced_latents")
+DECODINGS = ("argmax", "sample", "two_stage", "forced_latents")
 """How tokens are chosen; only ``"forced_latents"`` reads the true middle."""
 
 SIZES = {
@@ -96,7 +95,7 @@ class InpaintNetConfig(MeasureConfig):
     fix_empty
         ``"inputs"``: measures without an onset get a C4 where they are read. ``"all"``, published: those to be written
         as well, in training.
-    decoding, temperature, top_p
+    decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
 
     Raises
@@ -154,10 +153,11 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     config
         Sizes, training and default decoding.
     decoding
-        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one.
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
+        ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.
         ``"forced_latents"`` leaks: for half of the items, drawn by `rng`, LatentRNN is fed the true latents.
     temperature, top_p
-        Override those of the config. All three may also be set as attributes, at any time.
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -189,8 +189,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     @property
     def deterministic(self) -> bool:
         """Whether `inpaint` does without `rng`."""
-        drawn = self.decoding == "forced_latents" or (self.decoding == "sample" and self.temperature > 0)
-        return not (drawn or self.config.sampled_latents)
+        return super().deterministic and self.decoding != "forced_latents" and not self.config.sampled_latents
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits of every middle step, given the true tokens before it.
@@ -275,12 +274,13 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     def _numbers(self) -> tuple[int, ...]:
         """Two a step, one for who is fed the truth, and one for each number of a latent."""
         latents = N_MEASURES * self.config.latent_size if self.config.sampled_latents else 0
-        return (MUSIB_LAYOUT.middle_steps + 1 + latents,)
+        return (2 * MUSIB_LAYOUT.middle_steps + 1 + latents,)
 
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
         """Write the middle measure by measure, each fed back as a latent; `uniform` is laid out as in `_numbers`."""
-        n = MUSIB_LAYOUT.middle_steps
-        per_token, coin, rest = uniform[:, :n], uniform[:, n : n + 1], uniform[:, n + 1 :]
+        n = 2 * MUSIB_LAYOUT.middle_steps
+        per_token = uniform[:, :n].reshape(len(contexts), -1, 2)  # (batch, 96, 2)
+        coin, rest = uniform[:, n : n + 1], uniform[:, n + 1 :]
         noise = normals(rest).view(len(contexts), N_MEASURES, -1) if rest.shape[1] else None  # (batch, 16, latent)
 
         def latent(measures: Tensor, where: slice) -> Tensor:
@@ -288,10 +288,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
             return mean if noise is None else mean + log_std.exp() * noise[:, where]
 
         def choose(logits: Tensor, tick: int) -> Tensor:
-            if self.decoding != "sample":
-                return logits.argmax(-1)
-            step = (measure - MIDDLE.start) * STEPS + tick
-            return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, step], self.top_p)
+            return self._choose(logits, per_token[:, (measure - MIDDLE.start) * STEPS + tick])
 
         measures = cut(contexts)
         past = latent(measures[:, : MIDDLE.start], slice(0, MIDDLE.start))

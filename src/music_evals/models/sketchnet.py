@@ -48,7 +48,6 @@ from music_evals.models._measures import (
     gaussian_kl,
     normals,
 )
-from music_evals.models._network import draw
 from music_evals.models._sketch_connector import SketchConnector
 from music_evals.models._sketches import Sketch, factorize, sketch_tensors
 
@@ -63,7 +62,7 @@ __all__ = [
     "SketchVAE",
 ]
 
-DECODINGS = ("argmax", "sample", "without_connector", "reference_pitch", "reference_rhythm")
+DECODINGS = ("argmax", "sample", "two_stage", "without_connector", "reference_pitch", "reference_rhythm")
 """How tokens are chosen; the last two read the true middle."""
 
 SIZES = {
@@ -124,7 +123,7 @@ class SketchNetConfig(MeasureConfig):
         Share of the batches in which SketchConnector is shown true latents, and the probability of each latent there.
     measures_per_context, output_relu, unmasked_future, sampled_latents, fix_empty
         As in `inpaintnet.InpaintNetConfig`.
-    decoding, temperature, top_p
+    decoding, temperature, kind_temperature, top_p
         As in `anticipation_rnn.AnticipationRNNConfig`.
 
     Raises
@@ -250,11 +249,12 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     config
         Sizes, training and default decoding.
     decoding
-        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one.
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
+        ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.
         ``"without_connector"`` is greedy and decodes what SketchInpainter wrote, as MUSIB does. ``"reference_pitch"``
         and ``"reference_rhythm"`` are greedy and leak: the sketch is taken from the true middle.
     temperature, top_p
-        Override those of the config. All three may also be set as attributes, at any time.
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -383,9 +383,9 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     @property
     def _numbers(self) -> tuple[int, ...]:
-        """One a step, and one for each number of a latent."""
+        """Two a step, and one for each number of a latent."""
         latents = N_MEASURES * 2 * self.config.latent_size if self.config.sampled_latents else 0
-        return (MUSIB_LAYOUT.middle_steps + latents,)
+        return (2 * MUSIB_LAYOUT.middle_steps + latents,)
 
     def inpaint(
         self, contexts: Tokens, *, rng: np.random.Generator, sketches: Sketch | Sequence[Sketch] | None = None
@@ -417,8 +417,10 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
             Another number of sketches than of contexts.
 
         """
-        if sketches is not None and self.decoding not in {"argmax", "sample"}:
-            raise InvalidInputError(f"the decoding {self.decoding} takes no sketches; choose argmax or sample")
+        if sketches is not None and self.decoding not in {"argmax", "sample", "two_stage"}:
+            raise InvalidInputError(
+                f"the decoding {self.decoding} takes no sketches; choose argmax, sample or two_stage"
+            )
         checked = self._checked(contexts)
         if self.sees_reference:
             pitch = self.decoding == "reference_pitch"
@@ -435,15 +437,13 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     def _decode(self, contexts: Tensor, uniform: Tensor, sketches: Sequence[Sketch] | None = None) -> Tensor:
         """Write the four measures side by side; `uniform` is laid out as in `_numbers`."""
-        n = MUSIB_LAYOUT.middle_steps
-        per_token, rest = uniform[:, :n].reshape(-1, STEPS), uniform[:, n:]  # (batch * 4, 24), ...
+        n = 2 * MUSIB_LAYOUT.middle_steps
+        per_token, rest = uniform[:, :n].reshape(-1, STEPS, 2), uniform[:, n:]  # (batch * 4, 24, 2), ...
         shape = (len(contexts), N_MEASURES, 2, self.config.latent_size)
         noise = normals(rest).view(shape) if rest.shape[1] else None
 
         def choose(logits: Tensor, tick: int) -> Tensor:
-            if self.decoding != "sample":
-                return logits.argmax(-1)
-            return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, tick], self.top_p)
+            return self._choose(logits, per_token[:, tick])
 
         sketch = None if sketches is None else self._encode_sketches(sketches, noise)
         z = self._plan(cut(contexts), noise, sketch)  # (batch, 4, 2, latent)

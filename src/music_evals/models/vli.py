@@ -32,7 +32,7 @@ from torch.nn import functional
 
 from music_evals.annotations import Tokens
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.models._network import InpaintingNetwork, NetworkConfig, chunks, draw, fill_sizes
+from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
 from music_evals.models._vli_layers import Layer, Reader, View
 from music_evals.models._vli_notes import (
     BAR_RANGE,
@@ -316,7 +316,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         return torch.stack(losses).mean(0)
 
     def note_nll(self, contexts: Tokens) -> NoteLikelihood:
-        """Return how likely the notes of the true middle are, each given the known notes and those before it.
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
 
         The middle is taken on the grid of sixteenths. Counted are onset, pitch and duration of each note and the end,
         by the distribution that ``"sample"`` draws from at temperature 1 and with a `top_p` of 1. Onsets that are
@@ -337,10 +337,12 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         """
         checked = check_contexts(contexts)
         spans = [self._middle_span(context, row, with_notes=True) for row, context in enumerate(checked)]
-        nats = np.empty(len(checked))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                nats[rows] = self._span_nll(pad(spans[rows], self.device)).cpu().numpy()
+
+        def work(rows: slice) -> npt.NDArray[np.float64]:
+            nats: npt.NDArray[np.float64] = self._span_nll(pad(spans[rows], self.device)).cpu().numpy()
+            return nats
+
+        nats = np.concatenate([np.empty(0), *self._each_part(len(checked), work)])
         return NoteLikelihood(nats, np.array([len(span.notes) for span in spans], dtype=np.int64))
 
     def _span_nll(self, batch: Batch) -> Tensor:
