@@ -7,6 +7,7 @@ so that looking up a name imports nothing but that plug-in.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ __all__ = [
     "Inpainter",
     "LikelihoodInpainter",
     "LyricWriter",
+    "NoteLikelihood",
+    "NoteLikelihoodInpainter",
     "RenderPair",
     "Tagger",
     "TextEncoder",
@@ -67,10 +70,41 @@ class Inpainter(Protocol):
 
 @runtime_checkable
 class LikelihoodInpainter(Inpainter, Protocol):
-    """An inpainter that can also say how likely the true middle is."""
+    """An inpainter that can also say how likely each true token is, by the model's own definition of a step's NLL."""
 
     def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
         """Return the negative log-likelihood (nats, >= 0) of each true token, (n, 96), for whole contexts (n, 384)."""
+        ...
+
+
+class NoteLikelihood(NamedTuple):
+    """How likely whole true middles are."""
+
+    nats: npt.NDArray[np.float64]
+    """Negative log-likelihood of each middle, shape (n,)."""
+    n_notes: npt.NDArray[np.int64]
+    """Notes of each middle, shape (n,)."""
+
+    @property
+    def bits_per_note(self) -> float:
+        """Bits of all middles over their notes; NaN where they have none."""
+        n = int(self.n_notes.sum())
+        return float(self.nats.sum()) / math.log(2) / n if n else math.nan
+
+
+@runtime_checkable
+class NoteLikelihoodInpainter(Inpainter, Protocol):
+    """An inpainter that can also say how likely the whole true middle is: what `nll` leaves to each model's definition.
+
+    It is the probability of the middle given past and future alone, under the distribution that the model samples from
+    at temperature 1, before anything is cut off; each note or token is given those before it. Divided by the notes it
+    is a number that models share, as far as their vocabularies allow: VLI knows sixteenths, 86 pitches and durations
+    up to two bars, and middles are rounded to these before they are asked for, so that it has fewer to tell apart than
+    a model of tokens with 24 steps a measure.
+    """
+
+    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
+        """Return the negative log-likelihood of the middles of whole contexts (n, 384), and their notes."""
         ...
 
 

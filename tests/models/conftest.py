@@ -1,9 +1,19 @@
-"""What the tests of this room share: recipes of tiny networks."""
+"""What the tests of this room share: random states of their own, and recipes of tiny networks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def own_random_state() -> Iterator[None]:
+    """Draw from a seed of one's own, and leave PyTorch's random state as it was."""
+    import torch
+
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        yield
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,30 +21,34 @@ from music_evals.errors import (
     UnknownNameError,
     UnreadableFileError,
 )
-from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
+from music_evals.models import _network
+from music_evals.models.anticipation_rnn import AnticipationRNN
+from music_evals.models.inpaintnet import InpaintNet
 from music_evals.models.recipe import read_recipe
-from music_evals.models.sketchnet import SketchNet, SketchNetConfig
+from music_evals.models.sketchnet import SketchNet
 from music_evals.models.training import train_from_file
-from music_evals.models.vli import END, VLI, VLIConfig
-from music_evals.protocols import INPAINTERS, Inpainter, LikelihoodInpainter, load_plugin
-from music_evals.symbolic import remi
+from music_evals.models.vli import VLI
+from music_evals.protocols import (
+    INPAINTERS,
+    Inpainter,
+    LikelihoodInpainter,
+    NoteLikelihood,
+    NoteLikelihoodInpainter,
+    load_plugin,
+)
+
+from .tiny_networks import MIDDLE, TINY, build, melodies, tensor
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-MIDDLE = slice(144, 240)
-TINY: dict[type, Any] = {
-    InpaintNet: InpaintNetConfig(note_embedding_size=4, measure_size=12, latent_size=8, context_size=10),
-    SketchNet: SketchNetConfig(
-        note_embedding_size=4, measure_size=12, latent_size=6, context_size=10, connector_size=16, connector_layers=2
-    ),
-    VLI: VLIConfig(model_size=16, n_layers=2, n_heads=2, inner_size=24, embedding_size=4),
-}
 # The published number of parameters of every part, counted on MUSIB's code with its defaults.
 PUBLISHED = {
     InpaintNet: {"vae": 17_710_261, "vae.decoder": 6_653_345, "latent_rnn": 41_468_160, "": 59_178_421},
     VLI: {"": 93_573_127},
     SketchNet: {"vae": 78_447_797, "inpainter": 79_266_048, "connector": 12_865_280, "": 170_579_125},
 }
+SIZED = pytest.mark.parametrize("kind", list(PUBLISHED), ids=[kind.__name__ for kind in PUBLISHED])
+TOKENS = pytest.mark.parametrize("kind", [AnticipationRNN, InpaintNet, SketchNet])
 NETWORKS = pytest.mark.parametrize("kind", list(TINY), ids=[kind.__name__ for kind in TINY])
 DECODINGS = [(kind, decoding) for kind in TINY for decoding in kind.decodings]
 HONEST = [(kind, decoding) for kind, decoding in DECODINGS if decoding not in kind.leaking]
@@ -53,32 +58,6 @@ LEAKING = [(kind, decoding) for kind, decoding in DECODINGS if decoding in kind.
 def cases(pairs: list[tuple[Any, str]]) -> Any:
     ids = [f"{kind.__name__}-{decoding}" for kind, decoding in pairs]
     return pytest.mark.parametrize(("kind", "decoding"), pairs, ids=ids)
-
-
-def build(kind: Any, **changes: Any) -> Any:
-    """Build a tiny network with weights large enough that its inputs matter."""
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        network = kind(dataclasses.replace(TINY[kind], **changes))
-        with torch.no_grad():
-            for parameter in network.parameters():
-                parameter.copy_(torch.randn_like(parameter) * 0.5)
-            if kind is VLI:
-                network.heads[remi.BAR].bias[END] = -3  # so that it writes some notes before the end
-                for layer in network.blocks:
-                    layer.out.weight *= 8  # what is looked at outweighs what is known of the note itself
-    return network.eval()
-
-
-def melodies(n: int, seed: int = 5) -> np.ndarray:
-    """Contexts of notes of 3 to 12 steps and some rests, pitches 50..80."""
-    rng = np.random.default_rng(seed)
-    contexts = np.full((n, 384), HOLD, dtype=np.uint8)
-    for row in contexts:
-        onsets = np.cumsum(rng.choice([0, 3, 6, 12], 150, p=[0, 0.2, 0.5, 0.3]))
-        onsets = np.append(0, onsets[onsets < 384])
-        row[onsets] = np.where(rng.random(len(onsets)) < 0.1, REST, rng.integers(50, 81, len(onsets)))
-    return contexts
 
 
 @pytest.fixture
@@ -104,20 +83,20 @@ def count(network: torch.nn.Module, part: str = "") -> int:
     return sum(parameter.numel() for parameter in network.get_submodule(part).parameters())
 
 
-@NETWORKS
+@SIZED
 def test_the_paper_size_has_the_published_number_of_parameters(kind):
     with torch.device("meta"):
         network = kind(kind.config_class(size="paper"))
     assert {part: count(network, part) for part in PUBLISHED[kind]} == PUBLISHED[kind]
 
 
-@NETWORKS
+@SIZED
 def test_the_small_size_is_small(kind):
     with torch.device("meta"):
         assert count(kind(kind.config_class(size="small"))) <= 2_500_000
 
 
-@NETWORKS
+@SIZED
 def test_sizes_may_be_changed_one_by_one_and_must_exist(kind):
     small, paper = kind.config_class(size="small"), kind.config_class()
     assert paper.size == "paper"
@@ -204,7 +183,118 @@ def test_temperature_0_and_a_tiny_nucleus_are_greedy(kind, contexts):
 
 @NETWORKS
 def test_no_contexts_give_no_middles(kind, contexts):
-    assert inpaint(build(kind), contexts[:0], "sample").shape == (0, 96)
+    network = build(kind)
+    assert inpaint(network, contexts[:0], "sample").shape == (0, 96)
+    assert network.note_nll(contexts[:0]).nats.shape == (0,)
+    if isinstance(network, LikelihoodInpainter):
+        assert network.nll(contexts[:0]).shape == (0, 96)
+
+
+@NETWORKS
+def test_threads_change_no_digit(kind, monkeypatch):
+    """Three parts on one, two and three threads; each part on one thread of PyTorch, whatever the program has set."""
+    network, many = build(kind), melodies(150)
+    seen: dict[int, set[tuple[int, int]]] = {}
+    results = []
+    for n in (1, 2, 3):
+        monkeypatch.setattr(_network, "n_threads", lambda n=n: n)
+        seen[n] = set()
+        forward = type(network)._decode
+
+        def decode(*arguments: Any, n: int = n, forward: Any = forward) -> Any:
+            seen[n].add((threading.get_ident(), torch.get_num_threads()))
+            return forward(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(network), "_decode", decode)
+            torch.set_num_threads(3)
+            result = [inpaint(network, many, "sample")]
+        result += [network.note_nll(many).nats, *([network.nll(many)] if hasattr(network, "nll") else [])]
+        results.append(result)
+    for result in results[1:]:
+        for one, other in zip(results[0], result, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert {threads for idents in seen.values() for _, threads in idents} == {1}
+    assert {ident for ident, _ in seen[1]} == {threading.get_ident()}
+    assert threading.get_ident() not in {ident for ident, _ in seen[2] | seen[3]}
+
+
+@NETWORKS
+def test_a_part_that_fails_fails_all_and_leaves_the_network_as_it_was(kind, monkeypatch):
+    network = build(kind).train()
+    monkeypatch.setattr(_network, "n_threads", lambda: 2)
+    monkeypatch.setattr(kind, "_decode", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
+    with pytest.raises(MemoryError, match="no room"):
+        inpaint(network, melodies(150), "argmax")
+    assert network.training
+
+
+# --- likelihood
+
+
+@NETWORKS
+def test_all_networks_say_how_likely_whole_middles_are(kind, contexts):
+    network = build(kind)
+    assert isinstance(network, NoteLikelihoodInpainter)
+    nats, n_notes = network.note_nll(contexts)
+    assert nats.shape == n_notes.shape == (6,)
+    assert (nats > 0).all()
+    assert network.note_nll(contexts).bits_per_note == pytest.approx(nats.sum() / np.log(2) / n_notes.sum())
+    alone = np.concatenate([network.note_nll(contexts[row : row + 1]).nats for row in range(6)])
+    np.testing.assert_allclose(nats, alone, rtol=1e-5)
+    if isinstance(network, LikelihoodInpainter):
+        np.testing.assert_allclose(nats, network.nll(contexts).sum(1), rtol=1e-12)
+        np.testing.assert_array_equal(n_notes, (contexts[:, MIDDLE] < HOLD).sum(1))
+    with pytest.raises(InvalidTokensError):  # a masked middle has no likelihood
+        network.note_nll(np.where(np.isin(np.arange(384), np.arange(144, 240)), MASK, contexts))
+
+
+def test_bits_per_note_by_hand():
+    """3 nats of ln 2 and 5 of them over 4 notes are 2 bits a note; no note, no number."""
+    assert NoteLikelihood(np.array([3, 5]) * np.log(2), np.array([4, 0])).bits_per_note == pytest.approx(2)
+    assert np.isnan(NoteLikelihood(np.array([3.0]), np.array([0])).bits_per_note)
+
+
+@TOKENS
+def test_the_likelihood_of_a_step_is_not_told_by_what_comes_after_it(kind, contexts):
+    network = build(kind)
+    plain = network.nll(contexts)
+    for step in (144, 167, 168, 200, 239):
+        changed = contexts.copy()
+        changed[:, step] = np.where(contexts[:, step] == 70, 71, 70)
+        np.testing.assert_allclose(network.nll(changed)[:, : step - 144], plain[:, : step - 144], atol=1e-5)
+
+
+# --- two stages
+
+
+@TOKENS
+def test_kinds_may_be_drawn_at_a_temperature_of_their_own(kind, contexts):
+    """First token of 2,000: onset, hold and rest as likely as the network says, though the pitch is the likeliest."""
+    network = build(kind, decoding="two_stage", temperature=0.0, kind_temperature=1.0)
+    assert not network.deterministic
+    candidates = np.repeat(contexts[:1], 130, axis=0)
+    candidates[:, 144] = np.arange(130)
+    p = np.exp(-network.nll(candidates)[:, 0])
+    expected = np.array([p[:HOLD].sum(), p[HOLD], p[REST]])
+    drawn = inpaint(network, np.repeat(contexts[:1], 2000, axis=0), "two_stage")[:, 0]
+    share = np.array([(drawn < HOLD).mean(), (drawn == HOLD).mean(), (drawn == REST).mean()])
+    assert (np.abs(share - expected) <= 5 * np.sqrt(expected * (1 - expected) / 2000) + 1e-9).all()
+    assert set(drawn[drawn < HOLD]) <= {p[:HOLD].argmax()}
+    network.kind_temperature = 0.0
+    assert network.deterministic
+    one = inpaint(network, contexts[:1], "two_stage")
+    assert one[0, 0] == (p[:HOLD].argmax() if expected.argmax() == 0 else HOLD - 1 + expected.argmax())
+
+
+@TOKENS
+def test_two_stages_of_one_temperature_draw_like_whole_tokens_at_1(kind, contexts):
+    """At temperature 1 the kinds have the temperature of the pitches unless another is given."""
+    network = build(kind)
+    apart = build(kind, kind_temperature=1.0)
+    np.testing.assert_array_equal(inpaint(network, contexts, "two_stage"), inpaint(apart, contexts, "two_stage"))
+    with pytest.raises(InvalidInputError, match="kind_temperature must be 0 or more, got -1"):
+        dataclasses.replace(TINY[kind], kind_temperature=-1.0)
 
 
 @NETWORKS
@@ -227,7 +317,7 @@ def test_measures_without_an_onset_are_read_and_written(kind):
 
 @NETWORKS
 def test_losses_are_one_for_each_context_and_reach_what_is_trained(kind, contexts):
-    network, tokens = build(kind), torch.from_numpy(melodies(3).astype(np.int64))
+    network, tokens = build(kind), tensor(melodies(3))
     for stage in kind.stages or ("",):
         if stage:
             network.begin_stage(stage)
@@ -247,7 +337,7 @@ def test_losses_are_one_for_each_context_and_reach_what_is_trained(kind, context
 @NETWORKS
 def test_every_stage_trains_in_mixed_precision(kind, contexts):
     network = build(kind, kl_weight=0.0) if kind.stages else build(kind)
-    tokens = torch.from_numpy(contexts[:2].astype(np.int64))
+    tokens = tensor(contexts[:2])
     for stage in kind.stages or ("",):
         if stage:
             network.begin_stage(stage)
@@ -261,7 +351,7 @@ def test_every_stage_trains_in_mixed_precision(kind, contexts):
 
 @NETWORKS
 def test_validation_losses_repeat(kind, contexts):
-    network, tokens = build(kind), torch.from_numpy(contexts.astype(np.int64))
+    network, tokens = build(kind), tensor(contexts)
     for stage in kind.stages or ("",):
         if stage:
             network.begin_stage(stage)
@@ -317,7 +407,7 @@ def test_a_recipe_trains_it(kind, tmp_path, tiny_dataset, write_recipe):
     path = write_recipe(
         tmp_path,
         model_type=kind.config_class().model_type,
-        model=json.dumps({"size": "small", **sizes}),
+        model=json.dumps({**({"size": "small"} if kind in PUBLISHED else {}), **sizes}),
         data=json.dumps({"dataset": str(tiny_dataset), "config": "musib"}),
         training="{batch_size: 12, cycles: [1], plain_epochs: 0, transpose_low: -6, transpose_high: 6, threads: 1}",
         **stages,
@@ -330,15 +420,21 @@ def test_a_recipe_trains_it(kind, tmp_path, tiny_dataset, write_recipe):
 
 @NETWORKS
 def test_the_shipped_recipe_and_config_belong_together(kind):
-    """The recipe names the stages of the network, and makes the network that config.json describes."""
+    """The recipe names the stages of the network, and makes the network that config.json describes.
+
+    How that one decodes is chosen after the training.
+    """
     model_type = kind.config_class().model_type
     folder = Path(__file__).parents[2] / "models" / model_type
     recipe = read_recipe(folder / "train.yaml")
     assert recipe.model_type == model_type
     assert [stage.name for stage in recipe.stages] == list(kind.stages)
-    config = kind.config_class(**recipe.model)
-    assert config.size == "small"
-    assert dataclasses.asdict(config) == json.loads((folder / "config.json").read_text())
+    config = kind.config_class(**json.loads((folder / "config.json").read_text()))
+    decoding = {name: getattr(config, name) for name in ("decoding", "temperature", "top_p")}
+    if hasattr(config, "kind_temperature"):
+        decoding["kind_temperature"] = config.kind_temperature
+    assert dataclasses.replace(kind.config_class(**recipe.model), **decoding) == config
+    assert getattr(config, "size", "small") == "small"
 
 
 @NETWORKS
@@ -375,8 +471,7 @@ def test_what_cannot_be_loaded_is_named(kind, break_it, error, message, tmp_path
 @NETWORKS
 def test_weights_of_another_size_are_named(kind, tmp_path):
     build(kind).save_pretrained(tmp_path)
-    small = json.dumps(dataclasses.asdict(kind.config_class(size="small")))
-    (tmp_path / "config.json").write_text(small)
+    (tmp_path / "config.json").write_text(json.dumps(dataclasses.asdict(kind.config_class())))
     with pytest.raises(
         UnreadableFileError, match=r"do not fit its config\.json.*take both files from one training run"
     ):

@@ -16,34 +16,18 @@ from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig
 from music_evals.models.training import fit
 from music_evals.symbolic import factorized
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+from .tiny_networks import TINY, build, noise, tensor
 
-TINY = InpaintNetConfig(note_embedding_size=4, measure_size=12, latent_size=8, context_size=10)
-
-
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
 
 def network(**changes) -> InpaintNet:
-    model = InpaintNet(dataclasses.replace(TINY, **changes))
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-    return model.eval()
+    return build(InpaintNet, **changes)
 
 
 @pytest.fixture
 def contexts() -> np.ndarray:
-    return np.random.default_rng(5).integers(0, 130, (6, 384)).astype(np.uint8)
-
-
-def tensor(contexts: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(contexts.astype(np.int64))
+    return noise()
 
 
 # --- the parts
@@ -265,7 +249,7 @@ def test_the_divergence_is_weighted(contexts):
 )
 def test_configs_are_checked(changes, error, message):
     with pytest.raises(error, match=message):
-        dataclasses.replace(TINY, **changes)
+        dataclasses.replace(TINY[InpaintNet], **changes)
 
 
 # --- training

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
-from music_evals.models.recipe import find_recipe, read_recipe
+from music_evals.models.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
+from music_evals.protocols import INPAINTERS, load_plugin
 
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
+RECIPES = sorted(path for name in INPAINTERS for path in (SHIPPED.parents[1] / name).glob("train*.yaml"))
 
 
 def test_the_shipped_recipe_is_complete():
@@ -25,6 +27,11 @@ def test_the_shipped_recipe_is_complete():
         ({"trainings": "{}"}, UnknownNameError, "unknown recipe section 'trainings'; did you mean training"),
         ({"training": "{batch_size: 0}"}, InvalidInputError, "batch_size must be at least 1, got 0"),
         ({"training": "{cycles: [3, 0]}"}, InvalidInputError, "cycles must hold at least one epoch each"),
+        ({"training": "{schedule: linear}"}, InvalidInputError, "schedule must be one of cosine, constant, .*'linear'"),
+        ({"training": "{schedule: noam}"}, InvalidInputError, "warmup_steps must be at least 1 for the schedule noam"),
+        ({"training": "{decay: 1.5}"}, InvalidInputError, "decay must lie above 0 and be at most 1, got 1.5"),
+        ({"base": "../train.yaml"}, InvalidInputError, "base must be the name of a file beside"),
+        ({"base": "train.yaml"}, InvalidInputError, "builds on train.yaml, which has a base itself"),
         ({"training": "{precision: half}"}, InvalidInputError, "precision must be float32 or bfloat16, got 'half'"),
         ({"training": "{learning_rate: fast}"}, InvalidInputError, "wrong type"),
         ({"training": "3"}, InvalidInputError, "must be a mapping"),
@@ -51,3 +58,95 @@ def test_a_recipe_is_a_file_a_folder_or_the_name_of_a_model(tmp_path: Path, monk
     assert find_recipe("nothing.yaml", None) == (Path("nothing.yaml"), Path())
     monkeypatch.chdir(SHIPPED.parent)
     assert find_recipe("train.yaml", None) == (Path("train.yaml"), Path())
+
+
+# --- recipes that build on others
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_shipped_recipe_is_whole(path):
+    """It names its network, all of its stages and a dataset, and its settings are some that the network knows."""
+    recipe = read_recipe(path)
+    network = load_plugin(INPAINTERS, path.parent.name, "model")
+    from_mapping(network.config_class, {"model_type": recipe.model_type, **recipe.model}, "model setting")
+    assert [stage.name for stage in recipe.stages] == list(network.stages)
+    folk = path.stem == "train-folk"
+    assert (Path(recipe.data.dataset).name, recipe.data.config) == (
+        ("irish_folk", "music21_folk") if folk else ("jsb_chorales", "musib")
+    )
+    for training in [stage.training for stage in recipe.stages] or [recipe.training]:
+        assert training.max_minutes is None  # else the weights would depend on the machine
+
+
+def test_each_network_has_three_recipes():
+    names = [(path.parent.name, path.stem) for path in RECIPES]
+    assert names == [(name, stem) for name in sorted(INPAINTERS) for stem in ("train-folk", "train-paper", "train")]
+
+
+def test_anticipation_rnn_goes_on_until_a_whole_cycle_brings_nothing_better():
+    for stem in ("train", "train-folk"):
+        training = read_recipe(SHIPPED.with_stem(stem)).training
+        assert max(training.cycles) < training.patience < 2 * min(training.cycles)
+
+
+def test_the_published_recipe_of_sketchnet_has_three_schedules():
+    recipe = read_recipe(SHIPPED.parents[1] / "sketchnet" / "train-paper.yaml")
+    vae, inpainter, connector = (stage.training for stage in recipe.stages)
+    assert (vae.schedule, vae.decay, vae.learning_rate, vae.final_learning_rate) == ("exponential", 0.9999, 1e-4, 1e-5)
+    assert (inpainter.schedule, inpainter.learning_rate, inpainter.max_gradient_norm) == ("constant", 1e-4, None)
+    assert (connector.schedule, connector.warmup_steps, connector.batch_size) == ("noam", 4000, 32)
+    assert connector.learning_rate == pytest.approx((512 * 4000) ** -0.5, rel=1e-3)
+    assert (recipe.model["size"], recipe.model["forcing_decay"], vae.batch_size) == ("paper", 4000, 64)
+
+
+STAGES = "[{name: vae, training: {cycles: [4]}}, {name: latent_rnn, training: {cycles: [6], patience: 3}}]"
+
+
+def test_a_recipe_says_only_what_differs_from_its_base(tmp_path, write_recipe):
+    write_recipe(tmp_path, stages=STAGES, model="{latent_size: 8, dropout: 0.1}")
+    own = tmp_path / "train-own.yaml"
+    own.write_text("base: train.yaml\nmodel: {dropout: 0.2}\nstages:\n- {name: latent_rnn, training: {cycles: [9]}}\n")
+    below, above = read_recipe(tmp_path / "train.yaml"), read_recipe(own)
+    assert above.model == {"latent_size": 8, "dropout": 0.2}
+    assert above.data == below.data
+    assert above.stages[0] == below.stages[0]
+    assert (above.stages[1].training.cycles, above.stages[1].training.patience) == ((9,), 3)
+    own.write_text("base: train.yaml\nstages:\n- {name: decoder}\n")
+    with pytest.raises(UnknownNameError, match="unknown stage 'decoder'; known: latent_rnn, vae"):
+        read_recipe(own)
+    own.write_text("base: other.yaml\n")
+    with pytest.raises(UnreadableFileError, match=r"other\.yaml"):
+        read_recipe(own)
+
+
+def test_two_recipes_of_one_folder_write_to_two_folders(tmp_path):
+    for name, folder in (("train.yaml", tmp_path), ("train-folk.yaml", tmp_path / "folk"), ("own.yaml", tmp_path)):
+        (tmp_path / name).touch()
+        assert find_recipe(tmp_path / name, None)[1] == folder
+
+
+def test_changes_reach_into_stages(tmp_path, write_recipe):
+    path = write_recipe(tmp_path, stages=STAGES)
+    changes = ("stages.vae.cycles=[1]", "stages.latent_rnn.learning_rate=1e-5", "training.batch_size=7")
+    vae, latent_rnn = (stage.training for stage in build_recipe(read_sections(path, changes)).stages)
+    assert (vae.cycles, latent_rnn.cycles, latent_rnn.learning_rate) == ((1,), (6,), 1e-5)
+    assert (vae.batch_size, latent_rnn.batch_size) == (7, 7)
+
+
+WITH = {"stages": STAGES}
+
+
+@pytest.mark.parametrize(
+    ("sections", "change", "error", "message"),
+    [
+        (WITH, "stages.vea.cycles=[1]", UnknownNameError, "unknown stage 'vea'; did you mean vae"),
+        (WITH, "stages.vae=3", InvalidInputError, r"expected stages.NAME.SETTING=value, as stages.vae.cycles"),
+        (WITH, "stages.vae.training.cycles=[1]", InvalidInputError, r"expected stages.NAME.SETTING=value"),
+        (WITH, "stages.vae.cycle=[1]", UnknownNameError, "unknown training setting 'cycle'; did you mean cycles"),
+        ({}, "stages.vae.cycles=[1]", UnknownNameError, "unknown stage 'vae'; known: none; the recipe has no stages"),
+    ],
+)
+def test_wrong_changes_of_stages_are_named(write_recipe, sections, change, error, message, tmp_path):  # noqa: PLR0917
+    path = write_recipe(tmp_path, **sections)
+    with pytest.raises(error, match=message):
+        build_recipe(read_sections(path, [change]))

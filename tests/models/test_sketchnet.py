@@ -13,35 +13,18 @@ from music_evals.models.sketchnet import Sketch, SketchConnector, SketchNet, Ske
 from music_evals.models.training import fit
 from music_evals.symbolic import factorized
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+from .tiny_networks import TINY, build, noise, tensor
 
-SIZES = {"note_embedding_size": 4, "measure_size": 12, "latent_size": 6, "context_size": 10, "connector_size": 16}
-TINY = SketchNetConfig(**SIZES, connector_layers=2)
-
-
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        yield
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
 
 def network(**changes) -> SketchNet:
-    model = SketchNet(dataclasses.replace(TINY, **changes))
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-    return model.eval()
+    return build(SketchNet, **changes)
 
 
 @pytest.fixture
 def contexts() -> np.ndarray:
-    return np.random.default_rng(5).integers(0, 130, (6, 384)).astype(np.uint8)
-
-
-def tensor(contexts: np.ndarray) -> torch.Tensor:
-    return torch.from_numpy(contexts.astype(np.int64))
+    return noise()
 
 
 def fill(model: SketchNet, contexts: np.ndarray, sketches=None, seed: int = 0) -> np.ndarray:
@@ -86,7 +69,7 @@ def test_padding_is_not_read():
 
 def test_positions_of_the_connector_by_hand():
     """The published table: sin and cos of position / 10000^(2i / size), alternating."""
-    positions = SketchConnector(TINY).positions
+    positions = SketchConnector(TINY[SketchNet]).positions
     assert positions.shape == (16, 16)
     for position, column in ((0, 0), (3, 0), (5, 7), (15, 14)):
         angle = position / 10_000 ** (2 * (column // 2) / 16)
@@ -351,7 +334,7 @@ def test_the_connector_is_shown_true_latents_in_some_batches(contexts):
 )
 def test_configs_are_checked(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        dataclasses.replace(TINY, **changes)
+        dataclasses.replace(TINY[SketchNet], **changes)
 
 
 def test_every_setting_is_documented():

@@ -13,15 +13,9 @@ from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig, read_recipe
 from music_evals.models.training import draw_transpositions, fit, train_from_file
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
 
 TINY = InpaintNetConfig(note_embedding_size=4, measure_size=8, latent_size=4, context_size=6, measures_per_context=2)
-
-
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        yield
 
 
 def recipe(first: int = 2, second: int = 2, **changes) -> Recipe:

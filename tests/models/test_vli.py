@@ -8,36 +8,34 @@ import torch
 
 from music_evals.annotations import HOLD, REST
 from music_evals.errors import InvalidInputError, InvalidNotesError, PairCountError, RoundedNotesWarning
+from music_evals.models._vli_notes import (
+    AFTER_NEXT,
+    END,
+    NEXT,
+    SAME,
+    Batch,
+    Here,
+    note_ids,
+    pad,
+    relative_bars,
+    to_tokens,
+)
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.models.training import fit
-from music_evals.models.vli import AFTER_NEXT, END, NEXT, SAME, VLI, VLIConfig, _Here, _to_tokens
+from music_evals.models.vli import VLI, VLIConfig
 from music_evals.symbolic import remi
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+from .tiny_networks import MIDDLE, TINY, build
 
-TINY = VLIConfig(model_size=16, n_layers=2, n_heads=2, inner_size=24, embedding_size=4, top_p=1.0)
-MIDDLE = slice(144, 240)
+pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")
+
 SIXTEENTHS = np.array([0, 2, 3, 5])  # steps of the sixteenths in a quarter, as NoteSeq rounds them
 
 
-@pytest.fixture(autouse=True)
-def own_random_state():
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        yield
-
-
 def network(decoding: str = "argmax", **changes) -> VLI:
-    model = VLI(dataclasses.replace(TINY, **changes))
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn_like(parameter) * 0.5)
-        model.heads[remi.BAR].bias[END] = -3  # so that it writes some notes before the end
-        for layer in model.blocks:
-            layer.out.weight *= 8  # what is looked at outweighs what is known of the note itself
+    model = build(VLI, **{"top_p": 1.0, **changes})
     model.decoding = decoding
-    return model.eval()
+    return model
 
 
 def melodies(n: int, seed: int = 5) -> np.ndarray:
@@ -66,6 +64,10 @@ def fill(model: VLI, contexts: np.ndarray, seed: int = 0, **options) -> np.ndarr
 
 def spans(model: VLI, contexts: np.ndarray, *, with_notes: bool = True) -> list:
     return [model._middle_span(context, row, with_notes=with_notes) for row, context in enumerate(contexts)]
+
+
+def side_by_side(known: list) -> Batch:
+    return pad(known, torch.device("cpu"))
 
 
 def onsets_of(middles: np.ndarray) -> list[list[int]]:
@@ -130,7 +132,7 @@ def test_the_core_has_19200_parameters_less_than_xlnet():
 def test_a_query_sees_neither_its_note_nor_a_later_one(contexts):
     model = network()
     with torch.no_grad():
-        batch = model._pad(spans(model, contexts))
+        batch = side_by_side(spans(model, contexts))
         notes = batch.notes.clone()
         notes[:, 5, remi.PITCH] = (notes[:, 5, remi.PITCH] + 7) % 86
         plain, changed = (torch.cat(model(x), dim=-1) for x in (batch, batch._replace(notes=notes)))
@@ -142,7 +144,7 @@ def test_a_query_sees_neither_its_note_nor_a_later_one(contexts):
 def test_how_many_bars_lie_between_matters(contexts):
     model = network()
     with torch.no_grad():
-        batch = model._pad(spans(model, contexts))
+        batch = side_by_side(spans(model, contexts))
         moved = batch._replace(known_bars=batch.known_bars // 2)
         assert not torch.allclose(model(batch)[remi.PITCH], model(moved)[remi.PITCH])
 
@@ -151,10 +153,9 @@ def test_how_many_bars_lie_between_matters(contexts):
 
 
 def test_what_is_read_can_be_written_again(contexts):
-    model = network()
     for context in contexts:
-        ids = model._note_ids(context[MIDDLE], 6, 0)
-        np.testing.assert_array_equal(_to_tokens(ids), context[MIDDLE])
+        ids = note_ids(context[MIDDLE], 6, 0)
+        np.testing.assert_array_equal(to_tokens(ids), context[MIDDLE])
 
 
 def test_ids_by_hand():
@@ -186,7 +187,7 @@ def test_triplets_are_rounded_and_said():
     """Thirds of a quarter stand on the steps 0, 2 and 4; the last is no sixteenth and goes to the third of four."""
     context = np.full((1, 384), HOLD, dtype=np.uint8)
     context[0, [0, 2, 4]] = 60, 62, 64
-    assert network()._note_ids(context[0, :144], 0, 0)[:, remi.POSITION].tolist() == [0, 1, 3]
+    assert note_ids(context[0, :144], 0, 0)[:, remi.POSITION].tolist() == [0, 1, 3]
     with pytest.warns(RoundedNotesWarning, match="1 of 3 onsets lie off VLI's grid of sixteenths"):
         fill(network(), context)
     context[0, 4], context[0, 148] = HOLD, 70
@@ -220,13 +221,13 @@ def test_writing_note_by_note_agrees_with_the_whole_pass(contexts):
     model = network()
     known = spans(model, contexts, with_notes=False)
     with torch.no_grad():
-        written = model._decode(model._pad(known), torch.zeros(6, 64, 4), None)
+        written = model._decode(side_by_side(known), torch.zeros(6, 64, 4), None)
         assert min(map(len, written)) >= 1
         whole = [
-            span._replace(notes=model._relative(notes, 5), bars=notes[:, remi.BAR])
+            span._replace(notes=relative_bars(notes, 5, long_jumps=True), bars=notes[:, remi.BAR])
             for span, notes in zip(known, written, strict=True)
         ]
-        batch = model._pad(whole)
+        batch = side_by_side(whole)
         logits = model(batch)
     for column in (remi.PITCH, remi.DURATION):
         chosen = logits[column][:, 1:, : remi.N_VALUES[column]].argmax(-1)
@@ -238,9 +239,9 @@ def test_sampling_has_the_networks_distribution(contexts):
     model = network("sample")
     middles = fill(model, np.repeat(contexts[:1], 2000, axis=0))
     with torch.no_grad():
-        start = model._pad(spans(model, contexts[:1], with_notes=False))
+        start = side_by_side(spans(model, contexts[:1], with_notes=False))
         logits = [column[:, 0] for column in model(start)]
-        here = _Here(start.before, torch.full_like(start.before, 15))
+        here = Here(start.before, torch.full_like(start.before, 15))
         by_bar, by_position = model._onset_log_p(logits[remi.BAR], logits[remi.POSITION], here)
     p = np.zeros(64)
     for jump, bar in ((NEXT, 0), (AFTER_NEXT, 1)):
@@ -257,12 +258,12 @@ def test_onsets_come_in_order_and_stay_inside(contexts):
     draws = torch.from_numpy(np.random.default_rng(0).random((6, 64, 4)))
     known = spans(model, contexts, with_notes=False)
     with torch.no_grad():
-        for notes in model._decode(model._pad(known), draws, None):
+        for notes in model._decode(side_by_side(known), draws, None):
             places = notes[:, remi.BAR] * 16 + notes[:, remi.POSITION]
             assert (np.diff(places) > 0).all()
             assert ((places >= 96) & (places < 160)).all()
         free = network("sample", free_onsets=True)
-        lifted = free._decode(free._pad(known * 20), torch.rand(120, 64, 4).double(), None)
+        lifted = free._decode(side_by_side(known * 20), torch.rand(120, 64, 4).double(), None)
     assert any((np.diff(notes[:, remi.BAR] * 16 + notes[:, remi.POSITION]) <= 0).any() for notes in lifted)
 
 
@@ -325,7 +326,7 @@ def test_likelihood_of_an_empty_middle_is_that_of_the_end(contexts):
     model = network()
     nats, n_notes = model.note_nll(contexts)
     with torch.no_grad():
-        logits = model(model._pad(spans(model, contexts)))[remi.BAR][:, 0].double()
+        logits = model(side_by_side(spans(model, contexts)))[remi.BAR][:, 0].double()
     logits[:, SAME] = -torch.inf  # no onset is left in the bar before the middle
     np.testing.assert_allclose(nats, -logits.log_softmax(-1)[:, END].numpy())
     assert n_notes.tolist() == [0] * 6
@@ -338,7 +339,7 @@ def test_likelihood_of_one_note_by_hand(contexts):
     model = network()
     nats, n_notes = model.note_nll(contexts)
     with torch.no_grad():
-        logits = [column.double() for column in model(model._pad(spans(model, contexts)))]
+        logits = [column.double() for column in model(side_by_side(spans(model, contexts)))]
     bar = logits[remi.BAR][:, 0].clone()
     bar[:, SAME] = -torch.inf
     expected = bar.log_softmax(-1)[:, AFTER_NEXT]  # three bars on count as two
@@ -379,7 +380,7 @@ def test_long_jumps_change_the_loss_where_a_bar_is_empty(contexts):
 
 def test_random_spans_have_an_eighth_to_a_quarter_of_the_notes(contexts):
     model = network()
-    n = len(model._note_ids(contexts[0], 0, 0))
+    n = len(note_ids(contexts[0], 0, 0))
     drawn = [model._random_span(contexts[0], 0) for _ in range(300)]
     lengths = [len(span.notes) for span in drawn]
     assert (min(lengths), max(lengths)) == (n // 8, n // 4)
@@ -425,7 +426,7 @@ def test_a_batch_can_be_learnt_by_heart(tmp_path):
 )
 def test_configs_are_checked(changes, message):
     with pytest.raises(InvalidInputError, match=message):
-        dataclasses.replace(TINY, **changes)
+        dataclasses.replace(TINY[VLI], **changes)
 
 
 def test_every_setting_is_documented():

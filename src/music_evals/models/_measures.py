@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.models._network import InpaintingNetwork, TokenConfig, TokenNetwork, fill_sizes
 from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
@@ -20,8 +21,9 @@ __all__ = [
     "STEPS",
     "HierarchicalDecoder",
     "LatentRNN",
+    "MeasureConfig",
+    "MeasureNetwork",
     "bidirectional_gru",
-    "check_training",
     "cross_entropy",
     "cut",
     "draw_measures",
@@ -40,6 +42,62 @@ N_LAYERS = 2  # of every recurrent network of both models
 
 FIX_EMPTY = ("inputs", "all")
 """What FixEmpty is applied to: the measures that are read, or those that are to be written too, as MUSIB does."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureConfig(TokenConfig):
+    """Settings of both models; `inpaintnet.InpaintNetConfig` documents them."""
+
+    size: str = "paper"
+    note_embedding_size: int = 0
+    measure_size: int = 0
+    latent_size: int = 0
+    context_size: int = 0
+    dropout: float = 0.5
+    kl_weight: float = 0.0
+    latent_forcing: float = 0.5
+    measures_per_context: int = 4
+    output_relu: bool = False
+    unmasked_future: bool = False
+    sampled_latents: bool = False
+    fix_empty: str = "inputs"
+
+    def _check_measures(
+        self,
+        network: type[InpaintingNetwork],
+        sizes: dict[str, dict[str, int]],
+        *,
+        at_least_one: tuple[str, ...] = (),
+        shares: tuple[str, ...] = (),
+        probabilities: tuple[str, ...] = (),
+    ) -> None:
+        """Fill in the sizes and check what both models have, and what `_check` is told to."""
+        fill_sizes(self, sizes)
+        self._check(
+            network,
+            at_least_one=(*sizes["paper"], *at_least_one),
+            shares=("dropout", *shares),
+            probabilities=("latent_forcing", *probabilities),
+        )
+        if not self.kl_weight >= 0:
+            raise InvalidInputError(f"kl_weight must not be negative, got {self.kl_weight}")
+        if not 1 <= self.measures_per_context <= N_MEASURES:
+            raise InvalidInputError(
+                f"measures_per_context must lie in 1..{N_MEASURES}, got {self.measures_per_context}"
+            )
+        if self.fix_empty not in FIX_EMPTY:
+            raise UnknownNameError("fix_empty", self.fix_empty, FIX_EMPTY)
+
+
+class MeasureNetwork(TokenNetwork):
+    """Base of both models."""
+
+    config: MeasureConfig
+
+    def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        """Draw latents in training, and where the config says so; else return their means."""
+        drawn = self.training or self.config.sampled_latents
+        return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
 
 
 class HierarchicalDecoder(nn.Module):
@@ -155,19 +213,6 @@ def xavier(module: nn.Module) -> None:
 def cut(contexts: Tensor) -> Tensor:
     """Cut contexts (batch, 384) into measures (batch, 16, 24)."""
     return contexts.view(len(contexts), N_MEASURES, STEPS)
-
-
-def check_training(config: Any, forcings: Sequence[str]) -> None:
-    """Check what both models are trained by: probabilities of forcing, the weight of the divergence, `fix_empty`."""
-    for name in forcings:
-        if not 0 <= getattr(config, name) <= 1:
-            raise InvalidInputError(f"{name} must lie in [0, 1], got {getattr(config, name)}")
-    if not config.kl_weight >= 0:
-        raise InvalidInputError(f"kl_weight must not be negative, got {config.kl_weight}")
-    if not 1 <= config.measures_per_context <= N_MEASURES:
-        raise InvalidInputError(f"measures_per_context must lie in 1..{N_MEASURES}, got {config.measures_per_context}")
-    if config.fix_empty not in FIX_EMPTY:
-        raise UnknownNameError("fix_empty", config.fix_empty, FIX_EMPTY)
 
 
 def fix_empty(measures: Tensor) -> Tensor:

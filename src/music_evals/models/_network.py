@@ -6,26 +6,83 @@ import dataclasses
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from music_evals.annotations import Tokens
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
 from music_evals.files import write_atomically
-from music_evals.numerics import one_thread
+from music_evals.models._contexts import hide_middle
+from music_evals.numerics import n_threads, one_thread
+from music_evals.protocols import NoteLikelihood
+from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["InpaintingNetwork", "check_choice", "check_ranges", "chunks", "draw", "fill_sizes"]
+__all__ = [
+    "InpaintingNetwork",
+    "NetworkConfig",
+    "TokenConfig",
+    "TokenNetwork",
+    "check_choice",
+    "chunks",
+    "draw",
+    "fill_sizes",
+]
 
-_ROWS_AT_ONCE = 256  # contexts decoded together: bounds the memory, changes no result
+# Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
+# of matrices may depend on how many rows it has.
+_ROWS_AT_ONCE = 64
+
+_Result = TypeVar("_Result")
 
 
-def fill_sizes(config: Any, sizes: dict[str, dict[str, int]]) -> None:
+@dataclasses.dataclass(frozen=True)
+class NetworkConfig:
+    """What every config has: the type of its model, and how it decodes by default; the subclasses document both."""
+
+    model_type: str = ""
+    decoding: str = "argmax"
+    temperature: float = 1.0
+    top_p: float = 1.0
+
+    def _check(
+        self,
+        network: "type[InpaintingNetwork]",
+        *,
+        at_least_one: tuple[str, ...],
+        shares: tuple[str, ...] = (),
+        probabilities: tuple[str, ...] = (),
+    ) -> None:
+        """Check the type, fields of at least 1, shares in [0, 1), probabilities in [0, 1], and the decoding."""
+        kind = type(self).__dataclass_fields__["model_type"].default
+        if self.model_type != kind:
+            raise InvalidInputError(
+                f"model_type must be {kind!r}, got {self.model_type!r}; load the model with the class of its type"
+            )
+        rules: list[tuple[tuple[str, ...], str, Callable[[float], bool]]] = [
+            (at_least_one, "be at least 1", lambda value: value >= 1),
+            (shares, "lie in [0, 1)", lambda value: 0 <= value < 1),
+            (probabilities, "lie in [0, 1]", lambda value: 0 <= value <= 1),
+        ]
+        for names, rule, holds in rules:
+            for name in names:
+                if not holds(getattr(self, name)):
+                    raise InvalidInputError(f"{name} must {rule}, got {getattr(self, name)}")
+        if self.decoding in network.leaking:
+            raise InvalidInputError(
+                f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
+            )
+        check_choice(self.decoding, self.temperature, network.decodings, self.top_p)
+
+
+def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
     """Give every size that is 0 the value that it has in `config.size`."""
     if config.size not in sizes:
         raise UnknownNameError("size", config.size, sizes)
@@ -34,18 +91,11 @@ def fill_sizes(config: Any, sizes: dict[str, dict[str, int]]) -> None:
             object.__setattr__(config, name, value)
 
 
-def check_ranges(config: Any, kind: str, *, at_least_one: tuple[str, ...], shares: tuple[str, ...]) -> None:
-    """Check the fields that all configs treat alike: type of model, sizes of at least 1, shares in [0, 1)."""
-    if config.model_type != kind:
-        raise InvalidInputError(
-            f"model_type must be {kind!r}, got {config.model_type!r}; load the model with the class of its type"
-        )
-    for name in at_least_one:
-        if getattr(config, name) < 1:
-            raise InvalidInputError(f"{name} must be at least 1, got {getattr(config, name)}")
-    for name in shares:
-        if not 0 <= getattr(config, name) < 1:
-            raise InvalidInputError(f"{name} must lie in [0, 1), got {getattr(config, name)}")
+@dataclasses.dataclass(frozen=True)
+class TokenConfig(NetworkConfig):
+    """Of the networks that write token by token."""
+
+    kind_temperature: float | None = None
 
 
 def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
@@ -78,10 +128,10 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
-    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float = 1.0) -> None:
+    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         self.decoding: str = self.config.decoding if decoding is None else decoding
         self.temperature: float = self.config.temperature if temperature is None else temperature
-        self.top_p = top_p
+        self.top_p: float = self.config.top_p if top_p is None else top_p
         check_choice(self.decoding, self.temperature, self.decodings, self.top_p)
 
     def begin_stage(self, name: str) -> None:
@@ -120,15 +170,52 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
         """Where the weights are."""
         return next(self.parameters()).device
 
-    @contextlib.contextmanager
-    def _inference(self) -> Iterator[None]:
+    def _each_part(self, n: int, work: Callable[[slice], _Result]) -> list[_Result]:
+        """Return ``work(rows)`` of all rows, some at once, in their order; on a CPU all cores work, each at a part.
+
+        A part is worked out by one thread alone, so that no number depends on how many there are.
+        """
+
+        def alone(rows: slice) -> _Result:
+            torch.get_num_threads()  # PyTorch sets the threads of each thread at its first use: not after they are held
+            with torch.inference_mode(), one_thread():
+                return work(rows)
+
+        parts = list(chunks(n))
+        workers = min(n_threads(), len(parts)) if self.device.type == "cpu" else 1
         was_training = self.training
         self.eval()
         try:
-            with torch.inference_mode(), one_thread():
-                yield
+            if workers < 2:
+                return [alone(rows) for rows in parts]
+            with ThreadPoolExecutor(workers) as pool:
+                return list(pool.map(alone, parts))
         finally:
             self.train(was_training)
+
+    def _checked(self, contexts: Tokens) -> Tokens:
+        """Return contexts that are right, the middle hidden where the decoding does not read it."""
+        return check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+
+    def _fill(
+        self,
+        n: int,
+        numbers: tuple[int, ...],
+        rng: np.random.Generator,
+        decode: Callable[[slice, Tensor], Tensor],
+    ) -> Tokens:
+        """Fill n middles, some rows at once; `decode` is given these and uniform numbers (rows, *numbers) of their own.
+
+        A row has the same numbers however many follow; they are 0 where nothing is drawn.
+        """
+        shape = (n, *numbers)
+        uniform = np.zeros(shape) if self.deterministic else rng.random(shape)
+
+        def fill(rows: slice) -> npt.NDArray[np.uint8]:
+            return decode(rows, torch.from_numpy(uniform[rows]).to(self.device)).cpu().numpy().astype(np.uint8)
+
+        empty = np.empty((0, MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+        return np.concatenate([empty, *self._each_part(n, fill)])
 
     def _tensor(self, tokens: Tokens) -> Tensor:
         return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
@@ -159,6 +246,132 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
                 "one training run"
             ) from error
         return model
+
+
+class TokenNetwork(InpaintingNetwork):
+    """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
+
+    config: TokenConfig
+
+    def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+        super()._set_decoding(decoding, temperature, top_p)
+        self.kind_temperature = self.config.kind_temperature
+
+    @property
+    def _temperatures(self) -> tuple[float, float]:
+        """Of kinds, and of pitches or whole tokens."""
+        apart = self.decoding == "two_stage" and self.kind_temperature is not None
+        return (self.kind_temperature if apart else self.temperature), self.temperature  # type: ignore[return-value]
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        return self.decoding in self.fixed or not any(self._temperatures)
+
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        """Shape of the uniform numbers that one item needs at most."""
+        raise NotImplementedError
+
+    def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
+        """Return middles (batch, 96) of contexts (batch, 384), with uniform numbers (batch, *`_numbers`)."""
+        raise NotImplementedError
+
+    def _choose(self, logits: Tensor, uniform: Tensor) -> Tensor:
+        """Choose one token a row from logits (batch, 130) with two uniform numbers (batch, 2)."""
+        if self.decoding not in {"sample", "two_stage"}:
+            return logits.argmax(-1)
+        log_p = logits.double().log_softmax(-1)
+        of_kinds, of_pitches = self._temperatures
+        if self.decoding == "sample":
+            return draw(log_p, of_pitches, uniform[:, 0], self.top_p)
+        pitches = log_p[:, :HOLD]  # (batch, 128)
+        kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
+        kind = draw(kinds, of_kinds, uniform[:, 0])
+        pitch = draw(pitches, of_pitches, uniform[:, 1], self.top_p)
+        return torch.where(kind == 0, pitch, HOLD - 1 + kind)
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Fill the middles.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384). The middle is masked here, unless `decoding` leaks and needs it.
+        rng
+            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
+            first items do not depend on how many follow.
+
+        Returns
+        -------
+        Tokens
+            Middles, shape (n, 96), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts, or for a decoding that leaks not whole ones.
+
+        """
+        checked = self._checked(contexts)
+        return self._fill(
+            len(checked), self._numbers, rng, lambda rows, uniform: self._decode(self._tensor(checked[rows]), uniform)
+        )
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return the negative log-likelihood of the true middle, step by step.
+
+        Each step is given past, future and the true middle before it, as far as the network reads that: `forward` says
+        what reaches a step. It is the distribution that ``"sample"`` draws from at temperature 1, over the 130 real
+        tokens, so that the sum over steps is the likelihood of the middle. The published losses differ: see
+        `training_loss`.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, 96), nats, at least 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        checked = check_contexts(contexts)
+
+        def work(rows: slice) -> npt.NDArray[np.float64]:
+            tokens = self._tensor(checked[rows])
+            log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
+            true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
+            nats: npt.NDArray[np.float64] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
+            return nats
+
+        return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
+
+    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
+
+        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
+        the notes are the onsets, on a grid of 24 steps a measure.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        nats = self.nll(contexts).sum(axis=1)
+        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
 
 
 def _check_folder(folder: Path, config_class: type[Any]) -> None:

@@ -19,17 +19,12 @@ the mode ``"teacher_forced"``, a leak, kept to reproduce them.
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import InvalidInputError
-from music_evals.models._contexts import hide_middle
-from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw
-from music_evals.symbolic.noteseq import check_contexts
+from music_evals.annotations import MASK, MUSIB_LAYOUT, VOCABULARY_SIZE
+from music_evals.models._network import TokenConfig, TokenNetwork
 
 __all__ = ["DECODINGS", "AnticipationRNN", "AnticipationRNNConfig"]
 
@@ -44,7 +39,7 @@ _METADATA_VALUES = (4, 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class AnticipationRNNConfig:
+class AnticipationRNNConfig(TokenConfig):
     """Sizes of the network and its default decoding; the defaults are the published ones.
 
     Parameters
@@ -62,9 +57,15 @@ class AnticipationRNNConfig:
     note_dropout
         Share of steps at which the note before is hidden while training, 0..1.
     decoding
-        One of `DECODINGS`, except ``"teacher_forced"``: a leak is never a default.
+        One of the network's decodings, except those that read the true middle: a leak is never a default.
     temperature
-        For ``"sample"`` and ``"two_stage"``: 1 samples the network's own distribution, 0 takes the most likely.
+        Of all that draw: 1 samples the network's own distribution, 0 takes the most likely.
+    kind_temperature
+        For ``"two_stage"``: the temperature at which onset, hold or rest is drawn; None: that of the pitches. Below 1
+        rests, which are rare, are hardly ever drawn: with 1 the output has as many as the network expects.
+    top_p
+        Of all that draw: the most likely that together reach this probability are kept, above 0 and at most 1; of
+        ``"two_stage"`` those are pitches.
 
     Raises
     ------
@@ -82,17 +83,13 @@ class AnticipationRNNConfig:
     dropout: float = 0.2
     note_dropout: float = 0.2
     decoding: str = "two_stage"
-    temperature: float = 1.0
 
     def __post_init__(self) -> None:
         sizes = ("note_embedding_size", "metadata_embedding_size", "hidden_size", "n_layers", "linear_size")
-        check_ranges(self, "anticipation_rnn", at_least_one=sizes, shares=("dropout", "note_dropout"))
-        if self.decoding == "teacher_forced":
-            raise InvalidInputError("teacher_forced reads the true middle and cannot be a default; ask for it by name")
-        check_choice(self.decoding, self.temperature, DECODINGS)
+        self._check(AnticipationRNN, at_least_one=sizes, shares=("dropout", "note_dropout"))
 
 
-class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """Anticipation-RNN over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
     Constraint LSTM (right to left) -> generation LSTM (left to right) -> linear, ReLU, linear.
@@ -106,15 +103,8 @@ class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpai
         most frequent one), ``"sample"`` draws a token, ``"two_stage"`` first decides among onset, hold and rest and
         then, for an onset, the pitch; at temperature 1 the last two have the same distribution, below 1 the second
         does not thin out onsets because their probability is spread over pitches. ``"teacher_forced"`` leaks.
-    temperature
-        Overrides `config.temperature`.
-
-    Attributes
-    ----------
-    name
-        ``"anticipation_rnn"``; with a colon and the decoding where that is not the default of the config.
-    deterministic, sees_reference
-        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+    temperature, top_p
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -123,6 +113,7 @@ class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpai
 
     """
 
+    config: AnticipationRNNConfig
     config_class = AnticipationRNNConfig
     decodings = DECODINGS
     leaking = frozenset({"teacher_forced"})
@@ -134,10 +125,11 @@ class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpai
         *,
         decoding: str | None = None,
         temperature: float | None = None,
+        top_p: float | None = None,
     ) -> None:
         super().__init__()
         self.config = config = config or AnticipationRNNConfig()
-        self._set_decoding(decoding, temperature)
+        self._set_decoding(decoding, temperature, top_p)
 
         size = config.hidden_size
         self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)
@@ -248,102 +240,28 @@ class AnticipationRNN(InpaintingNetwork, tags=["music", "symbolic-music", "inpai
         losses = functional.cross_entropy(logits, contexts[:, steps], reduction="none")  # (batch, steps)
         return losses.sum(1) / MUSIB_LAYOUT.middle_steps
 
-    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
-        """Return the negative log-likelihood of the true middle, step by step.
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        return MUSIB_LAYOUT.middle_steps, 2
 
-        Each step is given the true past, the true middle before it, and the future. Probabilities are normalised over
-        the 130 real tokens. The published loss counts the 131st output too, which is never a target and has next to no
-        mass.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
-        """
-        checked = check_contexts(contexts)
-        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                tokens = self._tensor(checked[rows])
-                log_p = self(tokens)[..., :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 96, 130)
-                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
-                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
-        return result
-
-    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Fill the middles.
-
-        Parameters
-        ----------
-        contexts
-            Shape (n, 384). The middle is masked here, unless `decoding` is ``"teacher_forced"``, which needs it.
-        rng
-            The only source of randomness; not used where `deterministic`.
-
-        Returns
-        -------
-        Tokens
-            Middles, shape (n, 96), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not contexts, or for ``"teacher_forced"`` not whole ones.
-
-        """
-        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
-        shape = (len(checked), MUSIB_LAYOUT.middle_steps)
-        middles = np.empty(shape, dtype=np.uint8)
-        draws = np.zeros((*shape, 2)) if self.deterministic else rng.random((*shape, 2))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                tokens = self._tensor(checked[rows])
-                chosen = self._leak(tokens) if self.sees_reference else self._decode(tokens, draws[rows])
-                middles[rows] = chosen.cpu().numpy()
-        return middles
-
-    def _leak(self, contexts: Tensor) -> Tensor:
-        """Return the most likely token of each step given the true one before it: MUSIB's evaluation."""
-        logits: Tensor = self(contexts)  # (batch, 96, 131)
-        return logits[..., :VOCABULARY_SIZE].argmax(-1)  # (batch, 96)
-
-    def _decode(self, masked: Tensor, draws: npt.NDArray[np.float64]) -> Tensor:
-        """Write the middle step by step, each token fed back into the next step."""
+    def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
+        """Write the middle step by step, each token fed back into the next step; `uniform` is (batch, 96, 2)."""
+        if self.sees_reference:  # MUSIB's evaluation: the most likely token given the true one before it
+            return self(contexts)[..., :VOCABULARY_SIZE].argmax(-1)  # type: ignore[no-any-return]
         middle = MUSIB_LAYOUT.middle
-        uniform = torch.from_numpy(draws).to(masked.device)  # (batch, 96, 2)
-        plan = self.anticipate(masked)  # (batch, 384, hidden)
+        plan = self.anticipate(contexts)  # (batch, 384, hidden)
         # The step that writes the first middle token is fed the last past one: steps 0..144 run at once.
-        hidden, state = self._write(masked[:, : middle.start], plan[:, : middle.start + 1])
-        tokens = [self._choose(hidden[:, -1], uniform[:, 0])]  # (batch,)
+        hidden, state = self._write(contexts[:, : middle.start], plan[:, : middle.start + 1])
+        tokens = [self._next(hidden[:, -1], uniform[:, 0])]  # (batch,)
         for step in range(1, MUSIB_LAYOUT.middle_steps):
             x = torch.cat([self.note_embedding(tokens[-1]), plan[:, middle.start + step]], dim=-1)
             hidden, state = self.generation_lstm(x[:, None], state)  # (batch, 1, hidden)
-            tokens.append(self._choose(hidden[:, 0], uniform[:, step]))
+            tokens.append(self._next(hidden[:, 0], uniform[:, step]))
         return torch.stack(tokens, dim=1)  # (batch, 96)
 
-    def _choose(self, hidden: Tensor, uniform: Tensor) -> Tensor:
+    def _next(self, hidden: Tensor, uniform: Tensor) -> Tensor:
         """Choose one token a row from hidden (batch, hidden) with two uniform numbers (batch, 2)."""
-        log_p: Tensor = self.head(hidden)[:, :VOCABULARY_SIZE].double().log_softmax(-1)  # (batch, 130)
-        if self.decoding == "argmax":
-            return log_p.argmax(-1)
-        if self.decoding == "sample":
-            return draw(log_p, self.temperature, uniform[:, 0])
-        pitches = log_p[:, :HOLD]  # (batch, 128)
-        kinds = torch.cat([pitches.logsumexp(-1, keepdim=True), log_p[:, HOLD:]], dim=-1)  # onset, hold, rest
-        kind = draw(kinds, self.temperature, uniform[:, 0])
-        pitch = draw(pitches, self.temperature, uniform[:, 1])
-        return torch.where(kind == 0, pitch, HOLD - 1 + kind)
+        return self._choose(self.head(hidden)[:, :VOCABULARY_SIZE], uniform)
 
 
 def _middle_mask(contexts: Tensor) -> Tensor:

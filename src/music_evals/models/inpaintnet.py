@@ -20,22 +20,19 @@ leak, kept to reproduce them.
 import dataclasses
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import InvalidInputError
-from music_evals.models._contexts import hide_middle
+from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.models._measures import (
     MIDDLE,
     N_MEASURES,
     STEPS,
     HierarchicalDecoder,
     LatentRNN,
+    MeasureConfig,
+    MeasureNetwork,
     bidirectional_gru,
-    check_training,
     cross_entropy,
     cut,
     draw_measures,
@@ -45,12 +42,10 @@ from music_evals.models._measures import (
     normals,
     xavier,
 )
-from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw, fill_sizes
-from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "SIZES", "InpaintNet", "InpaintNetConfig", "LatentRNN", "MeasureVAE"]
 
-DECODINGS = ("argmax", "sample", "forced_latents")
+DECODINGS = ("argmax", "sample", "two_stage", "forced_latents")
 """How tokens are chosen; only ``"forced_latents"`` reads the true middle."""
 
 SIZES = {
@@ -63,7 +58,7 @@ _LEAK = 0.5  # share of the items that MUSIB's evaluation feeds the true latents
 
 
 @dataclasses.dataclass(frozen=True)
-class InpaintNetConfig:
+class InpaintNetConfig(MeasureConfig):
     """Sizes of both networks, how they are trained, and the default decoding.
 
     Parameters
@@ -100,12 +95,8 @@ class InpaintNetConfig:
     fix_empty
         ``"inputs"``: measures without an onset get a C4 where they are read. ``"all"``, published: those to be written
         as well, in training.
-    decoding
-        One of `DECODINGS`, except ``"forced_latents"``: a leak is never a default.
-    temperature
-        For ``"sample"``: 1 samples the network's own distribution, 0 takes the most likely.
-    top_p
-        For ``"sample"``: the most likely tokens that together reach this probability are kept, above 0 and at most 1.
+    decoding, temperature, kind_temperature, top_p
+        As in `anticipation_rnn.AnticipationRNNConfig`.
 
     Raises
     ------
@@ -115,31 +106,11 @@ class InpaintNetConfig:
     """
 
     model_type: str = "inpaintnet"
-    size: str = "paper"
-    note_embedding_size: int = 0
-    measure_size: int = 0
-    latent_size: int = 0
-    context_size: int = 0
-    dropout: float = 0.5
     kl_weight: float = 0.001
     measure_forcing: float = 0.5
-    latent_forcing: float = 0.5
-    measures_per_context: int = 4
-    output_relu: bool = False
-    unmasked_future: bool = False
-    sampled_latents: bool = False
-    fix_empty: str = "inputs"
-    decoding: str = "argmax"
-    temperature: float = 1.0
-    top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        fill_sizes(self, SIZES)
-        check_ranges(self, "inpaintnet", at_least_one=tuple(SIZES["paper"]), shares=("dropout",))
-        check_training(self, ("measure_forcing", "latent_forcing"))
-        if self.decoding == "forced_latents":
-            raise InvalidInputError("forced_latents reads the true middle and cannot be a default; ask for it by name")
-        check_choice(self.decoding, self.temperature, DECODINGS, self.top_p)
+        self._check_measures(InpaintNet, SIZES, probabilities=("measure_forcing",))
 
 
 class MeasureVAE(nn.Module):
@@ -171,7 +142,7 @@ class MeasureVAE(nn.Module):
         return self.mean(hidden).view(shape), self.log_std(hidden).view(shape)
 
 
-class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """InpaintNet over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
     Measures -> MeasureVAE's encoder -> latents -> LatentRNN -> latents of the middle -> MeasureVAE's decoder. It is
@@ -182,17 +153,11 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
     config
         Sizes, training and default decoding.
     decoding
-        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one.
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
+        ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.
         ``"forced_latents"`` leaks: for half of the items, drawn by `rng`, LatentRNN is fed the true latents.
     temperature, top_p
-        Override those of the config.
-
-    Attributes
-    ----------
-    name
-        ``"inpaintnet"``; with a colon and the decoding where that is not the default of the config.
-    deterministic, sees_reference
-        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -217,15 +182,14 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
     ) -> None:
         super().__init__()
         self.config = config = config or InpaintNetConfig()
-        self._set_decoding(decoding, temperature, config.top_p if top_p is None else top_p)
+        self._set_decoding(decoding, temperature, top_p)
         self.vae = MeasureVAE(config)
         self.latent_rnn = LatentRNN(config.latent_size, config.context_size, config.dropout)
 
     @property
     def deterministic(self) -> bool:
         """Whether `inpaint` does without `rng`."""
-        drawn = self.decoding == "forced_latents" or (self.decoding == "sample" and self.temperature > 0)
-        return not (drawn or self.config.sampled_latents)
+        return super().deterministic and self.decoding != "forced_latents" and not self.config.sampled_latents
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits of every middle step, given the true tokens before it.
@@ -306,81 +270,17 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
             before = latents[:, measure] if forced else self._drawn(*self.vae.encode(fix_empty(tokens)))
         return torch.cat(losses, dim=1).mean(1)
 
-    def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        """Draw latents in training, and where the config says so; else return their means."""
-        drawn = self.training or self.config.sampled_latents
-        return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
-
-    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
-        """Return the negative log-likelihood of the true middle, step by step.
-
-        Each step is given past, future and the true middle before it, of which whole measures are known by their mean
-        latents. It is the distribution that ``"sample"`` draws from at temperature 1, so that the sum over steps is the
-        likelihood of the middle. The published loss differs: see `training_loss`.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
-        """
-        checked = check_contexts(contexts)
-        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                tokens = self._tensor(checked[rows])
-                log_p = self(tokens).double().log_softmax(-1)  # (batch, 96, 130)
-                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
-                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
-        return result
-
-    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
-        """Fill the middles.
-
-        Parameters
-        ----------
-        contexts
-            Shape (n, 384). The middle is masked here, unless `decoding` is ``"forced_latents"``, which needs it.
-        rng
-            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
-            first items do not depend on how many follow.
-
-        Returns
-        -------
-        Tokens
-            Middles, shape (n, 96), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not contexts, or for ``"forced_latents"`` not whole ones.
-
-        """
-        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
-        middles = np.empty((len(checked), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        """Two a step, one for who is fed the truth, and one for each number of a latent."""
         latents = N_MEASURES * self.config.latent_size if self.config.sampled_latents else 0
-        width = MUSIB_LAYOUT.middle_steps + 1 + latents  # a token a step, who is fed the truth, latents
-        draws = np.zeros((len(checked), width)) if self.deterministic else rng.random((len(checked), width))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                uniform = torch.from_numpy(draws[rows]).to(self.device)
-                middles[rows] = self._decode(self._tensor(checked[rows]), uniform).cpu().numpy()
-        return middles
+        return (2 * MUSIB_LAYOUT.middle_steps + 1 + latents,)
 
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
-        """Write the middle measure by measure, each fed back as a latent; `uniform` is laid out as in `inpaint`."""
-        n = MUSIB_LAYOUT.middle_steps
-        per_token, coin, rest = uniform[:, :n], uniform[:, n : n + 1], uniform[:, n + 1 :]
+        """Write the middle measure by measure, each fed back as a latent; `uniform` is laid out as in `_numbers`."""
+        n = 2 * MUSIB_LAYOUT.middle_steps
+        per_token = uniform[:, :n].reshape(len(contexts), -1, 2)  # (batch, 96, 2)
+        coin, rest = uniform[:, n : n + 1], uniform[:, n + 1 :]
         noise = normals(rest).view(len(contexts), N_MEASURES, -1) if rest.shape[1] else None  # (batch, 16, latent)
 
         def latent(measures: Tensor, where: slice) -> Tensor:
@@ -388,10 +288,7 @@ class InpaintNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting
             return mean if noise is None else mean + log_std.exp() * noise[:, where]
 
         def choose(logits: Tensor, tick: int) -> Tensor:
-            if self.decoding != "sample":
-                return logits.argmax(-1)
-            step = (measure - MIDDLE.start) * STEPS + tick
-            return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, step], self.top_p)
+            return self._choose(logits, per_token[:, (measure - MIDDLE.start) * STEPS + tick])
 
         measures = cut(contexts)
         past = latent(measures[:, : MIDDLE.start], slice(0, MIDDLE.start))

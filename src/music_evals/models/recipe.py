@@ -14,6 +14,14 @@ replaces some of it::
     - {name: vae, training: {cycles: [20]}}
     - {name: latent_rnn, training: {cycles: [30], learning_rate: 0.0003}}
 
+A recipe that differs from another in some settings names that one, which lies beside it, and holds these alone. Stages
+are named, and a stage keeps what is not said anew::
+
+    base: train.yaml
+    data: {dataset: ../../datasets_scripts/irish_folk, config: music21_folk}
+    stages:
+    - {name: vae, training: {cycles: [5]}}
+
 That is the recipe of an inpainter; `tag_recipe` tells the sections of a tagger.
 """
 
@@ -25,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
+from music_evals.models._schedules import SCHEDULES
 from music_evals.windows import MODELS, folders, shipped
 
 __all__ = [
@@ -45,6 +54,8 @@ SECTIONS: Final = ("data", "training", "model")
 
 RECIPE: Final = "train.yaml"
 """File in the folder of a model."""
+
+_STEM = "train"  # of the recipes beside it: train-folk.yaml
 
 # Settings that may be paths: on the command line they are meant from where the command runs, not from the recipe.
 _PATHS = {"dataset", "audio", "clusters", "features_cache", "model", "processor"}
@@ -70,14 +81,19 @@ class TrainingConfig:
         Training time after which no epoch is started; a run stopped so depends on the machine's speed. None: no bound.
     patience
         Epochs without a better validation loss before the run stops.
+    schedule
+        How the learning rate goes: ``"cosine"``, ``"constant"``, ``"exponential"`` or ``"noam"``; see
+        `training.learning_rate`.
     learning_rate, final_learning_rate
-        Peak, and end of the cosine.
+        Peak, and end of the cosine; the exponential schedule goes no lower.
+    decay
+        Of the exponential schedule: what each step multiplies the learning rate by, above 0 and at most 1.
     warmup_steps
-        Steps of linear rise to the peak, at the start of the run.
+        Steps of linear rise to the peak, at the start of the run; the schedule of Noam needs some.
     weight_decay
-        Of AdamW.
+        Of AdamW; with 0 it is Adam.
     max_gradient_norm
-        Longer gradients are scaled down to it.
+        Longer gradients are scaled down to it. None: they stay.
     transpose_low, transpose_high
         Bounds in semitones of the random transposition of training contexts; 0 and 0 switch it off. Validation
         contexts are never transposed.
@@ -99,11 +115,13 @@ class TrainingConfig:
     plain_epochs: int | None = None
     max_minutes: float | None = None
     patience: int = 10
+    schedule: str = "cosine"
     learning_rate: float = 1e-3
     final_learning_rate: float = 0.0
+    decay: float = 0.9999
     warmup_steps: int = 0
     weight_decay: float = 0.0
-    max_gradient_norm: float = 1.0
+    max_gradient_norm: float | None = 1.0
     transpose_low: int = 0
     transpose_high: int = 0
     precision: str = "float32"
@@ -119,9 +137,12 @@ class TrainingConfig:
             "patience must be at least 1": self.patience >= 1,
             "learning_rate must be above 0": self.learning_rate > 0,
             "final_learning_rate must lie in [0, learning_rate]": 0 <= self.final_learning_rate <= self.learning_rate,
+            f"schedule must be one of {', '.join(SCHEDULES)}": self.schedule in SCHEDULES,
+            "decay must lie above 0 and be at most 1": 0 < self.decay <= 1,
             "warmup_steps must not be negative": self.warmup_steps >= 0,
+            "warmup_steps must be at least 1 for the schedule noam": self.schedule != "noam" or self.warmup_steps >= 1,
             "weight_decay must not be negative": self.weight_decay >= 0,
-            "max_gradient_norm must be above 0": self.max_gradient_norm > 0,
+            "max_gradient_norm must be above 0": self.max_gradient_norm is None or self.max_gradient_norm > 0,
             "transpose_low must be at most 0": self.transpose_low <= 0,
             "transpose_high must be at least 0": self.transpose_high >= 0,
             "precision must be float32 or bfloat16": self.precision in {"float32", "bfloat16"},
@@ -216,16 +237,18 @@ def read_recipe(path: str | Path) -> Recipe:
 
 
 def find_recipe(recipe: str | Path, out: str | Path | None) -> tuple[Path, Path]:
-    """Return the file of a recipe and the folder that is written to, by default that of the recipe.
+    """Return the file of a recipe and the folder that is written to.
 
     A recipe is a file, the folder of a model, or the name of one that the package came with; only `out` may be written
-    to then, for the package's own models stay as they are.
+    to then, for the package's own models stay as they are. By default the folder of ``train.yaml`` is written to, and
+    for ``train-folk.yaml`` the folder ``folk`` in it: two recipes of one folder never write the same files.
     """
     path = Path(recipe)
     if path.is_dir():
         path /= RECIPE
     if path.exists():
-        return path, path.parent if out is None else Path(out)
+        own = path.parent / path.stem.removeprefix(f"{_STEM}-") if path.stem.startswith(f"{_STEM}-") else path.parent
+        return path, own if out is None else Path(out)
     named = folders(MODELS).get(str(recipe))
     found = shipped(recipe) if named is None else named / RECIPE
     if found is None or not found.is_file():
@@ -245,8 +268,9 @@ def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, An
     path
         A YAML file.
     changes
-        Settings that replace those of the file, as ``"data.audio=songs"`` or ``"training.epochs=20"``; the value is
-        read as YAML. A path that exists is meant from the working folder, not from the recipe's.
+        Settings that replace those of the file, as ``"data.audio=songs"`` or ``"training.epochs=20"``; those of a stage
+        as ``"stages.vae.cycles=[20]"``. The value is read as YAML. A path that exists is meant from the working
+        folder, not from the recipe's.
 
     Returns
     -------
@@ -258,9 +282,27 @@ def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, An
     UnreadableFileError
         Missing or not YAML.
     InvalidInputError
-        Not a mapping of sections, or a change of another form.
+        Not a mapping of sections, a base that is not beside the recipe or has one itself, or a change of another form.
+    UnknownNameError
+        A stage that the base, or the recipe, does not have.
 
     """
+    values = _read(path)
+    base = values.pop("base", None)
+    if base is not None:
+        if not isinstance(base, str) or Path(base).name != base:
+            raise InvalidInputError(f"base must be the name of a file beside {path}, such as train.yaml; got {base!r}")
+        below = _read(Path(path).parent / base)
+        if "base" in below:
+            raise InvalidInputError(f"{path} builds on {base}, which has a base itself; build on that one")
+        values = _merged(below, values)
+    for change in changes:
+        _change(values, change)
+    return values
+
+
+def _read(path: str | Path) -> dict[str, Any]:
+    """Read one file."""
     import yaml
 
     try:
@@ -273,9 +315,29 @@ def read_sections(path: str | Path, changes: Iterable[str] = ()) -> dict[str, An
         raise InvalidInputError(
             f"the recipe {path} must be a mapping with the sections model_type, model, data and training"
         )
-    for change in changes:
-        _change(values, change)
     return values
+
+
+def _merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sections of a base with what a recipe says anew: setting by setting, in stages too."""
+    merged = {**base, **own}
+    for name in SECTIONS:
+        if isinstance(base.get(name), dict) and isinstance(own.get(name), dict):
+            merged[name] = {**base[name], **own[name]}
+    if "stages" in own:
+        merged["stages"] = [{**stage, "training": {**stage.get("training", {})}} for stage in base.get("stages", ())]
+        for stage in own["stages"]:
+            _stage(merged, stage["name"])["training"].update(stage.get("training", {}))
+    return merged
+
+
+def _stage(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the entry of a stage."""
+    stages = {str(stage.get("name")): stage for stage in values.get("stages", ()) if isinstance(stage, dict)}
+    if name not in stages:
+        raise UnknownNameError("stage", name, stages, "" if stages else "the recipe has no stages")
+    found: dict[str, Any] = stages[name]
+    return found
 
 
 def _change(values: dict[str, Any], change: str) -> None:
@@ -295,6 +357,11 @@ def _change(values: dict[str, Any], change: str) -> None:
     if name in _PATHS and isinstance(value, str) and Path(value).exists():
         value = str(Path(value).resolve())
     inner: Any = values
+    if sections[0] == "stages":
+        if len(sections) != 2:
+            raise InvalidInputError(f"expected stages.NAME.SETTING=value, as stages.vae.cycles=[20], got {change!r}")
+        stage = _stage(values, sections[1])
+        inner, sections = stage, ["training"]
     for section in sections:
         inner = inner.setdefault(section, {})
         if not isinstance(inner, dict):

@@ -21,26 +21,25 @@ decodings ``"reference_pitch"`` and ``"reference_rhythm"`` take the sketch from 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import ContextLengthError, InvalidInputError, PairCountError
-from music_evals.models._contexts import hide_middle
+from music_evals.annotations import MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
+from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.models._measures import (
     MIDDLE,
     N_MEASURES,
     STEPS,
     HierarchicalDecoder,
     LatentRNN,
+    MeasureConfig,
+    MeasureNetwork,
     bidirectional_gru,
-    check_training,
     cross_entropy,
     cut,
     draw_measures,
@@ -49,9 +48,8 @@ from music_evals.models._measures import (
     gaussian_kl,
     normals,
 )
-from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw, fill_sizes
-from music_evals.symbolic import factorized
-from music_evals.symbolic.noteseq import check_contexts, check_tokens
+from music_evals.models._sketch_connector import SketchConnector
+from music_evals.models._sketches import Sketch, factorize, sketch_tensors
 
 __all__ = [
     "DECODINGS",
@@ -64,7 +62,7 @@ __all__ = [
     "SketchVAE",
 ]
 
-DECODINGS = ("argmax", "sample", "without_connector", "reference_pitch", "reference_rhythm")
+DECODINGS = ("argmax", "sample", "two_stage", "without_connector", "reference_pitch", "reference_rhythm")
 """How tokens are chosen; the last two read the true middle."""
 
 SIZES = {
@@ -91,7 +89,7 @@ _N_MIDDLE = MUSIB_LAYOUT.middle_measures
 
 
 @dataclasses.dataclass(frozen=True)
-class SketchNetConfig:
+class SketchNetConfig(MeasureConfig):
     """Sizes of the three networks, how they are trained, and the default decoding.
 
     Parameters
@@ -123,24 +121,10 @@ class SketchNetConfig:
         Probability that a batch of SketchInpainter is fed the true latents.
     reveal_batches, reveal
         Share of the batches in which SketchConnector is shown true latents, and the probability of each latent there.
-    measures_per_context
-        Measures of each context that SketchVAE is trained on, drawn anew at each visit, 1..16.
-    output_relu
-        Published: logits go through a ReLU, which makes all unlikely tokens equally likely.
-    unmasked_future
-        Published: true latents are fed as one sequence to the bidirectional network, whose backward half then reads the
-        measure that it is to predict.
-    sampled_latents
-        Published: latents are drawn from their distribution outside of training too.
-    fix_empty
-        ``"inputs"``: measures without an onset get a C4 where they are read. ``"all"``, published: those to be written
-        as well, in training.
-    decoding
-        One of `DECODINGS`, except those that read the true middle: a leak is never a default.
-    temperature
-        For ``"sample"``: 1 samples the network's own distribution, 0 takes the most likely.
-    top_p
-        For ``"sample"``: the most likely tokens that together reach this probability are kept, above 0 and at most 1.
+    measures_per_context, output_relu, unmasked_future, sampled_latents, fix_empty
+        As in `inpaintnet.InpaintNetConfig`.
+    decoding, temperature, kind_temperature, top_p
+        As in `anticipation_rnn.AnticipationRNNConfig`.
 
     Raises
     ------
@@ -150,115 +134,29 @@ class SketchNetConfig:
     """
 
     model_type: str = "sketchnet"
-    size: str = "paper"
-    note_embedding_size: int = 0
-    measure_size: int = 0
-    latent_size: int = 0
-    context_size: int = 0
     connector_size: int = 0
     connector_layers: int = 0
     connector_heads: int = 4
     measure_dropout: float = 0.2
-    dropout: float = 0.5
     connector_dropout: float = 0.1
     kl_weight: float = 0.1
     forcing_decay: float = 4000.0
-    latent_forcing: float = 0.5
     reveal_batches: float = 0.5
     reveal: float = 0.3
-    measures_per_context: int = 4
-    output_relu: bool = False
-    unmasked_future: bool = False
-    sampled_latents: bool = False
-    fix_empty: str = "inputs"
-    decoding: str = "argmax"
-    temperature: float = 1.0
-    top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        fill_sizes(self, SIZES)
-        shares = ("measure_dropout", "dropout", "connector_dropout")
-        check_ranges(self, "sketchnet", at_least_one=(*SIZES["paper"], "connector_heads"), shares=shares)
-        check_training(self, ("latent_forcing", "reveal_batches", "reveal"))
-        if not self.forcing_decay >= 1:
-            raise InvalidInputError(f"forcing_decay must be at least 1, got {self.forcing_decay}")
+        self._check_measures(
+            SketchNet,
+            SIZES,
+            at_least_one=("connector_heads", "forcing_decay"),
+            shares=("measure_dropout", "connector_dropout"),
+            probabilities=("reveal_batches", "reveal"),
+        )
         if self.connector_size % (2 * self.connector_heads):
             raise InvalidInputError(
                 f"connector_size must be a multiple of twice connector_heads ({2 * self.connector_heads}), got "
                 f"{self.connector_size}"
             )
-        if self.decoding in SketchNet.leaking:
-            raise InvalidInputError(
-                f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
-            )
-        check_choice(self.decoding, self.temperature, DECODINGS, self.top_p)
-
-
-@dataclasses.dataclass(frozen=True)
-class Sketch:
-    """What a user wants of the four measures of the middle; what is None is left to the network.
-
-    Parameters
-    ----------
-    pitches
-        One entry a measure: None, or MIDI numbers 0..127 in the order in which they are to sound, 1 to 24 of them.
-    rhythms
-        One entry a measure: None, or 24 steps, each 1 onset, 2 hold or 3 rest.
-
-    Raises
-    ------
-    InvalidInputError
-        Not four entries, or an entry of another form.
-
-    Examples
-    --------
-    >>> Sketch(pitches=((60, 62, 64), None, None, None)).pitches[0]
-    (60, 62, 64)
-
-    """
-
-    pitches: tuple[tuple[int, ...] | None, ...] = (None,) * _N_MIDDLE
-    rhythms: tuple[tuple[int, ...] | None, ...] = (None,) * _N_MIDDLE
-
-    def __post_init__(self) -> None:
-        rules = {
-            "pitches": (self.pitches, range(128), range(1, STEPS + 1), "1 to 24 MIDI numbers 0..127"),
-            "rhythms": (self.rhythms, range(1, 4), (STEPS,), "24 steps of 1 onset, 2 hold or 3 rest"),
-        }
-        for name, (entries, values, lengths, wanted) in rules.items():
-            if len(entries) != _N_MIDDLE:
-                raise InvalidInputError(
-                    f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {len(entries)}"
-                )
-            for measure, entry in enumerate(entries):
-                if entry is not None and not (len(entry) in lengths and all(value in values for value in entry)):
-                    raise InvalidInputError(f"{name} of measure {measure} must be {wanted}, or None; got {entry}")
-
-    @classmethod
-    def from_tokens(cls, middle: npt.ArrayLike, *, pitch: bool = True, rhythm: bool = True) -> Self:
-        """Take pitches, rhythm or both from a middle that is there, such as one that a user has edited.
-
-        Parameters
-        ----------
-        middle
-            NoteSeq tokens, shape (96,). A measure without an onset sketches no pitches.
-        pitch, rhythm
-            What to take.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not the tokens of a middle.
-
-        """
-        tokens = check_tokens(middle)
-        if tokens.shape != (MUSIB_LAYOUT.middle_steps,):
-            raise ContextLengthError(f"expected a middle of shape ({MUSIB_LAYOUT.middle_steps},), got {tokens.shape}")
-        parts = factorized.encode(tokens)
-        pitches = [tuple(row[:n].tolist()) or None for row, n in zip(parts.px, parts.len_x, strict=True)]
-        rhythms = [tuple(row.tolist()) for row in parts.rx]
-        nothing = (None,) * _N_MIDDLE
-        return cls(tuple(pitches) if pitch else nothing, tuple(rhythms) if rhythm else nothing)
 
 
 class _Latents(NamedTuple):
@@ -308,19 +206,6 @@ class SketchVAE(nn.Module):
         return mean, log_std
 
 
-def factorize(measures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Cut measures (n, 24) into packed pitches (n, 24), their number (n,) and rhythm classes (n, 24).
-
-    The same as `symbolic.factorized.encode`, which counts the rhythm from 1.
-    """
-    onsets = measures < HOLD
-    order = (~onsets).to(torch.uint8).argsort(dim=1, stable=True)  # onsets first, in their order
-    lengths = onsets.sum(1)
-    steps = torch.arange(STEPS, device=measures.device)
-    pitches = measures.gather(1, order).masked_fill(steps >= lengths[:, None], factorized.PAD)
-    return pitches, lengths, (measures - HOLD + 1).clamp(min=0)
-
-
 class SketchInpainter(nn.Module):
     """From the latents of past and future to those between them, pitch and rhythm apart; Chen et al., section 3.3."""
 
@@ -352,61 +237,7 @@ class SketchInpainter(nn.Module):
         return torch.stack(written, dim=2)
 
 
-class _ConnectorLayer(nn.Module):
-    """Attention whose query alone is normalised first, and a feed-forward network."""
-
-    def __init__(self, size: int, n_heads: int, dropout: float) -> None:
-        super().__init__()
-        self.n_heads = n_heads
-        self.norm = nn.LayerNorm(size, eps=1e-6)
-        self.query, self.key, self.value, self.out = (nn.Linear(size, size, bias=False) for _ in range(4))
-        self.feed_forward = nn.Sequential(
-            nn.LayerNorm(size, eps=1e-6), nn.Linear(size, 4 * size), nn.ReLU(), nn.Linear(4 * size, size)
-        )
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return (batch, measures, size) for the same."""
-        query, key, value = (
-            part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # (batch, heads, measures, size / heads)
-            for part in (self.query(self.norm(x)), self.key(x), self.value(x))
-        )
-        dropout = self.dropout.p if self.training else 0.0
-        seen = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropout)
-        x = x + self.dropout(self.out(seen.transpose(1, 2).flatten(2)))
-        return x + self.dropout(self.feed_forward(x))  # type: ignore[no-any-return]
-
-
-class SketchConnector(nn.Module):
-    """A transformer over all measures that brings inpainted and sketched latents together; Chen et al., section 3.4."""
-
-    positions: Tensor
-
-    def __init__(self, config: SketchNetConfig) -> None:
-        super().__init__()
-        size, both = config.connector_size, 2 * config.latent_size
-        self.into = nn.Linear(both, size)
-        angle = torch.arange(N_MEASURES)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)  # (16, size / 2)
-        positions = torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)  # (16, size)
-        self.register_buffer("positions", positions, persistent=False)
-        self.dropout = nn.Dropout(config.connector_dropout)
-        self.layers = nn.Sequential(
-            *(
-                _ConnectorLayer(size, config.connector_heads, config.connector_dropout)
-                for _ in range(config.connector_layers)
-            )
-        )
-        self.norm = nn.LayerNorm(size, eps=1e-6)
-        self.out = nn.Linear(size, both)
-
-    def forward(self, latents: Tensor) -> Tensor:
-        """Return all latents (batch, 16, 2, latent) anew."""
-        x = self.dropout(self.into(latents.flatten(2)) + self.positions)  # (batch, 16, size)
-        connected: Tensor = self.out(self.norm(self.layers(x)))  # (batch, 16, 2 * latent)
-        return connected.view_as(latents)
-
-
-class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """SketchNet over NoteSeq contexts of 6 + 4 + 6 measures; a `protocols.LikelihoodInpainter`.
 
     Measures -> SketchVAE's encoders -> latents -> SketchInpainter -> SketchConnector, with the user's sketch ->
@@ -418,18 +249,12 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
     config
         Sizes, training and default decoding.
     decoding
-        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one.
+        Overrides `config.decoding`. ``"argmax"`` takes the most likely token, ``"sample"`` draws one,
+        ``"two_stage"`` first draws onset, hold or rest and then the pitch, as in `AnticipationRNN`.
         ``"without_connector"`` is greedy and decodes what SketchInpainter wrote, as MUSIB does. ``"reference_pitch"``
         and ``"reference_rhythm"`` are greedy and leak: the sketch is taken from the true middle.
     temperature, top_p
-        Override those of the config.
-
-    Attributes
-    ----------
-    name
-        ``"sketchnet"``; with a colon and the decoding where that is not the default of the config.
-    deterministic, sees_reference
-        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+        Override those of the config. All of them, and `kind_temperature`, may also be set as attributes, at any time.
 
     Raises
     ------
@@ -455,7 +280,7 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
     ) -> None:
         super().__init__()
         self.config = config = config or SketchNetConfig()
-        self._set_decoding(decoding, temperature, config.top_p if top_p is None else top_p)
+        self._set_decoding(decoding, temperature, top_p)
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)
         self.connector = SketchConnector(config)
@@ -556,43 +381,11 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
         losses = cross_entropy(logits, measures[:, start:stop].reshape(-1, STEPS))
         return losses.view(len(measures), -1).mean(1)
 
-    def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
-        """Draw latents in training, and where the config says so; else return their means."""
-        drawn = self.training or self.config.sampled_latents
-        return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
-
-    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
-        """Return the negative log-likelihood of the true middle, step by step.
-
-        Each step is given past, future and the true tokens before it in its measure; nothing else of the middle reaches
-        it. It is the distribution that ``"sample"`` draws from at temperature 1 without a sketch, so that the sum over
-        steps is the likelihood of the middle. The published loss differs: see `training_loss`.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (n, 96), nats, at least 0.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
-        """
-        checked = check_contexts(contexts)
-        result = np.empty((len(checked), MUSIB_LAYOUT.middle_steps))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                tokens = self._tensor(checked[rows])
-                log_p = self(tokens).double().log_softmax(-1)  # (batch, 96, 130)
-                true = tokens[:, MUSIB_LAYOUT.middle, None]  # (batch, 96, 1)
-                result[rows] = -log_p.gather(-1, true).squeeze(-1).cpu().numpy()
-        return result
+    @property
+    def _numbers(self) -> tuple[int, ...]:
+        """Two a step, and one for each number of a latent."""
+        latents = N_MEASURES * 2 * self.config.latent_size if self.config.sampled_latents else 0
+        return (2 * MUSIB_LAYOUT.middle_steps + latents,)
 
     def inpaint(
         self, contexts: Tokens, *, rng: np.random.Generator, sketches: Sketch | Sequence[Sketch] | None = None
@@ -624,9 +417,11 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
             Another number of sketches than of contexts.
 
         """
-        if sketches is not None and self.decoding not in {"argmax", "sample"}:
-            raise InvalidInputError(f"the decoding {self.decoding} takes no sketches; choose argmax or sample")
-        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+        if sketches is not None and self.decoding not in {"argmax", "sample", "two_stage"}:
+            raise InvalidInputError(
+                f"the decoding {self.decoding} takes no sketches; choose argmax, sample or two_stage"
+            )
+        checked = self._checked(contexts)
         if self.sees_reference:
             pitch = self.decoding == "reference_pitch"
             truth = checked[:, MUSIB_LAYOUT.middle]
@@ -634,28 +429,21 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
         wanted = [sketches] * len(checked) if isinstance(sketches, Sketch) else sketches
         if wanted is not None and len(wanted) != len(checked):
             raise PairCountError(f"expected one sketch a context, {len(checked)}, or one for all; got {len(wanted)}")
-        middles = np.empty((len(checked), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
-        latents = N_MEASURES * 2 * self.config.latent_size if self.config.sampled_latents else 0
-        width = MUSIB_LAYOUT.middle_steps + latents  # a token a step, latents
-        draws = np.zeros((len(checked), width)) if self.deterministic else rng.random((len(checked), width))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                uniform = torch.from_numpy(draws[rows]).to(self.device)
-                part = None if wanted is None else wanted[rows]
-                middles[rows] = self._decode(self._tensor(checked[rows]), uniform, part).cpu().numpy()
-        return middles
 
-    def _decode(self, contexts: Tensor, uniform: Tensor, sketches: Sequence[Sketch] | None) -> Tensor:
-        """Write the four measures side by side; `uniform` is laid out as in `inpaint`."""
-        n = MUSIB_LAYOUT.middle_steps
-        per_token, rest = uniform[:, :n].reshape(-1, STEPS), uniform[:, n:]  # (batch * 4, 24), ...
+        def decode(rows: slice, uniform: Tensor) -> Tensor:
+            return self._decode(self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows])
+
+        return self._fill(len(checked), self._numbers, rng, decode)
+
+    def _decode(self, contexts: Tensor, uniform: Tensor, sketches: Sequence[Sketch] | None = None) -> Tensor:
+        """Write the four measures side by side; `uniform` is laid out as in `_numbers`."""
+        n = 2 * MUSIB_LAYOUT.middle_steps
+        per_token, rest = uniform[:, :n].reshape(-1, STEPS, 2), uniform[:, n:]  # (batch * 4, 24, 2), ...
         shape = (len(contexts), N_MEASURES, 2, self.config.latent_size)
         noise = normals(rest).view(shape) if rest.shape[1] else None
 
         def choose(logits: Tensor, tick: int) -> Tensor:
-            if self.decoding != "sample":
-                return logits.argmax(-1)
-            return draw(logits.double().log_softmax(-1), self.temperature, per_token[:, tick], self.top_p)
+            return self._choose(logits, per_token[:, tick])
 
         sketch = None if sketches is None else self._encode_sketches(sketches, noise)
         z = self._plan(cut(contexts), noise, sketch)  # (batch, 4, 2, latent)
@@ -664,18 +452,7 @@ class SketchNet(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"
 
     def _encode_sketches(self, sketches: Sequence[Sketch], noise: Tensor | None) -> _Latents:
         """Return the latents of what was sketched; what was not is encoded from a filler, and not given."""
-        pitches = torch.full((len(sketches), _N_MIDDLE, STEPS), factorized.PAD)
-        lengths = torch.ones(len(sketches), _N_MIDDLE, dtype=torch.int64)
-        rhythms = torch.zeros_like(pitches)
-        given = torch.zeros(len(sketches), _N_MIDDLE, 2, dtype=torch.bool)
-        for row, sketch in enumerate(sketches):
-            for measure, (notes, steps) in enumerate(zip(sketch.pitches, sketch.rhythms, strict=True)):
-                given[row, measure] = torch.tensor([notes is not None, steps is not None])
-                if notes is not None:
-                    pitches[row, measure, : len(notes)] = torch.tensor(notes)
-                    lengths[row, measure] = len(notes)
-                if steps is not None:
-                    rhythms[row, measure] = torch.tensor(steps) - 1
+        pitches, lengths, rhythms, given = sketch_tensors(sketches)
         pitch = self.vae.encode_pitch(pitches.view(-1, STEPS).to(self.device), lengths.flatten())
         rhythm = self.vae.encode_rhythm(rhythms.view(-1, STEPS).to(self.device))
         shape = (len(sketches), _N_MIDDLE, 2, -1)

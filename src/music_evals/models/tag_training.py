@@ -10,9 +10,7 @@ machine with the same number of threads; and what was encoded is not encoded aga
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
-import io
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +27,14 @@ from music_evals.annotations import GROUPS
 from music_evals.errors import CorruptRecordsError, InvalidInputError
 from music_evals.files import write_atomically
 from music_evals.lyrics.model_files import choose_device
+from music_evals.models._checkpoints import (
+    optimizer_tensors,
+    read_checkpoint,
+    restore_optimizer,
+    section,
+    write_checkpoint,
+    write_rows,
+)
 from music_evals.models._extraction import Extractor
 from music_evals.models.music_encoders import load_music_encoder
 from music_evals.models.music_tagger import MusicTagger, MusicTaggerConfig, probe_network
@@ -37,7 +43,6 @@ from music_evals.models.tag_recipe import TaggerRecipe, TaggerTraining, build_ta
 from music_evals.models.tag_scores import tag_scores
 from music_evals.models.tag_songs import Song, Sources, load_songs
 from music_evals.models.tag_vocabulary import THRESHOLDS, Clusters, TagVocabulary, read_clusters, row_tags
-from music_evals.models.tensor_files import save_tensors
 
 __all__ = ["SCORES", "TaggerTrainingResult", "positive_weights", "train_tagger"]
 
@@ -303,41 +308,21 @@ class _ProbeRun:
         return float(total) / len(order), float(2 * hits / said) if said else 0.0
 
     def _save(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(self.history[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.history)
         tensors = {f"probe.{name}": value for name, value in self.probe.state_dict().items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
-        state = json.dumps({"key": self.key, "history": self.history})
-        save_tensors(self.checkpoint, tensors, {"state": state})
-        write_atomically(self.log, text.getvalue().encode())
+        tensors |= optimizer_tensors(self.optimizer)
+        write_checkpoint(self.checkpoint, tensors, {"key": self.key, "history": self.history})
+        write_rows(self.log, self.history)
 
     def _restore(self) -> None:
-        from safetensors import SafetensorError, safe_open
-
         advice = f"delete {self.checkpoint}, or start again with `resume=False`"
-        try:
-            with safe_open(self.checkpoint, framework="pt") as file:
-                state = json.loads(file.metadata()["state"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise CorruptRecordsError(f"the checkpoint is damaged ({error}); {advice}") from error
+        state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["key"] != self.key or len(state["history"]) > self.settings.epochs:
             raise CorruptRecordsError(
                 f"the checkpoint is of another recipe, of other songs or of a later epoch; {advice}"
             )
         self.history = state["history"]
-        self.probe.load_state_dict(
-            {name.removeprefix("probe."): value for name, value in tensors.items() if name.startswith("probe.")}
-        )
-        values = self.optimizer.state_dict()
-        for name, tensor in tensors.items():
-            if name.startswith("optimizer."):
-                _, index, field = name.split(".")
-                values["state"].setdefault(int(index), {})[field] = tensor
-        self.optimizer.load_state_dict(values)
+        self.probe.load_state_dict(section(tensors, "probe."))
+        restore_optimizer(self.optimizer, tensors)
 
 
 def _publish(

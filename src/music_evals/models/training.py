@@ -3,9 +3,9 @@
 Taggers learn from recordings and tags, with a loop of their own: `tag_training`; `train_from_file` starts either.
 
 A network takes part by having `training_loss(contexts, *, varied)` and `save_pretrained(folder)`. The loop draws
-batches of contexts, transposes each at random, follows a cosine schedule and keeps the weights of the best validation
-epoch. After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser,
-random states and history. A run that is killed and started again therefore ends with the same weights, bit
+batches of contexts, transposes each at random, lets the learning rate follow a schedule and keeps the weights of the
+best validation epoch. After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights,
+optimiser, random states and history. A run that is killed and started again therefore ends with the same weights, bit
 for bit, on the same machine with the same number of threads.
 
 A network that is trained in stages names them (`stages`) and freezes what a stage leaves alone (`begin_stage`). Each
@@ -14,15 +14,9 @@ stage is a run with a checkpoint of its own, and starts from the best weights of
 
 from __future__ import annotations
 
-import bisect
 import contextlib
-import csv
-import io
-import itertools
-import json
-import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +27,15 @@ from torch import Tensor
 
 from music_evals.annotations import HOLD, Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
-from music_evals.files import write_atomically
+from music_evals.models._checkpoints import (
+    optimizer_tensors,
+    read_checkpoint,
+    restore_optimizer,
+    section,
+    write_checkpoint,
+    write_rows,
+)
+from music_evals.models._schedules import learning_rate
 from music_evals.models.recipe import (
     DataConfig,
     Recipe,
@@ -100,9 +102,11 @@ def train_from_file(
     path
         The recipe, e.g. ``models/anticipation_rnn/train.yaml``; looked up as `recipe.find_recipe` does.
     changes
-        Settings that replace those of the recipe, as ``"data.audio=songs"``; see `recipe.read_sections`.
+        Settings that replace those of the recipe, as ``"data.audio=songs"`` or, of a stage,
+        ``"stages.vae.cycles=[20]"``; see `recipe.read_sections`.
     out
-        Folder that is written to; by default that of the recipe. Must be given for a recipe that the package came with.
+        Folder that is written to; by default that of the recipe, and for one named ``train-folk.yaml`` the folder
+        ``folk`` there. Must be given for a recipe that the package came with.
     resume
         Go on from the checkpoint if there is one; a finished run returns at once. False starts again.
     device
@@ -251,31 +255,6 @@ def draw_transpositions(
     return shifts
 
 
-def learning_rate(step: int, epoch_steps: int, training: TrainingConfig) -> float:
-    """Return the learning rate of a step.
-
-    It rises linearly over `warmup_steps`, then follows half a cosine from the peak to the final rate, which it would
-    reach at the end of the first cycle. There the next half cosine starts from the peak, without a rise.
-
-    Parameters
-    ----------
-    step
-        From 0.
-    epoch_steps
-        Steps of one epoch.
-    training
-        The settings; the first cycle includes the rise.
-
-    """
-    if step < training.warmup_steps:
-        return training.learning_rate * (step + 1) / training.warmup_steps
-    ends = [epoch_steps * epochs for epochs in itertools.accumulate(training.cycles)]
-    cycle = bisect.bisect_right(ends, step)
-    start = ends[cycle - 1] if cycle else training.warmup_steps
-    swing = (1 + math.cos(math.pi * (step - start) / (ends[cycle] - start))) / 2
-    return training.final_learning_rate + (training.learning_rate - training.final_learning_rate) * swing
-
-
 def fit(
     model: Any,
     train: Tokens,
@@ -331,8 +310,12 @@ def fit(
             run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
         run.take_best()
         history += run.history
-    with _named_output_errors(folder):
+    try:
         model.save_pretrained(folder)
+    except OSError as error:
+        raise OutputError(
+            f"cannot write {folder}: {error}; free some space or allow writing, and run again: it goes on from there"
+        ) from error
     seconds = sum(row["seconds"] for row in history)
     return TrainingResult(folder, len(history), run.best_epoch, run.best_loss, seconds)
 
@@ -411,7 +394,8 @@ class _Run:
             )
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.trained, self.settings.max_gradient_norm)
+        if self.settings.max_gradient_norm is not None:
+            torch.nn.utils.clip_grad_norm_(self.trained, self.settings.max_gradient_norm)
         self.optimizer.step()
         return float(loss.detach())
 
@@ -443,7 +427,7 @@ class _Run:
         )
         if self.best_epoch == len(self.history):
             self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
-        self._write_log()
+        write_rows(self.log, self.history)
         self._write_checkpoint()
 
     def take_best(self) -> None:
@@ -451,73 +435,27 @@ class _Run:
         self.model.load_state_dict(self.best)
         self.model.eval()
 
-    def _write_log(self) -> None:
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(self.history[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.history)
-        _write_whole(self.log, text.getvalue().encode())
-
     def _write_checkpoint(self) -> None:
-        from safetensors.torch import save
-
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
-        for index, values in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{name}": value for name, value in values.items()}
+        tensors |= optimizer_tensors(self.optimizer)
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.startswith("cuda"):
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.device)
         state = {"recipe": self.recipe.key(), "history": self.history, "random": self.rng.bit_generator.state}
-        copies = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-        _write_whole(self.checkpoint, save(copies, metadata={"state": json.dumps(state)}))
+        write_checkpoint(self.checkpoint, tensors, state)
 
     def restore(self) -> None:
         """Go back to the end of the last finished epoch."""
-        from safetensors import SafetensorError, safe_open
-
         advice = f"delete {self.checkpoint}, or start again without resuming"
-        try:
-            with safe_open(self.checkpoint, framework="pt") as file:
-                state = json.loads(file.metadata()["state"])
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
-            raise CorruptRecordsError(f"the checkpoint is damaged ({error}); {advice}") from error
+        state, tensors = read_checkpoint(self.checkpoint, advice)
         if state["recipe"] != self.recipe.key():
             raise CorruptRecordsError(f"the checkpoint was written by another recipe; {advice}")
         self.history = state["history"]
         self.rng.bit_generator.state = state["random"]
-        self.best = _section(tensors, "best.")
-        self.model.load_state_dict(_section(tensors, "model."))
-        self._restore_optimizer(_section(tensors, "optimizer."))
+        self.best = section(tensors, "best.")
+        self.model.load_state_dict(section(tensors, "model."))
+        restore_optimizer(self.optimizer, tensors)
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors and self.device.startswith("cuda"):
             torch.cuda.set_rng_state(tensors["random.cuda"], self.device)
-
-    def _restore_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        values = self.optimizer.state_dict()
-        for key, tensor in tensors.items():
-            index, _, name = key.partition(".")
-            values["state"].setdefault(int(index), {})[name] = tensor
-        self.optimizer.load_state_dict(values)
-
-
-def _section(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, into a folder that is made where it is missing."""
-    with _named_output_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, data)
-
-
-@contextlib.contextmanager
-def _named_output_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot write {path}: {error}; free some space or allow writing, and run again: it goes on from there"
-        ) from error

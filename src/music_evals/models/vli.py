@@ -22,9 +22,7 @@ Sequences are padded to the longest of a batch instead of 512.
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
 import math
-import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,16 +30,41 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, Score, Tokens
-from music_evals.errors import InvalidInputError, InvalidNotesError, PairCountError, RoundedNotesWarning
-from music_evals.models._contexts import hide_middle
-from music_evals.models._network import InpaintingNetwork, check_choice, check_ranges, chunks, draw, fill_sizes
-from music_evals.symbolic import noteseq, remi
-from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
-from music_evals.symbolic.notes import make_notes
+from music_evals.annotations import Tokens
+from music_evals.errors import InvalidInputError, PairCountError
+from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
+from music_evals.models._vli_layers import Layer, Reader, View
+from music_evals.models._vli_notes import (
+    BAR_RANGE,
+    BARS_ON,
+    BEFORE,
+    BEGIN,
+    COLUMN_SIZES,
+    END,
+    END_POSITION,
+    FOUND,
+    LAST_BAR,
+    PITCHES,
+    SLOTS,
+    Batch,
+    Here,
+    Span,
+    constant_ids,
+    middle_span,
+    next_onsets,
+    onset_alone,
+    onset_log_p,
+    pad,
+    random_span,
+    to_tokens,
+    warn_of_rounding,
+    without_middle,
+)
+from music_evals.protocols import NoteLikelihood
+from music_evals.symbolic import remi
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["DECODINGS", "SIZES", "VLI", "NoteLikelihood", "VLIConfig"]
+__all__ = ["DECODINGS", "SIZES", "VLI", "VLIConfig"]
 
 DECODINGS = ("argmax", "sample", "first_onset", "true_length", "true_onsets")
 """How notes are chosen; the last three read the true middle."""
@@ -52,21 +75,9 @@ SIZES = {
 }
 """Size -> the numbers that it stands for: the published ones, and 2.1 million parameters."""
 
-# Ids of a bar are relative in the network: the bar of the note before, the next one, the end, two bars on.
-SAME, NEXT, END, AFTER_NEXT = range(4)
-_BARS_ON = (0, 1, 0, 2)
-_COLUMN_SIZES = (*remi.SIZES[: remi.BAR], 4, *remi.SIZES[remi.BAR + 1 :])
-_BEGIN = [size - 3 for size in remi.SIZES]  # BOS of each column: what the query stream does not know
-_END_POSITION = remi.SIZES[remi.POSITION] - 2
-_FOUND = (remi.PITCH, remi.DURATION)  # what a note needs besides its onset
-_LAST_BAR = MUSIB_LAYOUT.past_measures + MUSIB_LAYOUT.middle_measures - 1
-_BEFORE = MUSIB_LAYOUT.past_measures - 1  # the bar that the first onset of the middle is counted from
-_SLOTS = MUSIB_LAYOUT.middle_measures * remi.POSITIONS_PER_BAR  # onsets that the middle has room for
-_RANGE = MUSIB_LAYOUT.n_measures  # bars between two notes, at most
-
 
 @dataclasses.dataclass(frozen=True)
-class VLIConfig:
+class VLIConfig(NetworkConfig):
     """Sizes of the network, how it is trained, and the default decoding.
 
     Parameters
@@ -93,13 +104,9 @@ class VLIConfig:
         one bar on and empty bars are lost.
     free_onsets
         Published: onsets may come twice, go back within a bar and run past the middle; what lies outside is left out.
-    decoding
-        One of `DECODINGS`, except those that read the true middle: a leak is never a default.
-    temperature
-        1 samples the network's own distribution, 0 takes the most likely; ``"argmax"`` does without.
-    top_p
-        The most likely ids that together reach this probability are kept, above 0 and at most 1. Published: 0.9, with a
-        temperature of 1 in MUSIB and 0.8 in the authors' code.
+    decoding, temperature, top_p
+        As in `anticipation_rnn.AnticipationRNNConfig`. Published: a `top_p` of 0.9, with a temperature of 1 in MUSIB
+        and 0.8 in the authors' code.
 
     Raises
     ------
@@ -121,127 +128,15 @@ class VLIConfig:
     long_jumps: bool = True
     free_onsets: bool = False
     decoding: str = "sample"
-    temperature: float = 1.0
     top_p: float = 0.9
 
     def __post_init__(self) -> None:
         fill_sizes(self, SIZES)
-        check_ranges(self, "vli", at_least_one=tuple(SIZES["paper"]), shares=("dropout",))
+        self._check(VLI, at_least_one=tuple(SIZES["paper"]), shares=("dropout",), probabilities=("varied_spans",))
         if self.model_size % (2 * self.n_heads):
             raise InvalidInputError(
                 f"model_size must be a multiple of twice n_heads ({2 * self.n_heads}), got {self.model_size}"
             )
-        if not 0 <= self.varied_spans <= 1:
-            raise InvalidInputError(f"varied_spans must lie in [0, 1], got {self.varied_spans}")
-        if self.decoding in VLI.leaking:
-            raise InvalidInputError(
-                f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
-            )
-        check_choice(self.decoding, self.temperature, DECODINGS, self.top_p)
-
-
-class NoteLikelihood(NamedTuple):
-    """How likely the notes of the true middle are.
-
-    Attributes
-    ----------
-    nats
-        Negative log-likelihood of all notes of a middle and of its end, shape (n,).
-    n_notes
-        Notes of each middle, shape (n,).
-
-    """
-
-    nats: npt.NDArray[np.float64]
-    n_notes: npt.NDArray[np.int64]
-
-
-class _Span(NamedTuple):
-    """One context as notes: what is known, and what is to be written between."""
-
-    known: npt.NDArray[np.int64]  # (n, 6), ids of the network
-    known_bars: npt.NDArray[np.int64]  # (n,)
-    notes: npt.NDArray[np.int64]  # (m, 6), ids of the network
-    bars: npt.NDArray[np.int64]  # (m,)
-    before: int  # the bar that the first onset is counted from
-
-
-class _Batch(NamedTuple):
-    """Spans side by side, padded at the end."""
-
-    known: Tensor  # (batch, n, 6)
-    known_bars: Tensor  # (batch, n)
-    is_known: Tensor  # (batch, n), False where padded
-    notes: Tensor  # (batch, m, 6)
-    bars: Tensor  # (batch, m)
-    is_note: Tensor  # (batch, m)
-    before: Tensor  # (batch,)
-
-
-class _Here(NamedTuple):
-    """How far a middle is written."""
-
-    bars: Tensor  # of the last note, (batch,) or (batch, q)
-    positions: Tensor  # of the last note
-    left: Tensor | None = None  # notes that are still to be written, where that is known
-
-
-class _View(NamedTuple):
-    """What a stream looks at: the notes of the content stream."""
-
-    keys: tuple[Tensor, Tensor]  # keys and values, (batch, heads, k, size / heads) each
-    bars: Tensor  # (batch, k)
-    seen: Tensor  # (batch, q or 1, k), bool
-
-
-class _Layer(nn.Module):
-    """Attention with positions relative in bars, then a feed-forward network; each is normalised last."""
-
-    def __init__(self, config: VLIConfig) -> None:
-        super().__init__()
-        size, self.n_heads = config.model_size, config.n_heads
-        self.query, self.key, self.value, self.relative, self.out = (
-            nn.Linear(size, size, bias=False) for _ in range(5)
-        )
-        heads = (config.n_heads, 1, size // config.n_heads)
-        self.content_bias = nn.Parameter(torch.empty(heads))
-        self.position_bias = nn.Parameter(torch.empty(heads))
-        # of segments, which notes do not have: counted in the published number, and without effect there too
-        self.segment_bias = nn.Parameter(torch.empty(heads))
-        self.attention_norm = nn.LayerNorm(size, eps=1e-12)
-        self.inner = nn.Linear(size, config.inner_size)
-        self.outer = nn.Linear(config.inner_size, size)
-        self.norm = nn.LayerNorm(size, eps=1e-12)
-        self.dropout = nn.Dropout(config.dropout)
-
-    def keys(self, h: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values (batch, heads, notes, size / heads) of the content stream (batch, notes, size)."""
-        return self._heads(self.key(h)), self._heads(self.value(h))
-
-    def forward(self, x: Tensor, bars: Tensor, view: _View, table: Tensor) -> Tensor:
-        """Return one stream (batch, q, size), its notes in `bars` (batch, q), after it has looked at the view.
-
-        `table` holds the vectors of distances in bars.
-        """
-        key, value = view.keys
-        query = self._heads(self.query(x))  # (batch, heads, q, size / heads)
-        distances = self._heads(self.relative(table))  # (heads, range, size / heads)
-        by_content = (query + self.content_bias) @ key.transpose(-1, -2)  # (batch, heads, q, k)
-        by_bars = (query + self.position_bias) @ distances.transpose(-1, -2)  # (batch, heads, q, range)
-        bars_on = view.bars[:, None, :] - bars[:, :, None] + _RANGE  # (batch, q, k)
-        by_position = by_bars.gather(-1, bars_on[:, None].expand(-1, self.n_heads, -1, -1))
-        scores = (by_content + by_position) / math.sqrt(key.shape[-1])
-        seen = view.seen[:, None]
-        weights = scores.masked_fill(~seen, torch.finfo(scores.dtype).min).softmax(-1) * seen  # 0 where nothing is seen
-        looked = (self.dropout(weights) @ value).transpose(1, 2).flatten(2)  # (batch, q, size)
-        x = self.attention_norm(x + self.dropout(self.out(looked)))
-        inner = self.dropout(functional.gelu(self.inner(x)))
-        after: Tensor = self.norm(x + self.dropout(self.outer(inner)))
-        return after
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """Cut (..., notes, size) into (..., heads, notes, size / heads)."""
-        return x.view(*x.shape[:-1], self.n_heads, x.shape[-1] // self.n_heads).transpose(-3, -2)
 
 
 class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
@@ -258,14 +153,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         and leak: ``"first_onset"`` is given the true first onset, as in MUSIB's evaluation, ``"true_length"`` the true
         number of notes, ``"true_onsets"`` where all of them start.
     temperature, top_p
-        Override those of the config.
-
-    Attributes
-    ----------
-    name
-        ``"vli"``; with a colon and the decoding where that is not the default of the config.
-    deterministic, sees_reference
-        See `protocols.Inpainter`; they follow `decoding` and `temperature`, which may be set at any time.
+        Override those of the config. All three may also be set as attributes, at any time.
 
     Raises
     ------
@@ -278,7 +166,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     config_class = VLIConfig
     decodings = DECODINGS
     leaking = frozenset({"first_onset", "true_length", "true_onsets"})
-    pitch_range = (remi.LOWEST_PITCH, remi.LOWEST_PITCH + remi.N_VALUES[remi.PITCH] - 1)
+    pitch_range = PITCHES
 
     positions: Tensor
 
@@ -292,14 +180,14 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     ) -> None:
         super().__init__()
         self.config = config = config or VLIConfig()
-        self._set_decoding(decoding, temperature, config.top_p if top_p is None else top_p)
+        self._set_decoding(decoding, temperature, top_p)
         size = config.model_size
-        self.embeddings = nn.ModuleList(nn.Embedding(n, config.embedding_size) for n in _COLUMN_SIZES)
-        self.into = nn.Linear(len(_COLUMN_SIZES) * config.embedding_size, size)
-        angles = torch.arange(-_RANGE, _RANGE + 1)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)
+        self.embeddings = nn.ModuleList(nn.Embedding(n, config.embedding_size) for n in COLUMN_SIZES)
+        self.into = nn.Linear(len(COLUMN_SIZES) * config.embedding_size, size)
+        angles = torch.arange(-BAR_RANGE, BAR_RANGE + 1)[:, None] / 10_000 ** (torch.arange(0, size, 2) / size)
         self.register_buffer("positions", torch.cat([angles.sin(), angles.cos()], dim=-1), persistent=False)
-        self.layers = nn.ModuleList(_Layer(config) for _ in range(config.n_layers))
-        self.heads = nn.ModuleList(nn.Linear(size, n) for n in _COLUMN_SIZES)
+        self.layers = nn.ModuleList(Layer(config) for _ in range(config.n_layers))
+        self.heads = nn.ModuleList(nn.Linear(size, n) for n in COLUMN_SIZES)
         self.dropout = nn.Dropout(config.dropout)
         for name, parameter in self.named_parameters():
             if "norm" not in name:
@@ -313,9 +201,9 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         return embedded
 
     @property
-    def blocks(self) -> list[_Layer]:
+    def blocks(self) -> list[Layer]:
         """The layers, with their type."""
-        return [layer for layer in self.layers if isinstance(layer, _Layer)]
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     def streams(self, h: Tensor, g: Tensor, bars: tuple[Tensor, Tensor], seen: tuple[Tensor, Tensor]) -> Tensor:
         """Run both streams through all layers and return the query stream.
@@ -342,13 +230,13 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         for layer in self.blocks:
             keys = layer.keys(h)
             h, g = (
-                layer(x, x_bars, _View(keys, bars[0], x_seen), table)
+                layer(x, x_bars, View(keys, bars[0], x_seen), table)
                 for x, x_bars, x_seen in zip((h, g), bars, seen, strict=True)
             )
         final: Tensor = self.dropout(g)
         return final
 
-    def forward(self, batch: _Batch) -> list[Tensor]:
+    def forward(self, batch: Batch) -> list[Tensor]:
         """Return the logits of every column, (batch, m + 1, ids), for the start of a span and each of its m notes.
 
         The first says where the first note starts; the others what their note is, and where the next one starts.
@@ -357,7 +245,7 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         h = self._embed(torch.cat([batch.known, batch.notes], dim=1))  # (batch, n + m, size)
         bars = torch.cat([batch.known_bars, batch.bars], dim=1)
         there = torch.cat([batch.is_known, batch.is_note], dim=1)[:, None]  # (batch, 1, n + m)
-        g = self._embed(torch.cat([self._start(len(h)), _onset_alone(batch.notes)], dim=1))  # (batch, m + 1, size)
+        g = self._embed(torch.cat([self._start(len(h)), onset_alone(batch.notes)], dim=1))  # (batch, m + 1, size)
         g_bars = torch.cat([batch.before[:, None], batch.bars], dim=1)
         # what is known looks at what is known, a note also at itself and those before it, a query at those before it
         order = torch.cat([torch.zeros(n), torch.arange(1, m + 1)]).to(h.device)  # (n + m,)
@@ -368,74 +256,19 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
 
     def _start(self, n: int) -> Tensor:
         """Return the query for the first onset (n, 1, 6): of the start of the span nothing is known but its bar."""
-        ids = torch.tensor(_BEGIN)
+        ids = torch.tensor(BEGIN)
         ids[remi.BAR] = END  # as an input it stands nowhere else
         return ids.expand(n, 1, -1).to(self.device)
 
-    # --- notes
+    def _middle_span(self, context: Tokens, row: int, *, with_notes: bool) -> Span:
+        return middle_span(context, row, with_notes=with_notes, long_jumps=self.config.long_jumps)
 
-    def _note_ids(self, tokens: Tokens, first_bar: int, row: int) -> npt.NDArray[np.int64]:
-        """Turn the tokens of one stretch into ids (n, 6), bars counted from the start of the context."""
-        notes = noteseq.decode(tokens)
-        low, high = self.pitch_range
-        outside = (notes["pitch"] < low) | (notes["pitch"] > high)
-        if outside.any():
-            raise InvalidNotesError(
-                f"context {row} has the pitch {notes['pitch'][outside][0]}, and VLI knows {low}..{high} alone; "
-                "transpose the tune by octaves until it fits, or use a model of all pitches, such as anticipation_rnn"
-            )
-        sixteenths = quantize_voice(notes, STEPS_PER_QUARTER, remi.POSITIONS_PER_BAR // 4)
-        sixteenths["onset_tick"] += first_bar * remi.POSITIONS_PER_BAR
-        return remi.encode(Score(sixteenths, remi.POSITIONS_PER_BAR // 4))
+    def _random_span(self, context: Tokens, row: int) -> Span:
+        return random_span(context, row, long_jumps=self.config.long_jumps)
 
-    def _middle_span(self, context: Tokens, row: int, *, with_notes: bool) -> _Span:
-        """Cut a context into past and future, which are known, and the middle, which is read only on demand."""
-        past, middle, future = MUSIB_LAYOUT.past, MUSIB_LAYOUT.middle, MUSIB_LAYOUT.future
-        before = self._note_ids(context[past], 0, row)
-        after = self._note_ids(context[future], _LAST_BAR + 1, row)
-        between = self._note_ids(context[middle], _BEFORE + 1, row) if with_notes else before[:0]
-        return self._span(before, between, after, _BEFORE)
-
-    def _span(
-        self,
-        before: npt.NDArray[np.int64],
-        between: npt.NDArray[np.int64],
-        after: npt.NDArray[np.int64],
-        start: int,
-    ) -> _Span:
-        """Make the bars of three stretches of notes relative; `start` is the bar that the first one is counted from."""
-        first = before[0, remi.BAR] if len(before) else 0
-        known = np.concatenate([self._relative(before, first), self._relative(after, 0)])
-        if len(after):
-            known[len(before), remi.BAR] = NEXT  # how long it is since the last note of the span is not told
-        bars = np.concatenate([before, after])[:, remi.BAR]
-        return _Span(known, bars, self._relative(between, start), between[:, remi.BAR], start)
-
-    def _relative(self, ids: npt.NDArray[np.int64], first: int) -> npt.NDArray[np.int64]:
-        """Replace bars by how far on they are from the note before; `first` is the bar before the first note."""
-        relative = ids.copy()
-        steps = np.diff(ids[:, remi.BAR], prepend=first)
-        far = AFTER_NEXT if self.config.long_jumps else NEXT
-        relative[:, remi.BAR] = np.where(steps >= 2, far, steps.clip(0, 1))
-        return relative
-
-    def _random_span(self, context: Tokens, row: int) -> _Span:
-        """Leave out a stretch of 12.5 to 25 per cent of all notes, as published."""
-        ids = self._note_ids(context, 0, row)
-        n = len(ids)
-        length = int(torch.randint(max(n // 8, 1), max(n // 4, 1) + 1, ()))
-        start = int(torch.randint(max(n - length, 0) + 1, ()))
-        bar = int(ids[start - 1, remi.BAR]) if start else int(ids[0, remi.BAR]) - 1 if n else 0
-        return self._span(ids[:start], ids[start : start + length], ids[start + length :], bar)
-
-    def _pad(self, spans: Sequence[_Span]) -> _Batch:
-        """Lay spans side by side."""
-        known, notes = ([getattr(span, name) for span in spans] for name in ("known", "notes"))
-        known_bars, bars = ([getattr(span, name) for span in spans] for name in ("known_bars", "bars"))
-        before = torch.tensor([span.before for span in spans], dtype=torch.int64)
-        columns = [_padded(rows) for rows in (known, known_bars, [np.ones(len(rows), bool) for rows in known])]
-        columns += [_padded(rows) for rows in (notes, bars, [np.ones(len(rows), bool) for rows in notes])]
-        return _Batch(*(column.to(self.device) for column in (*columns, before)))
+    def _onset_log_p(self, bar_logits: Tensor, position_logits: Tensor, here: Here) -> tuple[Tensor, Tensor]:
+        config = self.config
+        return onset_log_p(bar_logits, position_logits, here, free=config.free_onsets, long_jumps=config.long_jumps)
 
     # --- training and likelihood
 
@@ -470,11 +303,11 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             spans.append(
                 self._random_span(context, row) if random else self._middle_span(context, row, with_notes=True)
             )
-        batch = self._pad(spans)
+        batch = pad(spans, self.device)
         logits = self(batch)
-        onsets = self._next_onsets(batch)  # (batch, m + 1, 2)
+        onsets = next_onsets(batch)  # (batch, m + 1, 2)
         asked = functional.pad(batch.is_note, (1, 0), value=True)  # (batch, m + 1): the start always
-        columns = [*_FOUND, remi.TEMPO, remi.VELOCITY] if self.config.constant_columns else [*_FOUND]
+        columns = [*FOUND, remi.TEMPO, remi.VELOCITY] if self.config.constant_columns else [*FOUND]
         losses = [_mean_loss(logits[column][:, 1:], batch.notes[..., column], batch.is_note) for column in columns]
         losses += [
             _mean_loss(logits[column], onsets[..., index], asked)
@@ -482,14 +315,8 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         ]
         return torch.stack(losses).mean(0)
 
-    def _next_onsets(self, batch: _Batch) -> Tensor:
-        """Return bar and position (batch, m + 1, 2) that follow the start and each note; the end follows the last."""
-        ends = torch.tensor([END, _END_POSITION], device=self.device)
-        onsets = batch.notes[..., [remi.BAR, remi.POSITION]].where(batch.is_note[..., None], ends)
-        return torch.cat([onsets, ends.expand(len(onsets), 1, 2)], dim=1)
-
     def note_nll(self, contexts: Tokens) -> NoteLikelihood:
-        """Return how likely the notes of the true middle are, each given the known notes and those before it.
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
 
         The middle is taken on the grid of sixteenths. Counted are onset, pitch and duration of each note and the end,
         by the distribution that ``"sample"`` draws from at temperature 1 and with a `top_p` of 1. Onsets that are
@@ -510,26 +337,28 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         """
         checked = check_contexts(contexts)
         spans = [self._middle_span(context, row, with_notes=True) for row, context in enumerate(checked)]
-        nats = np.empty(len(checked))
-        with self._inference():
-            for rows in chunks(len(checked)):
-                nats[rows] = self._span_nll(self._pad(spans[rows])).cpu().numpy()
+
+        def work(rows: slice) -> npt.NDArray[np.float64]:
+            nats: npt.NDArray[np.float64] = self._span_nll(pad(spans[rows], self.device)).cpu().numpy()
+            return nats
+
+        nats = np.concatenate([np.empty(0), *self._each_part(len(checked), work)])
         return NoteLikelihood(nats, np.array([len(span.notes) for span in spans], dtype=np.int64))
 
-    def _span_nll(self, batch: _Batch) -> Tensor:
+    def _span_nll(self, batch: Batch) -> Tensor:
         logits = self(batch)
-        onsets = self._next_onsets(batch)  # (batch, m + 1, 2)
+        onsets = next_onsets(batch)  # (batch, m + 1, 2)
         bars = torch.cat([batch.before[:, None], batch.bars], dim=1)
         last = torch.full_like(bars[:, :1], remi.POSITIONS_PER_BAR - 1)
         places = torch.cat([last, batch.notes[..., remi.POSITION]], dim=1)
-        by_bar, by_position = self._onset_log_p(logits[remi.BAR], logits[remi.POSITION], _Here(bars, places))
+        by_bar, by_position = self._onset_log_p(logits[remi.BAR], logits[remi.POSITION], Here(bars, places))
         bar, position = onsets[..., :1], onsets[..., 1:]
         which = by_position.gather(2, bar[..., None].expand(-1, -1, 1, by_position.shape[-1])).squeeze(2)
         at = which.gather(-1, position).masked_fill(bar == END, 0.0)
         log_p = (by_bar.gather(-1, bar) + at).squeeze(-1)  # (batch, m + 1)
         log_p[:, 1:] *= batch.is_note
         total = -log_p.sum(1)
-        for column in _FOUND:
+        for column in FOUND:
             values = self._values(logits[column][:, 1:], column).gather(-1, batch.notes[..., column, None])
             total = total - (values.squeeze(-1) * batch.is_note).sum(1)
         return total
@@ -538,36 +367,6 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
     def _values(logits: Tensor, column: int) -> Tensor:
         """Return log-probabilities (..., values) of a column without BOS, EOS and PAD."""
         return logits[..., : remi.N_VALUES[column]].double().log_softmax(-1)
-
-    def _onset_log_p(self, bar_logits: Tensor, position_logits: Tensor, here: _Here) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities of the next bar (..., 4) and, for each of these, of the next position (..., 4, 19).
-
-        Only later onsets of the middle have any. Where it is known how many notes are left, they are given room, and
-        the end comes when none is left.
-        """
-        bars, positions, left = here
-        slots = torch.arange(remi.POSITIONS_PER_BAR, device=bars.device)
-        onward = torch.tensor(_BARS_ON, device=bars.device)
-        slot = (bars - _BEFORE - 1) * remi.POSITIONS_PER_BAR + positions  # sixteenths from the start of the middle
-        there = ((bars - _BEFORE - 1)[..., None] + onward)[..., None] * remi.POSITIONS_PER_BAR + slots  # (..., 4, 16)
-        room = torch.full_like(slot, _SLOTS) if left is None else _SLOTS - (left - 1).clamp(min=0)
-        free = self.config.free_onsets
-        open_slots = torch.ones_like(there, dtype=torch.bool)
-        if not free:
-            open_slots = (there > slot[..., None, None]) & (there < room[..., None, None])
-        open_slots[..., END, :] = False
-        if not self.config.long_jumps:
-            open_slots[..., AFTER_NEXT, :] = False
-        if left is not None:
-            open_slots &= (left > 0)[..., None, None]
-        open_bars = open_slots.any(-1)
-        open_bars[..., END] = True if left is None else left <= 0
-        never = torch.zeros_like(open_slots[..., :1])
-        ends = never | (torch.tensor([True, True, False, True], device=bars.device)[:, None] & (free and left is None))
-        open_positions = torch.cat([open_slots, never, ends, never], dim=-1)  # BOS, EOS, PAD
-        by_bar = bar_logits.double().masked_fill(~open_bars, -torch.inf).log_softmax(-1)
-        expanded = position_logits.double()[..., None, :].masked_fill(~open_positions, -torch.inf)
-        return by_bar, expanded.log_softmax(-1)
 
     # --- decoding
 
@@ -610,22 +409,19 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             Another number of these than of contexts.
 
         """
-        checked = check_contexts(contexts) if self.sees_reference else hide_middle(contexts)
+        checked = self._checked(contexts)
         counts = self._check_counts(n_notes, len(checked))
         spans = [self._middle_span(context, row, with_notes=self.sees_reference) for row, context in enumerate(checked)]
         if self.decoding == "true_length":
             counts = [len(span.notes) for span in spans]
-        _warn_of_rounding(checked if self.sees_reference else _without_middle(checked))
-        shape = (len(checked), _SLOTS, 4)  # bar, position, pitch, duration of every note that there may be
-        draws = np.zeros(shape) if self.deterministic else rng.random(shape)
-        middles = np.empty((len(checked), MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
-        with self._inference():
-            for rows in chunks(len(checked)):
-                uniform = torch.from_numpy(draws[rows]).to(self.device)
-                left = None if counts is None else torch.tensor(counts[rows], device=self.device)
-                for index, notes in enumerate(self._decode(self._pad(spans[rows]), uniform, left)):
-                    middles[rows.start + index] = _to_tokens(notes)
-        return middles
+        warn_of_rounding(checked if self.sees_reference else without_middle(checked))
+
+        def decode(rows: slice, uniform: Tensor) -> Tensor:
+            left = None if counts is None else torch.tensor(counts[rows], device=self.device)
+            written = self._decode(pad(spans[rows], self.device), uniform, left)
+            return torch.from_numpy(np.stack([to_tokens(notes) for notes in written]))
+
+        return self._fill(len(checked), (SLOTS, 4), rng, decode)  # bar, position, pitch, duration of each note
 
     def _check_counts(self, n_notes: int | Sequence[int] | None, n: int) -> list[int] | None:
         if n_notes is None:
@@ -638,32 +434,32 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         if len(counts) != n:
             raise PairCountError(f"expected one number of notes a context, {n}, or one for all; got {len(counts)}")
         for count in counts:
-            if not 0 <= count <= _SLOTS:
-                raise InvalidInputError(f"a middle has room for 0..{_SLOTS} notes, got {count}")
+            if not 0 <= count <= SLOTS:
+                raise InvalidInputError(f"a middle has room for 0..{SLOTS} notes, got {count}")
         return counts
 
     def _pick(self, log_p: Tensor, uniform: Tensor) -> Tensor:
         """Choose a class a row from log-probabilities (batch, classes) with uniform numbers (batch,)."""
         return log_p.argmax(-1) if self.decoding == "argmax" else draw(log_p, self.temperature, uniform, self.top_p)
 
-    def _decode(self, batch: _Batch, uniform: Tensor, left: Tensor | None) -> list[npt.NDArray[np.int64]]:
+    def _decode(self, batch: Batch, uniform: Tensor, left: Tensor | None) -> list[npt.NDArray[np.int64]]:
         """Write the middles note by note; return the notes of each (n, 6), bars counted from the context's start."""
         n = len(batch.known)
-        reader = _Reader(self, batch)
+        reader = Reader(self, batch)
         bar, position = batch.before, torch.full_like(batch.before, remi.POSITIONS_PER_BAR - 1)
         there = torch.ones_like(bar, dtype=torch.bool)
         written = []
         g = reader.look(self._start(n), bar)
-        for index in range(_SLOTS):
-            jump, next_bar, place = self._choose_onset(g, _Here(bar, position, left), batch, uniform[:, index], index)
-            there = there & (jump != END) & (place != _END_POSITION)
+        for index in range(SLOTS):
+            jump, next_bar, place = self._choose_onset(g, Here(bar, position, left), batch, uniform[:, index], index)
+            there = there & (jump != END) & (place != END_POSITION)
             if not there.any():
                 break
             bar, position = torch.where(there, next_bar, bar), torch.where(there, place, position)
-            ids = torch.tensor(_constant_ids(), device=self.device).repeat(n, 1)
+            ids = torch.tensor(constant_ids(), device=self.device).repeat(n, 1)
             ids[:, remi.BAR], ids[:, remi.POSITION] = jump, position
-            g = reader.look(_onset_alone(ids[:, None]), bar)
-            for number, column in enumerate(_FOUND, start=2):
+            g = reader.look(onset_alone(ids[:, None]), bar)
+            for number, column in enumerate(FOUND, start=2):
                 log_p = self._values(self.heads[column](g), column)
                 ids[:, column] = self._pick(log_p, uniform[:, index, number])
             left = None if left is None else left - there.long()
@@ -671,75 +467,23 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             written.append(ids.clone())
             written[-1][:, remi.BAR] = bar.masked_fill(~there, -1)
         if not written:
-            return [np.zeros((0, len(_COLUMN_SIZES)), dtype=np.int64)] * n
+            return [np.zeros((0, len(COLUMN_SIZES)), dtype=np.int64)] * n
         rows = torch.stack(written, dim=1).cpu().numpy()
-        return [row[(row[:, remi.BAR] > _BEFORE) & (row[:, remi.BAR] <= _LAST_BAR)] for row in rows]
+        return [row[(row[:, remi.BAR] > BEFORE) & (row[:, remi.BAR] <= LAST_BAR)] for row in rows]
 
     def _choose_onset(
-        self, g: Tensor, here: _Here, batch: _Batch, uniform: Tensor, index: int
+        self, g: Tensor, here: Here, batch: Batch, uniform: Tensor, index: int
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Choose where note `index` starts, if at all: how far on, bar and position."""
         if self.decoding == "true_onsets" or (self.decoding == "first_onset" and index == 0):
-            jump, place = self._next_onsets(batch)[:, index].unbind(-1)
+            jump, place = next_onsets(batch)[:, index].unbind(-1)
             return jump, functional.pad(batch.bars, (0, 1))[:, index], place
         by_bar, by_position = self._onset_log_p(self.heads[remi.BAR](g), self.heads[remi.POSITION](g), here)
         jump = self._pick(by_bar, uniform[:, 0])
         # the end has no positions: what is drawn there is not used
         log_p = by_position[torch.arange(len(jump), device=jump.device), jump].nan_to_num(nan=0.0)
-        on = torch.tensor(_BARS_ON, device=jump.device)[jump]
-        return jump, (here.bars + on).clamp(max=_RANGE - 1), self._pick(log_p, uniform[:, 1])
-
-
-class _Reader:
-    """The content stream while notes are added to it: keys and values of all layers are kept."""
-
-    def __init__(self, model: VLI, batch: _Batch) -> None:
-        self.model = model
-        self.bars, self.seen = batch.known_bars, batch.is_known[:, None]  # (batch, k), (batch, 1, k)
-        self.keys: list[tuple[Tensor, Tensor]] = []
-        h = model._embed(batch.known)
-        for layer in model.blocks:  # what is known never looks at what is written
-            self.keys.append(layer.keys(h))
-            h = layer(h, self.bars, self._view(-1), model.positions)
-
-    def _view(self, layer: int) -> _View:
-        return _View(self.keys[layer], self.bars, self.seen)
-
-    def look(self, ids: Tensor, bar: Tensor) -> Tensor:
-        """Return the query stream (batch, size) of ids (batch, 1, 6) in bars (batch,)."""
-        g = self.model._embed(ids)
-        for index, layer in enumerate(self.model.blocks):
-            g = layer(g, bar[:, None], self._view(index), self.model.positions)
-        return g[:, 0]
-
-    def read(self, ids: Tensor, bar: Tensor, there: Tensor) -> None:
-        """Add one note to each row where it is there."""
-        self.bars = torch.cat([self.bars, bar[:, None]], dim=1)
-        self.seen = torch.cat([self.seen, there[:, None, None]], dim=2)
-        h = self.model._embed(ids)
-        for index, layer in enumerate(self.model.blocks):
-            key, value = (torch.cat(pair, dim=2) for pair in zip(self.keys[index], layer.keys(h), strict=True))
-            self.keys[index] = key, value
-            h = layer(h, bar[:, None], self._view(index), self.model.positions)
-
-
-def _constant_ids() -> list[int]:
-    """Return the ids of a note with a tempo of 120 and a velocity of 64, the only ones here."""
-    note = make_notes([0], [1], [remi.LOWEST_PITCH])
-    return [int(value) for value in remi.encode(Score(note, remi.TICKS_PER_QUARTER))[0]]
-
-
-def _onset_alone(ids: Tensor) -> Tensor:
-    """Return ids (..., 6) of which only bar and position are known: the input of the query stream."""
-    known = torch.tensor([column in {remi.BAR, remi.POSITION} for column in range(len(_BEGIN))], device=ids.device)
-    return ids.where(known, torch.tensor(_BEGIN, device=ids.device))
-
-
-def _padded(rows: Sequence[npt.NDArray[np.generic]]) -> Tensor:
-    """Lay arrays of different length side by side, with zeros (False) at the end."""
-    longest = max((len(row) for row in rows), default=0)
-    padded = [np.pad(row, [(0, longest - len(row)), *((0, 0),) * (row.ndim - 1)]) for row in rows]
-    return torch.from_numpy(np.stack(padded))
+        on = torch.tensor(BARS_ON, device=jump.device)[jump]
+        return jump, (here.bars + on).clamp(max=BAR_RANGE - 1), self._pick(log_p, uniform[:, 1])
 
 
 def _mean_loss(logits: Tensor, ids: Tensor, asked: Tensor) -> Tensor:
@@ -747,33 +491,3 @@ def _mean_loss(logits: Tensor, ids: Tensor, asked: Tensor) -> Tensor:
     losses = functional.cross_entropy(logits.float().transpose(1, 2), ids, reduction="none") * asked
     mean: Tensor = losses.sum(1) / asked.sum(1).clamp(min=1)
     return mean
-
-
-def _without_middle(contexts: Tokens) -> Tokens:
-    """Leave the middle out: (n, 384) to (n, 288)."""
-    return np.delete(contexts, MUSIB_LAYOUT.middle, axis=1)
-
-
-def _warn_of_rounding(tokens: Tokens) -> None:
-    """Warn of onsets that are no sixteenths; NoteSeq writes these on the steps 0, 2, 3 and 5 of a quarter."""
-    onsets = tokens < HOLD
-    off = np.isin(np.arange(tokens.shape[1]) % STEPS_PER_QUARTER, (1, 4))
-    n_off = int((onsets & off).sum())
-    if n_off:
-        warnings.warn(
-            f"{n_off} of {int(onsets.sum())} onsets lie off VLI's grid of sixteenths, as those of triplets do, and "
-            "were rounded",
-            RoundedNotesWarning,
-            stacklevel=3,
-        )
-
-
-def _to_tokens(ids: npt.NDArray[np.int64]) -> Tokens:
-    """Turn the notes of a middle (n, 6) into NoteSeq tokens (96,); of two at one onset the later one stays."""
-    ids = ids.copy()
-    ids[:, remi.BAR] -= _BEFORE + 1
-    notes = remi.decode(ids).notes
-    notes = notes[np.append(np.diff(notes["onset_tick"]) > 0, True)] if len(notes) else notes
-    gaps = np.diff(notes["onset_tick"], append=np.iinfo(np.int64).max)
-    notes["duration_tick"] = np.minimum(notes["duration_tick"], gaps)  # a note ends where the next one starts
-    return noteseq.encode(quantize_voice(notes, remi.TICKS_PER_QUARTER, STEPS_PER_QUARTER), MUSIB_LAYOUT.middle_steps)
