@@ -232,11 +232,13 @@ def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str
 def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     """Return how the tables are read."""
     wording, intervals, marks = results["wording"], results["intervals"], style.marks
+    directions = {scale["direction"] for scale in results["scales"].values()}
     divergences = any("null" in cell for cells in table_of(results)["scores"].values() for cell in cells.values())
     reported = [
         f"With each score: its {100 * intervals['confidence']:g} % interval, clustered by {intervals['clusters']}"
         + ("; the noise floor of a divergence." if divergences else "."),
         "↑ higher, ↓ lower, →0 nearer to 0 is better.",
+        *(["≈ is compared with the reference's own."] if "none" in directions else []),
     ]
     if results.get("best"):
         reported.append(
