@@ -183,6 +183,13 @@ def test_per_item_scores(contexts: np.ndarray, middles: np.ndarray) -> None:
     assert [row["silence_rate_reference"] for row in rows] == divergence.silence_rate(contexts[:, 144:240]).tolist()
 
 
+def test_the_intervals_of_an_item_show_in_its_repeated_notes(contexts: np.ndarray, middles: np.ndarray) -> None:
+    result = evaluate_inpainting(contexts, middles, n_resamples=0, per_item=True, metrics=["interval_divergence"])
+    expected = melodic_intervals.repeated_note_rate(middles), melodic_intervals.repeated_note_rate(contexts[:, 144:240])
+    for name, values in zip(("repeated_note_rate", "repeated_note_rate_reference"), expected, strict=True):
+        np.testing.assert_array_equal([row[name] for row in result["per_item"]], values)
+
+
 def test_micro_average_counts_notes(contexts: np.ndarray, middles: np.ndarray) -> None:
     counts = inpainting.note_counts(contexts[:, 144:240], middles)
     notes = counts.reference.sum() + counts.estimate.sum()

@@ -285,6 +285,8 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
 
 def _n_with_values(sides: _Sides) -> int:
     """Return how many items have any value listed, on either side."""
+    if not len(sides.items):
+        return 0
     there = (sides.reference >= 0) | (sides.estimate >= 0).any(axis=0)
     return int(np.count_nonzero(there.reshape(len(sides.items), -1).any(axis=1)))
 

@@ -175,8 +175,8 @@ def evaluate_inpainting(
         random, a group as a whole. About half of pure noise lies above it. For rates, which are compared with those of
         the true middles, ``<name>_reference``: the mean of these. Means have a clustered percentile interval, set
         metrics a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
-        divergences but that of intervals, the value behind it of the filled middle; for these values and the rates
-        also that of the true middle (``..._reference``).
+        divergences, the value behind it of the filled middle (for that of intervals the rate of repeated notes); for
+        these values and the rates also that of the true middle (``..._reference``).
 
     Raises
     ------
@@ -469,5 +469,9 @@ def _per_item(pairs: _Pairs, scores: Mapping[str, FloatArray], names: Sequence[s
         if name in FEATURES:
             true, filled = pairs.features[name]
             columns |= {FEATURES[name]: filled, f"{FEATURES[name]}_reference": true}
+    if "interval_divergence" in names:
+        # of an item alone, its intervals show best in how many of them are none
+        rates = (melodic_intervals.repeated_rows(middles)[0] for middles in (pairs.middles, pairs.true))
+        columns |= dict(zip(("repeated_note_rate", "repeated_note_rate_reference"), rates, strict=True))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
