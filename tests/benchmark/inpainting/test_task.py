@@ -25,6 +25,7 @@ from music_evals.errors import (
     MissingBackendError,
     NoDataError,
     OutputError,
+    PairCountError,
     UnknownNameError,
 )
 
@@ -230,6 +231,32 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
     cells = outcome.results["tables"]["all"]["scores"]["mine"]
     assert cells["note_f1"]["value"] == 1
     assert cells["note_f1"]["test"]["difference"] > 0
+
+
+def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: dict[str, Any], tmp_path: Path) -> None:
+    items = [row for row in _items(settings) if row["kind"] == "item"]
+    path = tmp_path / "part.jsonl"
+    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[5:])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = {**settings, "report": False, "n_resamples": 20}
+    with pytest.raises(PairCountError, match=r"no prediction for 5 of 70 items.*`allow_missing=True`"):
+        run_inpainting(Settings(**few, predictions=path))
+    results = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results
+    table = results["tables"]["all"]
+    assert [row["error"] for row in results["failures"]] == ["no prediction was given"] * 5
+    for name, cell in table["scores"]["part"].items():
+        assert (cell["n"], cell["n_scored"], cell["n_failed"]) == (70, 65, 5), name
+    # right wherever there is a prediction, and yet below all that answered every item
+    assert table["scores"]["part"]["note_f1"]["value"] == 1
+    assert table["ranking"][-1] == "part"
+    assert "part [65/70 scored]" in text_report(results)
+
+
+def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="`allow_missing` goes with `predictions`"):
+        Settings(**settings, allow_missing=True)
+    with pytest.raises(UnknownNameError, match="self_replication_rate"):
+        Settings(**settings, extensions="self_replication")
 
 
 def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
