@@ -23,9 +23,10 @@ def judge_items(
     seeds: Sequence[int] = (0,),
     variant: str = "corrected",
     protocol: str | None = None,
+    extensions: Sequence[str] = (),
     progress: Any = None,
     **settings: Any,
 ) -> list[dict[str, Any]]:
     """Judge systems on items, and return the records."""
-    job = InpaintingJob(items, systems, variant, seeds, protocol)
+    job = InpaintingJob(items, systems, variant, seeds, protocol, extensions=extensions)
     return record(job, Path(path), Settings(Path(path).parent, **settings), progress=progress)

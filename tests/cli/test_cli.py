@@ -144,7 +144,24 @@ def test_pairs_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     write_midi(tmp_path / "odd" / "reference" / "a.mid")
     (tmp_path / "odd" / "prediction").mkdir()
     assert cli.main(["inpainting", "--pairs", str(tmp_path / "odd"), "--out", out]) == 2
-    assert "a (no prediction)" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "a (no prediction); 1 have no prediction: give it, or count" in err
+    assert "as failed, with --allow-missing" in err
+
+
+def test_warnings_are_told_without_a_path_of_our_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_midi(tmp_path / "pairs" / "reference" / "a.mid")
+    write_midi(tmp_path / "pairs" / "prediction" / "a.mid")
+    score = Score(make_notes(480 * np.arange(64), 480, np.tile([61, 65], 32)), 480)
+    save_midi(score, tmp_path / "pairs" / "prediction" / "a.mid")
+    arguments = ["inpainting", "--pairs", str(tmp_path / "pairs"), "--out", str(tmp_path / "out"), "--resamples", "20"]
+    assert cli.main([*arguments, "--baselines", "none", "--no-report", "--extensions", "all"]) == 0
+    out, err = capsys.readouterr()
+    assert "music-evals: warning: 1 predictions came with a context that differs from the reference's" in err
+    assert "Warning:" not in err
+    assert ".py:" not in err
+    assert "consonance ↑" in out
+    assert "self-replication ≈" in out
 
 
 def test_cards(

@@ -22,7 +22,6 @@ from music_evals.annotations import Score
 from music_evals.metrics.catalogue import (
     CATALOGUE,
     COMPANIONS,
-    INPAINTING_EXTENSIONS,
     INPAINTING_METRICS,
     LYRIC_SCORES,
     PRESERVATION_METRICS,
@@ -39,6 +38,7 @@ NAMES = [path.name for path in FOLDERS]
 PUBLISHED = {
     "position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1", "silence_divergence", "pitch_class_divergence",
     "groove_divergence", "inpainting_nll", "musical_inpainting",
+    "consonance_pitch_accuracy", "interval_divergence", "self_replication_rate",
     "circle_of_fifths_distance", "major_minor_score", "chroma_dtw_similarity", "delta_bpm", "beat_f_measure",
     "information_gain", "segment_ari", "boundary_f_measure", "voicing_recall", "motif_jaccard", "motif_recall",
     "harmony_preservation", "rhythm_preservation", "structure_preservation", "melody_preservation",
@@ -298,9 +298,9 @@ def test_the_catalogue_agrees_with_the_card(folder: Path, card: tuple[dict[str, 
 
 
 def test_every_published_score_has_a_module() -> None:
-    """What is not a companion, an extension or a part of the descriptions is returned by a folder of its own name."""
+    """What is not a companion or a part of the descriptions is returned by a folder of its own name."""
     returned = {name for names in SCORES.values() for name in names}
-    apart = {*COMPANIONS, *INPAINTING_EXTENSIONS}
+    apart = {*COMPANIONS, "repeated_note_rate"}
     parts = {name for name, metric in CATALOGUE.items() if metric.task == "descriptions"} - {"tag_semantic_similarity"}
     assert returned == set(CATALOGUE) - apart - parts
 
@@ -312,7 +312,8 @@ def check_scale(name: str, span: str, direction: str) -> None:
     info = CATALOGUE[name]
     assert float(low) == pytest.approx(info.low, abs=5e-4)
     assert (math.inf if high == "∞" else float(high)) == pytest.approx(info.high, abs=5e-4)
-    assert direction == f"{info.direction} is better"
+    words = {"none": "compared with the reference's own"}
+    assert direction == words.get(info.direction, f"{info.direction} is better")
 
 
 def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any], str]) -> None:
@@ -321,6 +322,7 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
         prefix = name if SCORES[folder.name] == [folder.name] else "<name>"
         keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined"]
         keys += [f"{prefix}_null"] if CATALOGUE[name].kind == "set" else []
+        keys += [f"{prefix}_reference"] if CATALOGUE[name].direction == "none" else []
         assert all(f"`{key}`" in output for key in keys)
     wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
     wanted += ["variant"] if folder.name not in {"inpainting_nll", "tag_semantic_similarity"} else []
@@ -382,6 +384,7 @@ def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> N
     for name in SCORES[module.name]:
         expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined"]
         expected += [f"{name}_null"] if CATALOGUE[name].kind == "set" else []
+        expected += [f"{name}_reference"] if CATALOGUE[name].direction == "none" else []
         assert type(result[name]) is float
         assert CATALOGUE[name].low <= result[name] <= CATALOGUE[name].high
         low, high = result[f"{name}_ci"]

@@ -15,7 +15,6 @@ from music_evals.errors import (
     InvalidTokensError,
     NoDataError,
     PairCountError,
-    UndefinedMetricWarning,
     UnknownNameError,
 )
 from music_evals.metrics import arrays, divergence
@@ -312,51 +311,3 @@ def test_bad_input_is_named(name: str) -> None:
         divergence_of(name, contexts, middles, variant="published")
     with pytest.raises(UnknownNameError, match="base"):
         divergence_of(name, contexts, middles, base="decibels")
-
-
-# melodic intervals
-
-
-def test_interval_divergence_by_hand() -> None:
-    # up 2, up 2, down 12 | up 2, up 19: masses 2/3, 1/3, 0 and 1/2, 0, 1/2; holds and rests between play no part
-    reference, estimate = [[60, H, 62, R, 64, 52]], [[60, 62, H, 81, R, R]]
-    expected = (2 / 3 * np.log(8 / 7) + 1 / 2 * np.log(6 / 7) + 1 / 3 * LN2 + 1 / 2 * LN2) / 2
-    assert divergence.interval_divergence(reference, estimate) == pytest.approx(expected)
-    assert divergence.interval_divergence(reference, estimate, base="bits") == pytest.approx(expected / LN2)
-
-
-def test_leaps_beyond_the_octave_are_one_kind() -> None:
-    assert divergence.interval_divergence([[40, 53, 40]], [[40, 90, 40]]) == 0
-    assert divergence.interval_divergence([[40, 52]], [[40, 53]]) == pytest.approx(LN2)
-    assert divergence.interval_divergence([[40, 53]], [[53, 40]]) == pytest.approx(LN2)
-
-
-def test_intervals_do_not_cross_items() -> None:
-    assert divergence.interval_divergence([[60, 62], [70, 72]], [[60, 62], [50, 52]]) == 0
-
-
-def test_interval_divergence_of_one_empty_side_is_largest_and_of_two_undefined() -> None:
-    assert divergence.interval_divergence([[60, 62]], [[60, H]]) == pytest.approx(LN2)
-    with pytest.warns(UndefinedMetricWarning, match="two notes"):
-        assert np.isnan(divergence.interval_divergence([[60, R]], [[R, 60]]))
-
-
-@settings(deadline=None, max_examples=50)
-@given(hnp.arrays(np.uint8, (2, 3, 24), elements=tokens), st.integers(-60, 0))
-def test_laws_of_interval_divergence(sides: np.ndarray, semitones: int) -> None:
-    sides[..., :2] = 60, 64  # an interval on each side
-    value = divergence.interval_divergence(*sides)
-    assert 0 <= value <= LN2 + 1e-12
-    assert divergence.interval_divergence(sides[0], sides[0]) == 0
-    assert divergence.interval_divergence(*sides[::-1]) == value
-    assert divergence.interval_divergence(*sides[:, ::-1]) == value
-    moved = np.where(sides < H, sides.astype(np.int16) + semitones, sides).astype(np.uint8)
-    assert divergence.interval_divergence(*moved) == value
-
-
-def test_interval_pairs_line_up_by_item() -> None:
-    pairs = divergence.interval_pairs([[60, 62, 64], [60, H, H]], [[60, H, 59], [60, 61, 61]])
-    # +2, +2 beside -1; nothing beside +1, 0; bins are 13 higher
-    assert pairs.items.tolist() == [0, 0, 1, 1]
-    assert pairs.reference.tolist() == [15, 15, -1, -1]
-    assert pairs.estimate.tolist() == [12, -1, 14, 13]

@@ -14,7 +14,7 @@ from music_evals.errors import (
     UndefinedMetricWarning,
     UnknownNameError,
 )
-from music_evals.metrics import arrays, divergence, inpainting
+from music_evals.metrics import arrays, divergence, inpainting, melodic_intervals
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.pipelines.inpainting import (
     evaluate_inpainting,
@@ -27,6 +27,7 @@ from music_evals.stats import bootstrap_divergence, bootstrap_mean, null_diverge
 H, R = 128, 129
 LN2 = np.log(2)
 VARIANTS = ["corrected", "official", "paper"]
+RATES = ["self_replication_rate", "repeated_note_rate"]
 SET_METRICS = [name for name, info in INPAINTING_METRICS.items() if info.kind == "set"]
 ITEM_METRICS = [name for name, info in INPAINTING_METRICS.items() if info.kind == "item"]
 
@@ -154,7 +155,7 @@ def test_a_score_that_no_item_defines_is_nan_with_a_warning(contexts: np.ndarray
             contexts, silent, metrics=["pitch_accuracy", "note_f1"], extensions=tuple(INPAINTING_EXTENSIONS)
         )
     named = [str(warning.message).split()[0] for warning in caught]
-    assert named == ["pitch_accuracy", "consonance_pitch_accuracy", "self_replication_rate"]
+    assert named == ["pitch_accuracy", "repeated_note_rate", "consonance_pitch_accuracy", "self_replication_rate"]
     assert {warning.filename for warning in caught} == {__file__}
     assert np.isnan(result["pitch_accuracy"])
     assert result["note_f1"] == 0
@@ -180,6 +181,13 @@ def test_per_item_scores(contexts: np.ndarray, middles: np.ndarray) -> None:
     assert np.mean([row["note_f1"] for row in rows]) == pytest.approx(result["note_f1"])
     assert [row["silence_rate"] for row in rows] == divergence.silence_rate(middles).tolist()
     assert [row["silence_rate_reference"] for row in rows] == divergence.silence_rate(contexts[:, 144:240]).tolist()
+
+
+def test_the_intervals_of_an_item_show_in_its_repeated_notes(contexts: np.ndarray, middles: np.ndarray) -> None:
+    result = evaluate_inpainting(contexts, middles, n_resamples=0, per_item=True, metrics=["interval_divergence"])
+    expected = melodic_intervals.repeated_note_rate(middles), melodic_intervals.repeated_note_rate(contexts[:, 144:240])
+    for name, values in zip(("repeated_note_rate", "repeated_note_rate_reference"), expected, strict=True):
+        np.testing.assert_array_equal([row[name] for row in result["per_item"]], values)
 
 
 def test_micro_average_counts_notes(contexts: np.ndarray, middles: np.ndarray) -> None:
@@ -222,10 +230,10 @@ def test_intervals_of_an_item_are_swapped_together(contexts: np.ndarray, middles
     name = "interval_divergence"
     result = evaluate_inpainting(contexts, middles, metrics=(), extensions=[name], n_resamples=2000)
     true = contexts[:, 144:240]
-    assert result[name] == pytest.approx(divergence.interval_divergence(true, middles))
+    assert result[name] == pytest.approx(melodic_intervals.interval_divergence(true, middles))
     rng = np.random.default_rng(9)
     floor = [
-        divergence.interval_divergence(np.where(swap, middles, true), np.where(swap, true, middles))
+        melodic_intervals.interval_divergence(np.where(swap, middles, true), np.where(swap, true, middles))
         for swap in rng.random((2000, len(middles), 1)) < 0.5
     ]
     assert result[f"{name}_null"] == pytest.approx(np.mean(floor), rel=0.05)
@@ -239,7 +247,9 @@ def test_the_noise_floor_swaps_whole_groups(contexts: np.ndarray, middles: np.nd
     sides = np.where(one, middles, true), np.where(one, true, middles)
     name = "interval_divergence"
     result = evaluate_inpainting(contexts, middles, groups=groups, metrics=(), extensions=[name], n_resamples=4000)
-    expected = (divergence.interval_divergence(true, middles) + divergence.interval_divergence(*sides)) / 2
+    expected = (
+        melodic_intervals.interval_divergence(true, middles) + melodic_intervals.interval_divergence(*sides)
+    ) / 2
     assert result[f"{name}_null"] == pytest.approx(expected, rel=0.05)
 
 
@@ -260,6 +270,48 @@ def test_replication_can_look_in_a_corpus(contexts: np.ndarray) -> None:
     options = {"metrics": (), "extensions": ["self_replication_rate"], "n_resamples": 0}
     assert evaluate_inpainting(contexts, true, corpus=contexts, **options)["self_replication_rate"] == 1
     assert evaluate_inpainting(contexts, true, corpus=[40] * 24, **options)["self_replication_rate"] == 0
+
+
+def test_copies_at_another_pitch_count_where_that_is_asked_for(contexts: np.ndarray) -> None:
+    tuned = contexts.copy()
+    tuned[:, 144:168] = [60, 62] + [128] * 22
+    tuned[:, :24] = [65, 67] + [128] * 22
+    options = {"metrics": ["self_replication_rate"], "n_resamples": 0, "per_item": True}
+    plain, moved = (
+        evaluate_inpainting(tuned, tuned[:, 144:240], transposed=transposed, **options) for transposed in (False, True)
+    )
+    assert moved["self_replication_rate"] >= plain["self_replication_rate"] + 0.25
+    assert all(row["self_replication_rate"] >= 0.25 for row in moved["per_item"])
+
+
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_rates_stand_beside_those_of_the_true_middles(contexts: np.ndarray, middles: np.ndarray, average: str) -> None:
+    names = ["self_replication_rate", "repeated_note_rate"]
+    options = {"metrics": names, "n_resamples": 0, "average": average, "per_item": True}
+    copying = np.concatenate([contexts[:, :144], contexts[:, :96], contexts[:, 240:]], axis=1)
+    true = copying[:, 144:240]
+    result, of_truth = (evaluate_inpainting(copying, filled, **options) for filled in (middles, true))
+    for name in names:
+        assert result[f"{name}_reference"] == pytest.approx(of_truth[name])
+        assert result[name] != result[f"{name}_reference"]
+        rows = [row[f"{name}_reference"] for row in result["per_item"]]
+        np.testing.assert_array_equal(rows, [row[name] for row in of_truth["per_item"]])
+    assert not [key for key in evaluate_inpainting(contexts, middles, n_resamples=0) if key.endswith("_reference")]
+
+
+def test_extensions_are_those_of_their_functions(contexts: np.ndarray, middles: np.ndarray) -> None:
+    """One pass over the items gives what the functions give by themselves."""
+    true = contexts[:, 144:240]
+    found = item_scores(contexts, middles, extensions=["consonance_pitch_accuracy", *RATES])
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+        expected = {
+            "repeated_note_rate": melodic_intervals.repeated_note_rate(middles),
+            "consonance_pitch_accuracy": inpainting.consonance_pitch_accuracy(true, middles),
+            "self_replication_rate": inpainting.self_replication_rate(contexts, middles),
+        }
+    assert [*found] == [*ITEM_METRICS, *expected]
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values)
 
 
 def test_base_of_the_divergences(contexts: np.ndarray, middles: np.ndarray) -> None:

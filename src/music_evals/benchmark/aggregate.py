@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.batches import ABSENT, ERROR
-from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins
+from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masses, n_bins, normalised_jensen_shannon
 from music_evals.stats import (
     PairedTest,
     bootstrap_divergence,
@@ -112,7 +112,7 @@ def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str
     cells: dict[str, Cell] = {}
     # one draw of resamples serves all scores of the same pairs
     for failed in (False, True):
-        names = [name for name in found.names if name not in task.divergences]
+        names = [name for name in found.names if not task.is_divergence(name)]
         names = [name for name in names if (name in task.without_prediction) == failed]
         cells |= _mean_cells(found, system, names, draws, failed=failed) if names else {}
     cells |= {name: _divergence_cell(found, task, system, name, draws) for name in found.names if name not in cells}
@@ -121,13 +121,16 @@ def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str
         cells = {name: {**cell, "n_scored": n_scored} for name, cell in cells.items()}
     recorded = {name for name in found.names if (pairs.states(name) != ABSENT).any()}
     return {
-        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task.divergences.get(name, name))}
+        name: {**cells[name], "n": len(pairs), "n_failed": _n_failed(pairs, task, name)}
         for name in found.names
         if name not in task.without_prediction or name in recorded
     }
 
 
-def _n_failed(pairs: Pairs, column: str) -> int:
+def _n_failed(pairs: Pairs, task: ScoreTask, name: str) -> int:
+    if name in task.listed:
+        return int(np.count_nonzero(pairs.failed))
+    column = task.divergences.get(name, name)
     return int(np.count_nonzero(pairs.failed | np.isin(pairs.states(column), (ABSENT, ERROR))))
 
 
@@ -177,10 +180,15 @@ class _Sides(NamedTuple):
     items: Integers
     """Numbers of the items, in their order."""
     groups: Integers
+    size: int
+    """Number of bins."""
+    measure: Callable[[Floats, Floats], Floats]
 
 
 def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None = None) -> _Sides:
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
+    if metric in task.listed:
+        return _listed_sides(found, task, system, metric, among)
     feature, control = task.divergences[metric], found.controls[0]
     pairs = found.readable(system)
     reference = found.beside(pairs, control, feature)
@@ -189,21 +197,42 @@ def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integ
     if among is not None:
         kept &= np.isin(pairs.items, among)
     bins = functools.partial(histogram_bins, variant=found.header["variant"])
-    return _Sides(bins(reference[kept]), bins(estimate[:, kept]), pairs.items[kept], pairs.groups[kept])
+    size = n_bins(found.header["variant"])
+    groups = pairs.groups[kept]
+    return _Sides(bins(reference[kept]), bins(estimate[:, kept]), pairs.items[kept], groups, size, jensen_shannon)
 
 
-def _by_seed(sides: _Sides, size: int) -> list[float]:
+def _listed_sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None) -> _Sides:
+    """Lay what is listed of each item into one line; each item has room for as many values as any."""
+    pairs = found.readable(system)
+    control = found.of_items(pairs, found.controls[0])
+    kept = ~control.failed if among is None else ~control.failed & np.isin(pairs.items, among)
+    reference, estimate = control.listed(metric)[0, kept], pairs.listed(metric)[:, kept]
+    return _Sides(
+        reference.ravel().astype(np.int64),
+        estimate.reshape(len(estimate), -1).astype(np.int64),
+        pairs.items[kept],
+        np.repeat(pairs.groups[kept], reference.shape[1]),
+        task.listed[metric].size,
+        normalised_jensen_shannon,  # the sides need not have equally many values
+    )
+
+
+def _by_seed(sides: _Sides) -> list[float]:
     """Return the divergence of each seed."""
-    return [float(jensen_shannon(masses(sides.reference, size), masses(row, size))) for row in sides.estimate]
+    size = sides.size
+    return [float(sides.measure(masses(sides.reference, size), masses(row, size))) for row in sides.estimate]
 
 
-def over_seeds(n_seeds: int, size: int) -> Callable[[Floats, Floats], Floats]:
+def over_seeds(
+    n_seeds: int, size: int, measure: Callable[[Floats, Floats], Floats] = jensen_shannon
+) -> Callable[[Floats, Floats], Floats]:
     """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`."""
     # The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
 
     def divergence(reference: Floats, estimate: Floats) -> Floats:
         shape = (len(reference), n_seeds, size)
-        values = jensen_shannon(n_seeds * reference.reshape(shape), n_seeds * estimate.reshape(shape))
+        values = measure(n_seeds * reference.reshape(shape), n_seeds * estimate.reshape(shape))
         means: Floats = np.asarray(np.mean(values, axis=-1), dtype=np.float64)
         return means
 
@@ -218,8 +247,10 @@ def side_by_side(bins: npt.NDArray[np.int64], n_rows: int, size: int) -> npt.NDA
 
 
 def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, draws: Draws) -> Cell:
-    sides, size = _sides(found, task, system, metric), n_bins(found.header["variant"])
-    if not sides.estimate.size:
+    sides = _sides(found, task, system, metric)
+    size = sides.size
+    listed = _n_with_values(sides) if metric in task.listed else None
+    if not sides.estimate.size or listed == 0:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
         return {**undefined, "n_defined": 0, "n_groups": 0}
     n_seeds = len(sides.estimate)
@@ -229,14 +260,14 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
         side_by_side(sides.estimate, n_seeds, size),
         np.tile(sides.groups, n_seeds),
         n_bins=n_seeds * size,
-        divergence=over_seeds(n_seeds, size),
+        divergence=over_seeds(n_seeds, size, sides.measure),
         upper=task.scale(metric).high,
         **draws.of_intervals,
     )
     null = functools.partial(
         null_divergence,
         n_bins=size,
-        divergence=jensen_shannon,
+        divergence=sides.measure,
         units=sides.groups,
         n_permutations=draws.n_resamples,
         seed=draws.seed,
@@ -245,11 +276,19 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
         "value": interval.estimate,
         "low": interval.low,
         "high": interval.high,
-        "n_defined": interval.n_defined // n_seeds,
+        "n_defined": interval.n_defined // n_seeds if listed is None else listed,
         "n_groups": n_distinct(sides.groups),
-        "seed_std": _spread(_by_seed(sides, size)),
+        "seed_std": _spread(_by_seed(sides)),
         "null": float(np.mean([null(sides.reference, row) for row in sides.estimate])),
     }
+
+
+def _n_with_values(sides: _Sides) -> int:
+    """Return how many items have any value listed, on either side."""
+    if not len(sides.items):
+        return 0
+    there = (sides.reference >= 0) | (sides.estimate >= 0).any(axis=0)
+    return int(np.count_nonzero(there.reshape(len(sides.items), -1).any(axis=1)))
 
 
 # --- against the best baseline
@@ -257,12 +296,13 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
 
 def best_baselines(found: Found, task: ScoreTask) -> dict[str, str]:
     """Return score -> the baseline with the best value, from the records of the validation split."""
-    # A baseline without a defined value cannot be the best; one that was scored on more items comes before one that was
-    # scored on fewer. Of equals the first in the run's order is taken.
+    # A rate that is compared with the reference's own has no best value. A baseline without a defined value cannot be
+    # the best; one that was scored on more items comes before one that was scored on fewer. Of equals the first in the
+    # run's order is taken.
     names = [name for name, role in found.roles.items() if role == "baseline"]
     best = {}
     for metric in task.scales:
-        if metric in task.without_prediction:
+        if metric in task.without_prediction or task.scale(metric).direction == "none":
             continue
         merits = {name: _merit(task.scale(metric).direction, _value(found, task, name, metric)) for name in names}
         defined = {name: (len(found.readable(name)), merit) for name, merit in merits.items() if not math.isnan(merit)}
@@ -272,9 +312,9 @@ def best_baselines(found: Found, task: ScoreTask) -> dict[str, str]:
 
 
 def _value(found: Found, task: ScoreTask, system: str, metric: str) -> float:
-    if metric in task.divergences:
+    if task.is_divergence(metric):
         sides = _sides(found, task, system, metric)
-        return float(np.mean(_by_seed(sides, n_bins(found.header["variant"])))) if sides.estimate.size else math.nan
+        return float(np.mean(_by_seed(sides))) if sides.estimate.size else math.nan
     values = found.readable(system).values(metric)[:, 0]
     return float(np.nanmean(values)) if not np.isnan(values).all() else math.nan
 
@@ -284,7 +324,7 @@ def _tests(found: Found, task: ScoreTask, system: str, best: Mapping[str, str], 
     tests: dict[str, Cell] = {}
     for metric, against in best.items():
         if against != system and against in found.systems:
-            if metric in task.divergences:
+            if task.is_divergence(metric):
                 made = _compare_divergences(found, task, (system, against), metric, draws)
             else:
                 made = _compare_means(found, (system, against), metric, draws)
@@ -310,7 +350,7 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
     a, b = (_sides(found, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
         return PairedTest(math.nan, math.nan, 0)
-    size = n_bins(found.header["variant"])
+    size = a.size
     # each seed stands in equally many rows
     n_seeds = math.lcm(len(a.estimate), len(b.estimate))
     test = swap_test_divergence(
@@ -319,10 +359,10 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
         side_by_side(b.estimate, n_seeds, size),
         np.tile(a.groups, n_seeds),
         n_bins=n_seeds * size,
-        divergence=over_seeds(n_seeds, size),
+        divergence=over_seeds(n_seeds, size, a.measure),
         **draws.of_tests,
     )
-    return test._replace(n=test.n // n_seeds)
+    return test._replace(n=len(common))
 
 
 # --- two by two

@@ -34,7 +34,7 @@ WHY_BESIDE = (
 
 LAST_BITS = 1e-12
 
-ARROWS = {"higher": "↑", "lower": "↓", "zero": "→0"}
+ARROWS = {"higher": "↑", "lower": "↓", "zero": "→0", "none": "≈"}
 """Direction -> its arrow where the page is Unicode."""
 
 

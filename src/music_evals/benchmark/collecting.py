@@ -31,6 +31,7 @@ from music_evals.benchmark.batches import (
     to_table,
 )
 from music_evals.benchmark.found import Found, ItemRows, Outlines, PairRows, Pairs, Remarks, Table, Words
+from music_evals.benchmark.listed import Bins, Listed, read_listed
 from music_evals.benchmark.records import MemoryRecords, Records, reading_rows
 from music_evals.benchmark.versions import kernels_of
 from music_evals.errors import CorruptRecordsError
@@ -403,7 +404,11 @@ def _of_items(records: Records, header: dict[str, Any], task: ScoreTask) -> Foun
     columns = dict.fromkeys((*task.scales, *task.divergences.values()))
     made = SeededScores(records, list(items), seeds, list(columns), alone=task.without_prediction)
     table = _table_of_items(records, items, songs, made)
-    metrics = [name for name in task.scales if name not in task.without_prediction or made.has(name)]
+    table.listed = {
+        (name, system): bins for name, listed in task.listed.items() for system, bins in made.listed(listed).items()
+    }
+    may_be_absent = {*task.without_prediction, *task.on_request}
+    metrics = [name for name in task.scales if name not in may_be_absent or made.has(name)]
     failed = [*broken, *made.failures()]
     failures = [dict(zip(("item", "system", "seed", "metric", "error"), row, strict=True)) for row in failed]
     return Found(
@@ -455,7 +460,7 @@ class SeededScores:
         *,
         alone: Collection[str] = (),
     ) -> None:
-        self.items, self.seeds, self.columns = items, seeds, tuple(columns)
+        self.items, self.seeds, self.columns, self._records = items, seeds, tuple(columns), records
         self.texts, self.sittings = _Texts(), _Sittings(records)
         # without a prediction every metric of it fails, for one reason; what needs none has its own
         self._alone = np.array([name in alone for name in self.columns])
@@ -524,6 +529,15 @@ class SeededScores:
         complete = np.logical_and.reduce(predictions >= 0, axis=1)
         there = np.logical_or.reduce(states != ABSENT, axis=1) & (complete[:, None] | self._alone)
         return values, there, predictions
+
+    def listed(self, listed: Listed) -> dict[str, Bins]:
+        """Return what is listed of the predictions of each system, shape (seeds, items, most)."""
+        every = read_listed(self._records, self._predictions, listed)
+        parts = np.split(every, self._starts[1:-1])
+        return {
+            name: part.reshape(len(self.items), len(held), every.shape[1]).swapaxes(0, 1)
+            for (name, held), part in zip(self.seeds.items(), parts, strict=True)
+        }
 
     def failures(self) -> Iterator[Failure]:
         """Yield what failed, in the order in which it was first recorded."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.batches import ABSENT, UNDEFINED, pair_table
+from music_evals.benchmark.listed import Bins
 from music_evals.benchmark.records import Records
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Table:
     # System -> the scores of each seed, shape (seeds, its rows, scores); nothing where there are no seeds.
     seeds: Mapping[str, Floats]
     make: Callable[[int], dict[str, Any]]  # row of the table -> the pair as a dictionary
+    # Score and system -> the bins of what is listed of each prediction, shape (seeds, its rows, most); see `listed`.
+    listed: Mapping[tuple[str, str], Bins] = dataclasses.field(default_factory=dict)
 
     def system_of(self, row: int) -> str:
         """Return the system of a row."""
@@ -204,6 +207,10 @@ class Pairs(Sequence[Row]):
         by_seed = self.table.seeds[self.system][:, :, self.table.names.index(name)]
         found = by_seed[:, self.rows - self.table.systems[self.system].start]
         return np.where(self.states(name) == ABSENT, np.nan, found)
+
+    def listed(self, name: str) -> Bins:
+        """Return the bins of what is listed for a score, shape (seeds, n, most)."""
+        return self.table.listed[name, self.system][:, self.rows - self.table.systems[self.system].start]
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -442,6 +449,10 @@ class Found:
     def beside(self, pairs: Pairs, system: str, metric: str) -> Floats:
         """Return the scores of another system on the items of some pairs, shape (n,)."""
         return self._values(self.table.rows_by_number(pairs.items, system), system, metric)
+
+    def of_items(self, pairs: Pairs, system: str) -> Pairs:
+        """Return the pairs of another system on the items of some pairs, all of which it has."""
+        return Pairs(self.table, system, self.table.rows_by_number(pairs.items, system))
 
     def _values(self, rows: Integers, system: str, metric: str) -> Floats:
         if not len(self.table.values):

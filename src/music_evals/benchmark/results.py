@@ -20,6 +20,7 @@ from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.collecting import MOST_LISTED, collect
 from music_evals.benchmark.found import OUTSIDE, Found
+from music_evals.benchmark.listed import Listed
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
@@ -80,6 +81,9 @@ class ScoreTask:
     beside: tuple[str, ...] = ()  # keys of results.json that are made of other files than the records
     # Score of a whole set of items -> the recorded feature of items whose distribution it compares with the control's.
     divergences: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Score of a whole set of items -> a feature of which an item has many values, compared with the control's too.
+    listed: Mapping[str, Listed] = dataclasses.field(default_factory=dict)
+    on_request: Collection[str] = ()  # scores that are shown only where the records hold them
     # Scores that a system has although it failed to predict; they are compared with nobody.
     without_prediction: Collection[str] = ()
     # The score that ranks. Systems are then tested against the best baseline of each score, which is chosen on the
@@ -89,6 +93,10 @@ class ScoreTask:
     views: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
     view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
     explained: str = ""  # sentences on the scores, for below the tables
+
+    def is_divergence(self, name: str) -> bool:
+        """Tell whether a score compares how something is distributed over a whole set of items."""
+        return name in self.divergences or name in self.listed
 
     def scale(self, name: str) -> Metric:
         """Return the scale of a metric or companion."""

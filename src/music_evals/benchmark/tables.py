@@ -132,7 +132,7 @@ def _escaped(text: str) -> str:
 _SIGNS = {"": "", "better": "+", "worse": "-", "baseline": "="}
 TEXT = Style(_one_line, _one_line, {"best": "*", **_SIGNS}, "in brackets")
 MARKDOWN = Style(markdown_name, _escaped, {"best": "★", **_SIGNS}, 'marked "(control)"')
-PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", "baseline": "★"}, "in grey")
+PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", "baseline": "="}, "in grey")
 
 
 def views(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -232,11 +232,13 @@ def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str
 def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     """Return how the tables are read."""
     wording, intervals, marks = results["wording"], results["intervals"], style.marks
+    directions = {scale["direction"] for scale in results["scales"].values()}
     divergences = any("null" in cell for cells in table_of(results)["scores"].values() for cell in cells.values())
     reported = [
         f"With each score: its {100 * intervals['confidence']:g} % interval, clustered by {intervals['clusters']}"
         + ("; the noise floor of a divergence." if divergences else "."),
         "↑ higher, ↓ lower, →0 nearer to 0 is better.",
+        *(["≈ is compared with the reference's own."] if "none" in directions else []),
     ]
     if results.get("best"):
         reported.append(
@@ -250,8 +252,8 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     if results.get("best_baseline"):
         reported.append(
             f"{marks['better']} better, {marks['worse']} worse than the best baseline of that score "
-            f"({marks['baseline']}), which was chosen on the validation split; paired test by "
-            f"{intervals['clusters']}, Holm-corrected p < {SIGNIFICANCE}."
+            f"({marks['baseline']}); paired test by {intervals['clusters']}, Holm-corrected p < {SIGNIFICANCE}. "
+            f"{_chosen(results, style)}"
         )
     reported.append(wording["explained"])
     if any(
@@ -264,6 +266,15 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
     if "control" in roles:
         reported.append(f"Rows {style.control} are controls. {wording['controls']}")
     return " ".join(filter(None, reported))
+
+
+def _chosen(results: Mapping[str, Any], style: Style) -> str:
+    """Name the best baselines: they were chosen on other items, and need not be the best in the table."""
+    titles: dict[str, list[str]] = {}
+    for metric, name in results["best_baseline"].items():
+        titles.setdefault(name, []).append(results["scales"][metric]["title"])
+    chosen = "; ".join(f"{style.name(name)} for {', '.join(found)}" for name, found in titles.items())
+    return f"Best on the validation split, which need not be so here: {chosen}."
 
 
 def cautions(results: Mapping[str, Any]) -> list[str]:

@@ -7,7 +7,10 @@ results could not be written, or records are damaged; 2 the command or its input
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from music_evals import __version__
 from music_evals.cli import (
@@ -52,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = options.command
     try:
-        return command(options)
+        with _plain_warnings(options.verb):
+            return command(options)
     except MusicEvalsError as error:
         say(f"music-evals: error: {in_options(str(error), options.verb)}")
         return EXIT_FAILURES if isinstance(error, _RUN_ERRORS) else EXIT_USAGE
@@ -62,6 +66,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         drop_stdout()  # the reader of our output went away
         return EXIT_FAILURES
+
+
+@contextlib.contextmanager
+def _plain_warnings(verb: argparse.ArgumentParser) -> Iterator[None]:
+    """Print warnings of ours as messages: where in our code they come from tells a user nothing."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_plainly(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+            if category.__module__ == MusicEvalsError.__module__:
+                say(f"music-evals: warning: {in_options(str(message), verb)}")
+            else:
+                show(message, category, *place, **options)
+
+        warnings.showwarning = show_plainly
+        yield
 
 
 def _parser() -> argparse.ArgumentParser:

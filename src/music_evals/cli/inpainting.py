@@ -39,6 +39,8 @@ _EXAMPLES = """\
 examples:
   music-evals inpainting --dataset jsb_chorales --config musib --model models/anticipation_rnn --out results/jsb
   music-evals inpainting --dataset jsb_chorales --config musib --predictions mine.jsonl --out results/mine
+  music-evals inpainting --dataset jsb_chorales --config musib --predictions part.jsonl --allow-missing \\
+      --extensions all --out results/part
   music-evals inpainting --pairs my_midi_pairs --out results/pairs --json > results.json
   music-evals inpainting --dataset jsb_chorales --protocol official --model models/anticipation_rnn \\
       --decoding teacher_forced --out results/official
@@ -80,12 +82,25 @@ def add(verbs: Any) -> None:
     who.add_argument(
         "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
     )
+    who.add_argument(
+        "--allow-missing",
+        action="store_true",
+        help="take --predictions or --pairs for part of the items; the others count as failed: they are listed and "
+        "rank the system below all that were scored on more",
+    )
     who.add_argument("--baselines", default="all", help="all, none, or names with commas (default: %(default)s)")
     who.add_argument("--seeds", type=int, default=5, dest="n_seeds", metavar="N", help="seeds (default: %(default)s)")
     who.add_argument("--decoding", help="decoding of the models; teacher_forced reads the reference and is labelled")
     who.add_argument("--temperature", type=float, help="temperature of the models")
     who.add_argument("--cache", metavar="DIR", help="keep what models answer here, for other runs and machines too")
     how = verb.add_argument_group("how")
+    how.add_argument(
+        "--extensions",
+        default="none",
+        metavar="NAMES",
+        help="further scores, consonance_pitch_accuracy and self_replication_rate: all, none, or names with commas "
+        "(default: %(default)s; interval divergence and repeated notes are always shown)",
+    )
     how.add_argument("--variant", help="corrected (default), official or paper")
     how.add_argument("--protocol", help="official: the published conditions, beside the published table")
     add_interval_options(how)

@@ -36,6 +36,7 @@ from music_evals.leaderboard.records import (
     read_run,
     records_of_run,
 )
+from music_evals.metrics.catalogue import DIRECTIONS
 
 __all__ = [
     "DETAILS",
@@ -199,7 +200,7 @@ def _record(row: Mapping[str, Any]) -> ResultRecord:
     if any(len(side) != len(record.items) for side in (record.groups, record.values, *optional)):
         raise ValueError(f"columns of {record.system!r} differ in length")
     known = record.task in TASKS and record.kind in {"mean", "divergence"}
-    if not known or record.direction not in {"higher", "lower", "zero"}:
+    if not known or record.direction not in DIRECTIONS:
         raise ValueError(f"task, kind or direction of {record.system!r} is unknown")
     if id_of(record) != record.id:
         raise ValueError(f"the id of a record of {record.system!r} is not the hash of its content")

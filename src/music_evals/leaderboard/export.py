@@ -79,7 +79,12 @@ _LATEX: Final = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
 }
 """More than pandas escapes."""
-_LATEX_ARROWS: Final = {"higher": r"$\uparrow$", "lower": r"$\downarrow$", "zero": r"$\rightarrow 0$"}
+_LATEX_ARROWS: Final = {
+    "higher": r"$\uparrow$",
+    "lower": r"$\downarrow$",
+    "zero": r"$\rightarrow 0$",
+    "none": r"$\approx$",
+}
 _LATEX_MARKS: Final = {"ranked": "", "unranked": " (not ranked)", "published": " (published, not re-run)"}
 
 

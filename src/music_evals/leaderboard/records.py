@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.benchmark.inpainting.runner import NLL
+from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.manifests import hash_file
 from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
@@ -72,7 +72,8 @@ class ResultRecord:
     system: str
     role: str
     content: str | None
-    metric: str  # score; ``"higher"``, ``"lower"`` or ``"zero"`` (nearer to 0) is better
+    # Score; ``"higher"``, ``"lower"`` or ``"zero"`` (nearer to 0) is better, ``"none"`` is compared with the reference.
+    metric: str
     title: str
     direction: str
     # ``"mean"``: the score is the mean over items. ``"divergence"``: it compares how a feature of the items is
@@ -235,6 +236,10 @@ def _unranked(run: LoadedResults, system: str, metric: str) -> str:
         return f"{failed} results failed"
     if _last_part(str(results["dataset"]["id"])) in RENDERED_DATASETS:
         return "a kind of edit, by which metrics are judged"
+    if metric_of(metric).direction == "none":
+        return "a rate, which is compared with the reference's own"
+    if metric == INTERVALS:
+        return "an item has many intervals, which the record does not hold"
     return "what it counts differs from model to model" if metric == NLL else ""
 
 
@@ -258,7 +263,7 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
                 cell,
                 title=metric_of(metric).heading,
                 direction=metric_of(metric).direction,
-                kind=DIVERGENCE if feature else MEAN,
+                kind=DIVERGENCE if metric_of(metric).kind == "set" else MEAN,
                 n_failed=cell["n"] - cell["n_scored"],
                 items=tuple(items),
                 groups=tuple(found.songs),

@@ -13,7 +13,8 @@ Conventions
   ``jensenshannon``, which is the square root of it.
 
 Features: `silence_rate`, `pitch_class_entropy_difference`, `groove_similarity`. Metrics on them: `silence_divergence`,
-`pitch_class_divergence`, `groove_divergence`. Beside them: `interval_divergence`, on melodic intervals.
+`pitch_class_divergence`, `groove_divergence`. The divergence of melodic intervals, of which an item has many, is in
+`music_evals.metrics.melodic_intervals`.
 
 Variants
 --------
@@ -43,12 +44,12 @@ github.com/maranedah/music_inpainting_benchmark, ``src/report/metrics.py`` at 56
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
+from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics._bars import (
     BarContent,
@@ -66,23 +67,17 @@ from music_evals.metrics.arrays import (
     by_chunks,
     check_contexts,
     check_middles,
-    check_pairs,
     check_same_count,
     check_variant,
-    warn_undefined,
 )
 
 __all__ = [
     "FEATURES",
-    "INTERVAL_BINS",
     "VARIANTS",
-    "IntervalPairs",
     "feature_rows",
     "groove_divergence",
     "groove_similarity",
     "histogram_bins",
-    "interval_divergence",
-    "interval_pairs",
     "jensen_shannon",
     "masses",
     "n_bins",
@@ -102,11 +97,6 @@ _EDGES = np.arange(101) / 100
 _ROUNDING = 1e-9
 # Bins of the official histogram: it has the edges 0, 0.01, ... 0.99.
 _OFFICIAL_BINS = 99
-
-# Melodic intervals up to an octave have a bin each; one bin either side holds all larger leaps.
-_LARGEST_INTERVAL = 13
-INTERVAL_BINS: Final = 2 * _LARGEST_INTERVAL + 1
-"""Bins of the interval histogram: -13 (more than an octave down) to 13 semitones."""
 
 _PAST_BARS = slice(0, MUSIB_LAYOUT.past_measures)
 _MIDDLE_BARS = slice(MUSIB_LAYOUT.past_measures, MUSIB_LAYOUT.past_measures + MUSIB_LAYOUT.middle_measures)
@@ -414,79 +404,3 @@ def normalised_jensen_shannon(p: npt.ArrayLike, q: npt.ArrayLike, *, base: str =
     largest = np.log(2) / _LOGARITHMS[base]
     result: FloatArray = np.where(empty.all(axis=0), np.nan, np.where(empty.any(axis=0), largest, divergence))
     return result
-
-
-class IntervalPairs(NamedTuple):
-    """Melodic intervals of two sets of middles, the k-th of an item's reference beside the k-th of its estimate.
-
-    Attributes
-    ----------
-    reference, estimate
-        Bins 0..`INTERVAL_BINS` - 1, shape (n_pairs,); -1 where one side has fewer intervals than the other.
-    items
-        Item of each pair, shape (n_pairs,), not decreasing.
-
-    """
-
-    reference: IntArray
-    estimate: IntArray
-    items: IntArray
-
-
-def interval_divergence(reference: npt.ArrayLike, estimate: npt.ArrayLike, *, base: str | None = None) -> float:
-    """Jensen-Shannon divergence of the melodic intervals of two sets of middles.
-
-    A melodic interval is the step in semitones, with its sign, from one onset to the next within an item; rests between
-    them play no part. All intervals of a set make one histogram: one bin a semitone up to an octave either way, one for
-    larger leaps up and one for larger leaps down. In [0, ln 2] nats or [0, 1] bits, lower is better, symmetric,
-    unchanged by transposition. If one side has no interval at all it takes its largest value; if neither has, it is
-    undefined (NaN).
-
-    Parameters
-    ----------
-    reference, estimate
-        NoteSeq tokens, shape (n, steps), values 0..129.
-    base
-        ``"nats"`` (default) or ``"bits"``.
-
-    Returns
-    -------
-    float
-        One value for the set.
-
-    Raises
-    ------
-    InvalidTokensError, ContextLengthError, PairCountError, UnknownNameError
-        Input that is not two equal sets of token sequences, or an unknown base.
-
-    """
-    pairs = interval_pairs(reference, estimate)
-    counts = [np.bincount(bins[bins >= 0], minlength=INTERVAL_BINS) for bins in pairs[:2]]
-    value = float(normalised_jensen_shannon(*counts, base=base or "nats"))
-    warn_undefined("interval_divergence", np.array([value]), "neither side has two notes in an item")
-    return value
-
-
-def interval_pairs(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> IntervalPairs:
-    """Return the melodic intervals of both sides; input and errors as in `interval_divergence`."""
-    first, second, _ = check_pairs(reference, estimate)
-    sides = [_intervals(tokens) for tokens in (first, second)]
-    counts = [np.bincount(items, minlength=len(first)) for _, items in sides]
-    slots = np.maximum(*counts)
-    starts = np.cumsum(slots) - slots
-    padded = []
-    for (bins, items), count in zip(sides, counts, strict=True):
-        rank = np.arange(len(items)) - np.repeat(np.cumsum(count) - count, count)
-        line = np.full(slots.sum(), -1, dtype=np.int64)
-        line[starts[items] + rank] = bins
-        padded.append(line)
-    return IntervalPairs(padded[0], padded[1], np.repeat(np.arange(len(first)), slots))
-
-
-def _intervals(tokens: Tokens) -> tuple[IntArray, IntArray]:
-    """Return the bin of each interval and its item, in order."""
-    items, steps = np.nonzero(tokens < HOLD)
-    pitches = tokens[items, steps].astype(np.int64)
-    within = items[1:] == items[:-1]
-    bins = np.clip(np.diff(pitches), -_LARGEST_INTERVAL, _LARGEST_INTERVAL) + _LARGEST_INTERVAL
-    return bins[within], items[1:][within]

@@ -38,6 +38,7 @@ github.com/maranedah/music_inpainting_benchmark, ``src/report/metrics.py`` at 56
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -64,12 +65,14 @@ __all__ = [
     "VARIANTS",
     "NoteCounts",
     "consonance_pitch_accuracy",
+    "consonance_rows",
     "count_notes",
     "note_counts",
     "note_f1",
     "note_scores",
     "pitch_accuracy",
     "position_score",
+    "replication_kernel",
     "rhythm_accuracy",
     "self_replication_rate",
 ]
@@ -245,12 +248,13 @@ def consonance_pitch_accuracy(reference: npt.ArrayLike, estimate: npt.ArrayLike)
 
     """
     first, second, single = check_pairs(reference, estimate)
-    scores = by_chunks(_weigh_consonance, first, second)[0]
+    scores = by_chunks(consonance_rows, first, second)[0]
     warn_undefined("consonance_pitch_accuracy", scores, _NO_SHARED)
     return np.float64(scores[0]) if single else scores
 
 
-def _weigh_consonance(reference: Tokens, estimate: Tokens) -> FloatArray:
+def consonance_rows(reference: Tokens, estimate: Tokens) -> FloatArray:
+    """Return `consonance_pitch_accuracy` of checked middles, shape (1, n): the kernel of a pass over many items."""
     items, steps = np.nonzero((reference < HOLD) & (estimate < HOLD))
     distance = np.abs(reference[items, steps].astype(np.int64) - estimate[items, steps])
     n = len(reference)
@@ -299,6 +303,13 @@ def self_replication_rate(
     """
     whole, middles = check_contexts(contexts), check_middles(estimate)
     check_same_count(whole, middles)
+    rates: FloatArray = by_chunks(replication_kernel(corpus, transposed=transposed), whole, middles)[0]
+    warn_undefined("self_replication_rate", rates, "the middle has no onset")
+    return rates
+
+
+def replication_kernel(corpus: npt.ArrayLike | None, *, transposed: bool) -> Callable[[Tokens, Tokens], FloatArray]:
+    """Return what gives the `self_replication_rate` of checked contexts and middles, shape (1, n)."""
     sources = None if corpus is None else _corpus_measures(corpus, transposed=transposed)
 
     def kernel(whole: Tokens, middles: Tokens) -> FloatArray:
@@ -309,9 +320,7 @@ def self_replication_rate(
             copied = np.isin(measures.ravel(), sources).reshape(measures.shape)
         return np.atleast_2d(_ratio((copied & sounding).sum(axis=1), sounding.sum(axis=1), np.nan))
 
-    rates: FloatArray = by_chunks(kernel, whole, middles)[0]
-    warn_undefined("self_replication_rate", rates, "the middle has no onset")
-    return rates
+    return kernel
 
 
 def _measures(tokens: Tokens, *, transposed: bool) -> tuple[npt.NDArray[np.void], npt.NDArray[np.bool_]]:

@@ -7,7 +7,6 @@ from where, is their affair: the input are NoteSeq tokens.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -16,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning, UnknownNameError
-from music_evals.metrics import divergence, inpainting, likelihood
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.metrics import divergence, inpainting, likelihood, melodic_intervals
 from music_evals.metrics.arrays import (
     FloatArray,
     IntArray,
@@ -44,6 +43,8 @@ AVERAGES: Final = ("macro", "micro")
 
 _F1_SCORES = ("position_score", "note_f1")
 _NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
+_RATES = tuple(name for name, metric in INPAINTING_EXTENSIONS.items() if metric.direction == "none")
+_SCORES: Final[Mapping[str, Metric]] = MappingProxyType({**INPAINTING_METRICS, **INPAINTING_EXTENSIONS})
 
 FEATURES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -64,10 +65,23 @@ class _Pairs(NamedTuple):
     middles: Tokens
     counts: inpainting.NoteCounts | None
     features: Features
+    rows: Mapping[str, FloatArray]
+    """Extensions of items by name, and ``<name>_reference``: a rate of the true middle."""
+
+    @property
+    def true(self) -> Tokens:
+        return self.contexts[:, MUSIB_LAYOUT.middle]
+
+
+class _Replication(NamedTuple):
+    """What counts as a copy."""
+
+    corpus: npt.ArrayLike | None = None
+    transposed: bool = False
 
 
 def item_scores(
-    contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: str = "corrected"
+    contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: str = "corrected", extensions: Iterable[str] = ()
 ) -> dict[str, FloatArray]:
     """Return the item metrics by name, shape (n,) each; NaN where an item is undefined.
 
@@ -78,7 +92,9 @@ def item_scores(
     middles
         Filled middles, shape (n, 96), values 0..129.
     variant
-        ``"corrected"``, ``"official"`` or ``"paper"``.
+        ``"corrected"``, ``"official"`` or ``"paper"``; the extensions have none.
+    extensions
+        Names of item metrics out of `INPAINTING_EXTENSIONS` to add.
 
     Raises
     ------
@@ -86,8 +102,9 @@ def item_scores(
         As `evaluate_inpainting`.
 
     """
-    pairs = _analyse(contexts, middles, _NOTE_METRICS, variant)
-    return {} if pairs.counts is None else inpainting.note_scores(pairs.counts, variant=variant)
+    names = (*_NOTE_METRICS, *_select(extensions, INPAINTING_EXTENSIONS, "extension"))
+    pairs = _analyse(contexts, middles, names, variant)
+    return _item_scores(pairs, names, variant)
 
 
 def item_features(contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: str = "corrected") -> Features:
@@ -113,6 +130,7 @@ def evaluate_inpainting(
     average: str = "macro",
     base: str | None = None,
     corpus: npt.ArrayLike | None = None,
+    transposed: bool = False,
 ) -> dict[str, Any]:
     """Judge filled middles against the true ones, all metrics in one pass.
 
@@ -134,27 +152,31 @@ def evaluate_inpainting(
     seed
         Seed of both. A metric's numbers do not depend on which others are computed.
     metrics
-        Names out of `INPAINTING_METRICS`; None for all.
+        Names out of `INPAINTING_METRICS` and `INPAINTING_EXTENSIONS`; None for all of the former.
     extensions
-        Names out of `INPAINTING_EXTENSIONS`.
+        Names out of `INPAINTING_EXTENSIONS` to add to them.
     per_item
         True adds the scores of each item.
     average
         ``"macro"``: mean over items, as published. ``"micro"``: over the notes (for accuracies the shared positions,
-        for the replication rate the measures) of all items together.
+        for the rates the measures with an onset or the intervals) of all items together.
     base
         Logarithm of the divergences, ``"nats"`` (default) or ``"bits"``.
     corpus
         Tokens (..., steps) in whose measures `self_replication_rate` looks for copies; None for the item's context.
+    transposed
+        True lets it count copies at another pitch too.
 
     Returns
     -------
     dict
         For each name: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` items and ``<name>_n_defined`` of them that
         count; for set metrics ``<name>_null``, the noise floor: their mean when true and filled middles are swapped at
-        random, a group as a whole. About half of pure noise lies above it. Means have a clustered percentile interval,
-        set metrics a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
-        divergences, the value behind it of the filled and of the true middle (``..._reference``).
+        random, a group as a whole. About half of pure noise lies above it. For rates, which are compared with those of
+        the true middles, ``<name>_reference``: the mean of these. Means have a clustered percentile interval, set
+        metrics a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
+        divergences, the value behind it of the filled middle (for that of intervals the rate of repeated notes); for
+        these values and the rates also that of the true middle (``..._reference``).
 
     Raises
     ------
@@ -175,12 +197,13 @@ def evaluate_inpainting(
         A score is NaN because no item defines it.
 
     """
-    names = (*_select(metrics, INPAINTING_METRICS, "metric"), *_select(extensions, INPAINTING_EXTENSIONS, "extension"))
+    chosen = _select(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
+    names = _select((*chosen, *_select(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
     _check_name("average", average, AVERAGES)
     resampling.check_options(confidence, n_resamples, seed, least=0)
-    pairs = _analyse(contexts, middles, names, variant)
+    pairs = _analyse(contexts, middles, names, variant, _Replication(corpus, transposed))
     options = Options(check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
-    scores = _score_items(pairs, names, variant, corpus)
+    scores = _item_scores(pairs, names, variant)
     intervals = _mean_intervals(pairs, scores, options, average)
     result: dict[str, Any] = {}
     for name in names:
@@ -188,8 +211,10 @@ def evaluate_inpainting(
             result |= report(name, intervals[name])
         else:
             result |= report(name, *_set_level(pairs, name, options, variant, base or "nats"))
+        if name in _RATES:
+            result[f"{name}_reference"] = _mean_of_truth(pairs, name, average)
     if per_item:
-        result["per_item"] = _per_item(scores, {name: pairs.features[name] for name in names if name in pairs.features})
+        result["per_item"] = _per_item(pairs, scores, names)
     return result
 
 
@@ -240,9 +265,11 @@ def evaluate_nll(
     return result
 
 
-def _select(names: Iterable[str] | None, known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
+def _select(
+    names: Iterable[str] | None, known: Mapping[str, Metric], kind: str, default: Iterable[str] = ()
+) -> tuple[str, ...]:
     """Return the names that are asked for, in the order of `known`."""
-    wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
+    wanted = tuple(default) if names is None else (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         _check_name(kind, name, known)
     return tuple(name for name in known if name in wanted)
@@ -253,7 +280,13 @@ def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
         raise UnknownNameError(kind, name, known)
 
 
-def _analyse(contexts: npt.ArrayLike, middles: npt.ArrayLike, names: Sequence[str], variant: str) -> _Pairs:
+def _analyse(
+    contexts: npt.ArrayLike,
+    middles: npt.ArrayLike,
+    names: Sequence[str],
+    variant: str,
+    replication: _Replication = _Replication(),  # noqa: B008  (a value that nothing changes)
+) -> _Pairs:
     """Check the input and pass over it once, for what these metrics need."""
     check_variant(variant)
     whole, filled = check_contexts(contexts), check_middles(middles)
@@ -261,40 +294,64 @@ def _analyse(contexts: npt.ArrayLike, middles: npt.ArrayLike, names: Sequence[st
     if not len(whole):
         raise NoDataError("there are no items to score; give at least one context and its middle")
     notes, features = not {*_NOTE_METRICS}.isdisjoint(names), not {*divergence.FEATURES}.isdisjoint(names)
-    if not notes and not features:
-        return _Pairs(whole, filled, None, {})
-    kernel = functools.partial(_pass, notes=notes, features=features, variant=variant)
+    extensions = _extension_kernels(names, replication)
+    if not notes and not features and not extensions:
+        return _Pairs(whole, filled, None, {}, {})
+    kernel = functools.partial(_pass, notes=notes, features=features, extensions=extensions, variant=variant)
     rows = list(by_chunks(kernel, whole, filled))
     counts = inpainting.NoteCounts(*(rows.pop(0).astype(np.int64) for _ in range(5))) if notes else None
-    values = dict(zip(divergence.FEATURES, zip(rows[0::2], rows[1::2], strict=True), strict=True)) if features else {}
-    return _Pairs(whole, filled, counts, values)
+    found = [rows.pop(0) for _ in range(2 * len(divergence.FEATURES))] if features else []
+    values = dict(zip(divergence.FEATURES, zip(found[0::2], found[1::2], strict=True), strict=True)) if features else {}
+    return _Pairs(whole, filled, counts, values, dict(zip(extensions, rows, strict=True)))
 
 
-def _pass(contexts: Tokens, middles: Tokens, *, notes: bool, features: bool, variant: str) -> FloatArray:
+Kernel = Callable[[Tokens, Tokens], FloatArray]
+"""Takes contexts and middles, returns shape (1, n)."""
+
+
+def _extension_kernels(names: Sequence[str], replication: _Replication) -> dict[str, Kernel]:
+    """Return what works out the extensions of items, and of rates also that of the true middle."""
+    kernels: dict[str, Kernel] = {}
+    if "consonance_pitch_accuracy" in names:
+        kernels["consonance_pitch_accuracy"] = lambda whole, middles: inpainting.consonance_rows(
+            whole[:, MUSIB_LAYOUT.middle], middles
+        )
+    if "self_replication_rate" in names:
+        kernels["self_replication_rate"] = inpainting.replication_kernel(
+            replication.corpus, transposed=replication.transposed
+        )
+    if "repeated_note_rate" in names:
+        kernels["repeated_note_rate"] = lambda _, middles: melodic_intervals.repeated_rows(middles)
+    return kernels | {f"{name}_reference": _of_truth(kernels[name]) for name in _RATES if name in kernels}
+
+
+def _of_truth(kernel: Kernel) -> Kernel:
+    return lambda whole, _: kernel(whole, whole[:, MUSIB_LAYOUT.middle])
+
+
+def _pass(
+    contexts: Tokens,
+    middles: Tokens,
+    *,
+    notes: bool,
+    features: bool,
+    extensions: Mapping[str, Kernel],
+    variant: str,
+) -> FloatArray:
     true = contexts[:, MUSIB_LAYOUT.middle]
     parts = []
     if notes:
         parts.append(np.array(inpainting.count_notes(true, middles), dtype=np.float64))
     if features:
         parts.append(divergence.feature_rows(contexts, middles, variant=variant))
+    parts += [kernel(contexts, middles) for kernel in extensions.values()]
     return np.concatenate(parts)
 
 
-def _score_items(
-    pairs: _Pairs, names: Sequence[str], variant: str, corpus: npt.ArrayLike | None
-) -> dict[str, FloatArray]:
+def _item_scores(pairs: _Pairs, names: Sequence[str], variant: str) -> dict[str, FloatArray]:
     """Return the item metrics that are asked for, by name."""
     scores = {} if pairs.counts is None else inpainting.note_scores(pairs.counts, variant=variant)
-    with warnings.catch_warnings():
-        # items that are undefined are counted in the result
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        if "consonance_pitch_accuracy" in names:
-            true = pairs.contexts[:, MUSIB_LAYOUT.middle]
-            scores["consonance_pitch_accuracy"] = np.asarray(inpainting.consonance_pitch_accuracy(true, pairs.middles))
-        if "self_replication_rate" in names:
-            scores["self_replication_rate"] = inpainting.self_replication_rate(
-                pairs.contexts, pairs.middles, corpus=corpus
-            )
+    scores |= pairs.rows
     return {name: scores[name] for name in names if name in scores}
 
 
@@ -312,17 +369,33 @@ def _mean_intervals(
 
 def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
     """Return what each item weighs in a micro average: the denominator of its score."""
-    true = pairs.contexts[:, MUSIB_LAYOUT.middle]
-    counts = inpainting.note_counts(true, pairs.middles) if pairs.counts is None else pairs.counts
-    measures = (pairs.middles < HOLD).reshape(len(true), -1, MUSIB_LAYOUT.steps_per_measure).any(axis=2).sum(axis=1)
+    counts = inpainting.note_counts(pairs.true, pairs.middles) if pairs.counts is None else pairs.counts
     return {
         name: counts.reference + counts.estimate
         if name in _F1_SCORES
-        else measures
-        if name == "self_replication_rate"
+        else _weights_of_rate(name, pairs.middles)
+        if name in _RATES
         else counts.shared
         for name in names
     }
+
+
+def _weights_of_rate(name: str, middles: Tokens) -> IntArray:
+    """Return the denominator of a rate: the measures with an onset, or the melodic intervals."""
+    onsets = middles < HOLD
+    if name == "repeated_note_rate":
+        return np.maximum(onsets.sum(axis=1) - 1, 0)
+    return onsets.reshape(len(middles), -1, MUSIB_LAYOUT.steps_per_measure).any(axis=2).sum(axis=1)
+
+
+def _mean_of_truth(pairs: _Pairs, name: str, average: str) -> float:
+    """Return the mean rate of the true middles; NaN where none defines it."""
+    values = pairs.rows[f"{name}_reference"]
+    defined = ~np.isnan(values)
+    if not defined.any():
+        return float("nan")
+    weights = _weights_of_rate(name, pairs.true)[defined] if average == "micro" else None
+    return float(np.average(values[defined], weights=weights))
 
 
 def _micro_interval(values: FloatArray, weights: IntArray, options: Options) -> resampling.Interval:
@@ -347,14 +420,14 @@ def _set_level(
 def _interval_divergence(pairs: _Pairs, options: Options, base: str) -> tuple[resampling.Interval, float]:
     """Resample and swap the intervals of an item together."""
     n = len(pairs.middles)
-    intervals = divergence.interval_pairs(pairs.contexts[:, MUSIB_LAYOUT.middle], pairs.middles)
+    intervals = melodic_intervals.interval_pairs(pairs.true, pairs.middles)
     items = intervals.items
     if not len(items):
         return resampling.Interval(np.nan, np.nan, np.nan, n, 0), float("nan")
     measure = functools.partial(divergence.normalised_jensen_shannon, base=base)
     options = options._replace(groups=items if options.groups is None else options.groups[items])
     interval, null = _divergence_interval(
-        intervals.reference, intervals.estimate, divergence.INTERVAL_BINS, measure, options
+        intervals.reference, intervals.estimate, melodic_intervals.INTERVAL_BINS, measure, options
     )
     return interval._replace(n=n, n_defined=len(np.unique(items))), null
 
@@ -386,10 +459,19 @@ def _divergence_interval(
     return interval, null
 
 
-def _per_item(scores: Mapping[str, FloatArray], features: Features) -> list[dict[str, float]]:
-    columns = dict(scores)
-    for name, (true, filled) in features.items():
-        feature = FEATURES[name]
-        columns |= {feature: filled, f"{feature}_reference": true}
+def _per_item(pairs: _Pairs, scores: Mapping[str, FloatArray], names: Sequence[str]) -> list[dict[str, float]]:
+    columns: dict[str, FloatArray] = {}
+    for name, values in scores.items():
+        columns[name] = values
+        if name in _RATES:
+            columns[f"{name}_reference"] = pairs.rows[f"{name}_reference"]
+    for name in names:
+        if name in FEATURES:
+            true, filled = pairs.features[name]
+            columns |= {FEATURES[name]: filled, f"{FEATURES[name]}_reference": true}
+    if "interval_divergence" in names:
+        # of an item alone, its intervals show best in how many of them are none
+        rates = (melodic_intervals.repeated_rows(middles)[0] for middles in (pairs.middles, pairs.true))
+        columns |= dict(zip(("repeated_note_rate", "repeated_note_rate_reference"), rates, strict=True))
     rows = zip(*(values.tolist() for values in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]

@@ -78,12 +78,47 @@ def test_systems_and_seeds(tmp_path: Path, items: ItemSet) -> None:
 
 def test_ids_must_match(tmp_path: Path, items: ItemSet) -> None:
     rows = complete(items)
-    with pytest.raises(PairCountError, match=r"no prediction for musib/validation/000; every item needs one"):
+    told = r"no prediction for 1 of 12 items, musib/validation/000; .* with `allow_missing=True`"
+    with pytest.raises(PairCountError, match=told):
         load_predictions(write_lines(tmp_path / "missing.jsonl", rows[1:]), items)
     with pytest.raises(PairCountError, match="nobody not in"):
         load_predictions(write_lines(tmp_path / "unknown.jsonl", [*rows, {**rows[0], "item_id": "nobody"}]), items)
     with pytest.raises(PairCountError, match=r"line 13: a second prediction for item 'musib/validation/000'"):
         load_predictions(write_lines(tmp_path / "twice.jsonl", [*rows, rows[0]]), items)
+
+
+def test_items_without_a_prediction_fail_where_that_is_allowed(tmp_path: Path, items: ItemSet) -> None:
+    rows = [*complete(items)[2:], *complete(items, seed=1)[1:], *complete(items, system="whole")]
+    path = write_lines(tmp_path / "part.jsonl", rows)
+    part, whole = load_predictions(path, items, allow_missing=True)
+    # the first two have no prediction with seed 0, the first none with seed 1 either
+    assert part.failures == dict.fromkeys(items.item_ids[:2], "no prediction was given")
+    assert whole.failures == {}
+    assert part.stored is not None
+    assert part.stored[0].shape == part.stored[1].shape == (12, 96)
+    (all_,) = load_predictions(write_lines(tmp_path / "all.jsonl", complete(items, system="part")), items)
+    assert part.content_hash != all_.content_hash
+
+
+def test_a_pair_without_its_prediction_fails_where_that_is_allowed(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_midi(tmp_path / "reference" / f"{name}.mid")
+    write_midi(tmp_path / "prediction" / "a.mid")
+    with pytest.raises(PairCountError, match=r"1 have no prediction: .* with `allow_missing=True`"):
+        load_pairs(tmp_path)
+    judged, system = load_pairs(tmp_path, allow_missing=True)
+    assert judged.item_ids == ("a", "b")
+    assert system.failures == {"b": "no prediction was given"}
+    write_midi(tmp_path / "prediction" / "c.mid")
+    with pytest.raises(PairCountError, match=r"do not pair up: c \(no reference\)$"):
+        load_pairs(tmp_path, allow_missing=True)
+    rows = "reference,prediction\nreference/a.mid,prediction/a.mid\nreference/b.mid,\n"
+    (tmp_path / "pairs.csv").write_text(rows)
+    with pytest.raises(PairCountError, match=r"row 2: no prediction for reference/b.mid; .*allow_missing"):
+        load_pairs(tmp_path / "pairs.csv")
+    judged, system = load_pairs(tmp_path / "pairs.csv", allow_missing=True)
+    assert judged.item_ids == ("reference/a", "reference/b")
+    assert list(system.failures) == ["reference/b"]
 
 
 def test_items_beyond_the_limit_are_ignored(tmp_path: Path, items: ItemSet) -> None:

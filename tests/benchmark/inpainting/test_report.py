@@ -71,10 +71,36 @@ def test_the_page_tells_the_whole_story(page: str, read_page: Any) -> None:
     assert "windows whose middle does not occur in the training split" in text
     assert "version of numpy" in text
     assert text.count("70 windows, 18 songs, ranked by note F1") == 1
-    # four pictures of songs, three of divergences
-    assert page.count('class="plot"') == 7
+    # four pictures of songs, four of divergences
+    assert page.count('class="plot"') == 8
+    assert "melodic interval, semitones" in page
+    assert text.count("The noise floor is what a divergence is on average") == 1
     # five contexts: the reference, the model, the best baseline
     assert page.count('class="roll"') == 15
+
+
+def test_the_best_baselines_are_named_and_bear_no_star(page: str, read_page: Any) -> None:
+    text = " ".join(read_page(page).text)
+    assert "★" not in page
+    named = re.search(r"Best on the validation split, which need not be so here: ([^.]*(?:\w\.[^.]*)*)", text)
+    assert named
+    assert " for " in named[1]
+    assert 'title="the best baseline on validation"' in page
+
+
+def test_the_axis_is_that_of_the_systems_that_are_ranked() -> None:
+    """A control at 1 does not press what is compared into a corner; its median is written at the edge."""
+    values = {
+        "model": np.array([0.1, 0.2, 0.3]), "copy": np.array([0.12, 0.14]), "low": np.array([0.15]),
+        "reference": np.ones(3), "undefined": np.array([np.nan]),
+    }  # fmt: skip
+    assert plots._span([values[name] for name in ("model", "copy", "low", "undefined")]) == pytest.approx((0.09, 0.31))
+    picture = plots.distributions("x", values, "model", label="note F1", outside=["reference"])
+    assert "1.00 →" in re.sub(r"<!--\s*|\s*-->", "", picture)
+    assert "1.00 →" not in plots.distributions("x", values, "model", label="note F1")
+    below = plots.distributions("x", {**values, "reference": np.zeros(3)}, "model", label="F1", outside=["reference"])
+    assert "← 0.00" in below
+    assert plots._span([]) == plots._span([np.full(2, 0.5)]) == (-0.02, 1.02)
 
 
 def test_midi_can_be_taken_away(page: str, read_page: Any) -> None:

@@ -52,7 +52,7 @@ def test_every_item_has_every_metric_once(tmp_path: Path, items: ItemSet, fake_m
     systems = [load_model(str(fake_model)), baseline_system("copy_past", None), baseline_system("reference", None)]
     rows = judge_items(items, systems, tmp_path / "records.jsonl", seeds=[0, 1, 2])
     counts = collections.Counter((row["system"], row["metric"]) for row in rows if row["kind"] == "score")
-    for metric in runner.METRICS:
+    for metric in (*runner.METRICS, runner.COMPANION):
         assert counts["fake", metric] == 3 * 70
         assert counts["copy_past", metric] == 70
     assert counts["fake", runner.NLL] == 70  # once, though there are three seeds
@@ -268,7 +268,7 @@ def test_an_item_that_ends_its_process_costs_itself_alone(tmp_path: Path, items:
     system = System("fatal", "model", "0", functools.partial(Fatal, bad, ValueError()))
     found = scores_of(judge_items(few, [system], tmp_path / "records.jsonl", engine="local"), "fatal")
     assert {item for (item, _), row in found.items() if "error" in row} == failing
-    assert {metric for _, metric in found} == set(runner.METRICS)
+    assert {metric for _, metric in found} == {*runner.METRICS, runner.COMPANION}
     assert "the process died (exit code 1)" in found[next(iter(failing)), "note_f1"]["error"]
 
 

@@ -25,6 +25,7 @@ from music_evals.errors import (
     MissingBackendError,
     NoDataError,
     OutputError,
+    PairCountError,
     UnknownNameError,
 )
 
@@ -53,7 +54,8 @@ def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
     assert results["tables"]["unseen"]["n_items"] == 56
     assert set(table["ranking"]) == set(results["systems"]) - {"reference"}
     control = {name: cell["value"] for name, cell in table["scores"]["reference"].items()}
-    assert list(control.values()) == [1, 1, 1, 1, 0, 0, 0]
+    assert 0 < control.pop("repeated_note_rate") < 1
+    assert list(control.values()) == [1, 0, 1, 1, 1, 0, 0, 0]
     assert table["scores"]["fake"]["inpainting_nll"]["value"] == pytest.approx(0.5)
     # the best baseline of each metric is tested against, and is no control
     assert "reference" not in results["best_baseline"].values()
@@ -231,6 +233,32 @@ def test_predictions_made_elsewhere(settings: dict[str, Any], tmp_path: Path) ->
     assert cells["note_f1"]["test"]["difference"] > 0
 
 
+def test_predictions_for_part_of_the_items_are_failures_of_the_rest(settings: dict[str, Any], tmp_path: Path) -> None:
+    items = [row for row in _items(settings) if row["kind"] == "item"]
+    path = tmp_path / "part.jsonl"
+    rows = ({"item_id": row["item"], "middle": row["tokens"][144:240]} for row in items[5:])
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    few = {**settings, "report": False, "n_resamples": 20}
+    with pytest.raises(PairCountError, match=r"no prediction for 5 of 70 items.*`allow_missing=True`"):
+        run_inpainting(Settings(**few, predictions=path))
+    results = run_inpainting(Settings(**few, predictions=path, allow_missing=True)).results
+    table = results["tables"]["all"]
+    assert [row["error"] for row in results["failures"]] == ["no prediction was given"] * 5
+    for name, cell in table["scores"]["part"].items():
+        assert (cell["n"], cell["n_scored"], cell["n_failed"]) == (70, 65, 5), name
+    # right wherever there is a prediction, and yet below all that answered every item
+    assert table["scores"]["part"]["note_f1"]["value"] == 1
+    assert table["ranking"][-1] == "part"
+    assert "part [65/70 scored]" in text_report(results)
+
+
+def test_what_allows_missing_predictions(settings: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="`allow_missing` goes with `predictions`"):
+        Settings(**settings, allow_missing=True)
+    with pytest.raises(UnknownNameError, match="self_replication_rate"):
+        Settings(**settings, extensions="self_replication")
+
+
 def _items(settings: dict[str, Any]) -> list[dict[str, Any]]:
     elsewhere = {**settings, "out": settings["out"].parent / "items", "baselines": "none", "report": False}
     run_inpainting(Settings(**elsewhere))
@@ -255,7 +283,7 @@ def test_without_a_train_split_fitted_baselines_are_left_out(settings: dict[str,
 def test_tables_mark_what_is_better(settings: dict[str, Any], fake_model: Path) -> None:
     outcome = run_inpainting(Settings(**settings, models=[str(fake_model)], report=False))
     lines = markdown_table(outcome.results).splitlines()
-    assert lines[0].startswith("| system | note F1 ↑ | position ↑ |")
+    assert lines[0].startswith("| system | note F1 ↑ | interval div. ↓ | repeated notes ≈ | position ↑ |")
     assert len({line.count("|") for line in lines}) == 1
     best = outcome.results["best_baseline"]["note_f1"]
     assert re.search(rf"\| `{best}` \| \d\.\d{{3}} = \(", "\n".join(lines))

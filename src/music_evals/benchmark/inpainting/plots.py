@@ -7,7 +7,7 @@ replaced by the variables of the page.
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,32 @@ __all__ = ["check_backend", "distributions", "divergences", "piano_roll", "song_
 Floats = npt.NDArray[np.float64]
 
 
-def distributions(name: str, values: Mapping[str, Floats], highlight: str | None, *, label: str) -> str:
-    """Draw the scores of each song, one line of dots a system, with the median as a bar."""
+def distributions(
+    name: str, values: Mapping[str, Floats], highlight: str | None, *, label: str, outside: Collection[str] = ()
+) -> str:
+    """Draw the scores of each song, one line of dots a system, with the median as a bar.
+
+    The axis shows the systems that are ranked; the median of one that stands `outside` of the ranking, such as the
+    control, is written at the edge where it lies beyond.
+    """
+    low, high = _span([scores for system, scores in values.items() if system not in outside])
     rng = np.random.default_rng(0)  # only moves dots apart, so that equal ones are seen
     figure, axes = figure_of(9, 0.32 * len(values) + 0.9)
     for row, (system, scores) in enumerate(values.items()):
         defined = scores[~np.isnan(scores)]
         colour = COLOURS["accent" if system == highlight else "muted"]
         axes.scatter(defined, row + rng.uniform(-0.2, 0.2, len(defined)), s=14, color=colour, alpha=0.55, linewidths=0)
-        if len(defined):
-            axes.vlines(np.median(defined), row - 0.36, row + 0.36, color=colour, linewidth=2.5)
+        if not len(defined):
+            continue
+        median = float(np.median(defined))
+        if low <= median <= high:
+            axes.vlines(median, row - 0.36, row + 0.36, color=colour, linewidth=2.5)
+        else:
+            edge, text, side = (high, f"{median:.2f} →", "right") if median > high else (low, f"← {median:.2f}", "left")
+            axes.text(edge, row, text, ha=side, va="center", color=colour)
     axes.set_yticks(range(len(values)), [literal(system) for system in values])
     axes.set_ylim(len(values) - 0.5, -0.5)
-    axes.set_xlim(-0.02, 1.02)
+    axes.set_xlim(low, high)
     axes.set_xlabel(f"{label}; one dot a song, bar = median")
     axes.grid(axis="x", linewidth=0.6)
     axes.tick_params(length=0)
@@ -42,6 +55,17 @@ def distributions(name: str, values: Mapping[str, Floats], highlight: str | None
         f"{system} {np.nanmedian(scores):.2f}" for system, scores in values.items() if not np.isnan(scores).all()
     )
     return svg(figure, name, f"{label} by song. Medians: {medians}")
+
+
+def _span(values: Sequence[Floats]) -> tuple[float, float]:
+    """Return the ends of an axis from 0 to 1 that shows some scores, with a little room beside them."""
+    shown = np.concatenate([*values, np.empty(0)])
+    shown = shown[~np.isnan(shown)]
+    if not len(shown) or shown.min() == shown.max():
+        return -0.02, 1.02
+    low, high = float(shown.min()), float(shown.max())
+    room = 0.05 * (high - low)
+    return low - room, high + room
 
 
 def divergences(
@@ -52,6 +76,7 @@ def divergences(
     *,
     label: str,
     feature: str,
+    counted: str = "items",
 ) -> str:
     """Draw histograms of a feature, and beside them each system's divergence with its interval and noise floor."""
     figure, (left, right) = figure_of(10, max(2.6, 0.32 * len(cells) + 0.9), 2)
@@ -59,11 +84,12 @@ def divergences(
     for (curve, (edges, mass)), colour in zip(masses.items(), colours, strict=False):
         left.step(edges, mass, where="post", color=colour, linewidth=1.6, label=literal(curve))
     left.set_xlabel(feature)
-    left.set_ylabel("share of items")
+    left.set_ylabel(f"share of {counted}")
     filled = np.flatnonzero(np.any([mass > 0 for _, mass in masses.values()], axis=0))
     if filled.size:
         first, _ = next(iter(masses.values()))
-        left.set_xlim(first[filled[0]] - 0.03, first[filled[-1]] + 0.04)
+        width = first[1] - first[0]
+        left.set_xlim(first[filled[0]] - 3 * width, first[filled[-1]] + 4 * width)
     left.legend(fontsize=8, frameon=False, labelcolor=COLOURS["ink"])
     for row, (system, cell) in enumerate(cells.items()):
         _divergence_row(right, row, cell, COLOURS["accent" if system == highlight else "muted"])

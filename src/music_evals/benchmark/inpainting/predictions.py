@@ -33,17 +33,27 @@ SIDES = ("reference", "prediction")
 SEED_END = 2**63
 """Seeds of predictions are below: records and tables hold them as 64-bit integers."""
 
+MISSING = "no prediction was given"
+"""Why an item failed that was left out, where that is allowed."""
+OR_FAILED = "or count the items without one as failed, with `allow_missing=True`"
+
+
+NO_MIDDLE = np.zeros(MUSIB_LAYOUT.middle_steps, dtype=np.uint8)
+"""Stands where a failure has no prediction; it is never scored."""
+
 
 @dataclasses.dataclass(frozen=True)
 class _Pair:
     item: str
     song: str
     reference: Path
-    prediction: Path
+    prediction: Path | None  # None where it is missing and may be
 
 
-def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Iterable[str] = ()) -> list[System]:
-    """Read predictions from JSON lines."""
+def load_predictions(
+    path: str | os.PathLike[str], judged: ItemSet, known: Iterable[str] = (), *, allow_missing: bool = False
+) -> list[System]:
+    """Read predictions from JSON lines; with `allow_missing` an item without one of each seed is a failure."""
     # Each line is an object with ``item_id``, ``middle`` (96 NoteSeq tokens 0..129) and, where there are several,
     # ``system`` (the file's stem by default) and ``seed`` (0 by default).
     place = location(path)
@@ -69,19 +79,25 @@ def load_predictions(path: str | os.PathLike[str], judged: ItemSet, known: Itera
         )
     if not middles:
         raise NoDataError(f"{place} holds no prediction for the judged items")
-    return _group(place, judged, middles)
+    return _group(place, judged, middles, allow_missing=allow_missing)
 
 
-def _group(path: Location, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]]) -> list[System]:
+def _group(
+    path: Location, judged: ItemSet, middles: Mapping[tuple[str, int], Mapping[int, Tokens]], *, allow_missing: bool
+) -> list[System]:
     stored: dict[str, dict[int, Tokens]] = collections.defaultdict(dict)
+    failures: dict[str, dict[str, str]] = collections.defaultdict(dict)
     for (system, seed), found in middles.items():
         missing = [item for row, item in enumerate(judged.item_ids) if row not in found]
-        if missing:
+        if missing and not allow_missing:
             raise PairCountError(
-                f"{path}: system {system!r}, seed {seed}: no prediction for {some(missing)}; every item needs one"
+                f"{path}: system {system!r}, seed {seed}: no prediction for {len(missing)} of {len(judged)} items, "
+                f"{some(missing)}; give one of each item, {OR_FAILED}"
             )
-        stored[system][seed] = np.stack([found[row] for row in range(len(judged))])
-    return [stored_system(name, by_seed) for name, by_seed in stored.items()]
+        # an item counts where every seed has it, so a seed without it fails it whole
+        failures[system] |= dict.fromkeys(missing, MISSING)
+        stored[system][seed] = np.stack([found.get(row, NO_MIDDLE) for row in range(len(judged))])
+    return [stored_system(name, by_seed, failures[name]) for name, by_seed in stored.items()]
 
 
 def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str, int, Tokens]:
@@ -113,10 +129,10 @@ def _read_line(row: Mapping[str, Any], where: str, stem: str) -> tuple[str, str,
         raise type(error)(f"{where}: {error}") from error
 
 
-def load_pairs(path: str | os.PathLike[str]) -> tuple[ItemSet, System]:
-    """Read pairs of score files."""
+def load_pairs(path: str | os.PathLike[str], *, allow_missing: bool = False) -> tuple[ItemSet, System]:
+    """Read pairs of score files; with `allow_missing` a reference without a prediction is a failure."""
     path = Path(path)
-    pairs = _pairs_in_folder(path) if path.is_dir() else _pairs_in_manifest(path)
+    pairs = (_pairs_in_folder if path.is_dir() else _pairs_in_manifest)(path, allow_missing=allow_missing)
     if not pairs:
         raise NoDataError(
             f"{path} holds no pairs; expected sub-folders reference and prediction with files of the same names, or "
@@ -140,17 +156,19 @@ def load_pairs(path: str | os.PathLike[str]) -> tuple[ItemSet, System]:
     return judged, stored_system("prediction", {0: middles.reshape(-1, MUSIB_LAYOUT.middle_steps)}, failures)
 
 
-def _read_side(paths: Sequence[Path], *, whole: bool) -> list[Tokens | str]:
+def _read_side(paths: Sequence[Path | None], *, whole: bool) -> list[Tokens | str]:
     """Return the tokens of each file, or the reason why there are none."""
-    found: list[Tokens | str] = []
+    found: list[Tokens | str] = [MISSING] * len(paths)
+    given = [(place, path) for place, path in enumerate(paths) if path is not None]
     # the parsers are native code: a file that kills one must not take the other files down
-    for path, result in files.read_many(paths, reader=files.read_score):
+    read = files.read_many([path for _, path in given], reader=files.read_score)
+    for (place, _), (path, result) in zip(given, read, strict=True):
         try:
             if isinstance(result, MusicEvalsError):
                 raise result
-            found.append(items.read_tokens(result, whole=whole))
+            found[place] = items.read_tokens(result, whole=whole)
         except MusicEvalsError as error:
-            found.append(f"{type(error).__name__}: {path.name}: {error}")
+            found[place] = f"{type(error).__name__}: {path.name}: {error}"
     return found
 
 
@@ -175,19 +193,22 @@ def _same_context(context: Tokens, found: Tokens) -> bool:
 
 def _middle(found: Tokens | str) -> Tokens:
     if isinstance(found, str):
-        return np.zeros(MUSIB_LAYOUT.middle_steps, dtype=np.uint8)  # never scored: the item is a failure
+        return NO_MIDDLE
     return found if len(found) == MUSIB_LAYOUT.middle_steps else found[MUSIB_LAYOUT.middle]
 
 
-def _pairs_in_folder(folder: Path) -> list[_Pair]:
+def _pairs_in_folder(folder: Path, *, allow_missing: bool) -> list[_Pair]:
     reference, prediction = (_files_of_side(folder, side) for side in SIDES)
-    odd = [f"{name} (no prediction)" for name in sorted(reference.keys() - prediction.keys())]
+    missing = [] if allow_missing else sorted(reference.keys() - prediction.keys())
+    odd = [f"{name} (no prediction)" for name in missing]
     odd += [f"{name} (no reference)" for name in sorted(prediction.keys() - reference.keys())]
     if odd:
+        advice = f"; {len(missing)} have no prediction: give it, {OR_FAILED}" if missing else ""
         raise PairCountError(
             f"{folder}: {len(reference)} references and {len(prediction)} predictions do not pair up: {some(odd)}"
+            f"{advice}"
         )
-    return [_Pair(name, name, reference[name], prediction[name]) for name in sorted(reference)]
+    return [_Pair(name, name, reference[name], prediction.get(name)) for name in sorted(reference)]
 
 
 def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
@@ -210,14 +231,17 @@ def _files_of_side(folder: Path, side: str) -> dict[str, Path]:
     return found
 
 
-def _pairs_in_manifest(path: Path) -> list[_Pair]:
+def _pairs_in_manifest(path: Path, *, allow_missing: bool) -> list[_Pair]:
     pairs = []
     for number, row in enumerate(manifest_rows(path), start=1):
-        if not all(isinstance(row.get(side), str) and row[side] for side in SIDES):
+        reference, prediction = (row.get(side) for side in SIDES)
+        if not (isinstance(reference, str) and reference and isinstance(prediction, str)):
             raise InvalidInputError(
                 f"{path}, row {number}: expected the columns reference and prediction, got {shown_types(row)}"
             )
-        item = str(row.get("item_id") or Path(row["reference"]).with_suffix(""))
-        reference, prediction = (path.parent / row[side] for side in SIDES)
-        pairs.append(_Pair(item, str(row.get("song") or item), reference, prediction))
+        if not prediction and not allow_missing:
+            raise PairCountError(f"{path}, row {number}: no prediction for {reference}; give one, {OR_FAILED}")
+        item = str(row.get("item_id") or Path(reference).with_suffix(""))
+        song = str(row.get("song") or item)
+        pairs.append(_Pair(item, song, path.parent / reference, path.parent / prediction if prediction else None))
     return pairs

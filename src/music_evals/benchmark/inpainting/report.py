@@ -13,12 +13,14 @@ import numpy.typing as npt
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
 from music_evals.benchmark.cells import format_interval, format_value
 from music_evals.benchmark.inpainting import plots
-from music_evals.benchmark.inpainting.results import FLOOR, RANKING
+from music_evals.benchmark.inpainting.results import RANKING
+from music_evals.benchmark.inpainting.runner import INTERVALS
 from music_evals.benchmark.report import score_page
-from music_evals.benchmark.results import Found
+from music_evals.benchmark.results import OUTSIDE, Found
 from music_evals.benchmark.tables import order, table_of, verdict
 from music_evals.benchmark.templates import render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
+from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
@@ -38,6 +40,9 @@ STEP_SEC = 60 / TEMPO_BPM / (MUSIB_LAYOUT.steps_per_measure // 4)
 MIDI_TICKS_PER_QUARTER = 480
 
 _PACKAGE = "music_evals.benchmark.inpainting"
+
+Curve = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Where each bin of a histogram begins, and its mass."""
 
 
 def render_report(results: Mapping[str, Any], found: Found) -> str:
@@ -114,12 +119,14 @@ def _words(name: str) -> str:
 def _pictures(results: Mapping[str, Any], found: Found) -> str:
     distributions, songs = [], found.songs
     systems = order(results, table_of(results))
+    outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
     for metric in DRAWN:
         by_song = {name: plots.song_means(found.values(list(found.items), name, metric), songs) for name in systems}
-        picture = plots.distributions(f"song-{metric}", by_song, _highlight(results), label=_words(metric))
+        words = {"label": _words(metric), "outside": outside}
+        picture = plots.distributions(f"song-{metric}", by_song, _highlight(results), **words)
         distributions.append((_words(metric), picture))
     divergences = _divergences(results, found, systems)
-    return render(_PACKAGE, "pictures.html", distributions=distributions, divergences=divergences, floor=FLOOR)
+    return render(_PACKAGE, "pictures.html", distributions=distributions, divergences=divergences)
 
 
 def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
@@ -130,17 +137,29 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
     variant, scores = results["variant"], table_of(results)["scores"]
     size = n_bins(variant)
     shown = [control, *filter(None, [_highlight(results), _rival(results)])]
-    drawn = []
+
+    def draw(metric: str, curves: Mapping[str, Curve], **words: str) -> tuple[str, str]:
+        cells = {name: scores[name][metric] for name in systems if name != control}
+        words |= {"label": _words(metric)}
+        return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
+
+    intervals = {name: _interval_shares(found, name) for name in shown}
+    drawn = [draw(INTERVALS, intervals, feature="melodic interval, semitones", counted="intervals")]
     for metric, feature in FEATURES.items():
         curves = {}
         for name in shown:
             values = found.by_seed(list(found.items), name, feature)
             bins = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(bins, size)
-        cells = {name: scores[name][metric] for name in systems if name != control}
-        words = {"label": _words(metric), "feature": _words(feature)}
-        drawn.append((_words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)))
+        drawn.append(draw(metric, curves, feature=_words(feature)))
     return drawn
+
+
+def _interval_shares(found: Found, system: str) -> Curve:
+    """Return where the bin of each interval begins, and its share of all that a system wrote."""
+    bins = found.readable(system).listed(INTERVALS)
+    counts = np.bincount(bins[bins >= 0], minlength=INTERVAL_BINS)
+    return np.arange(INTERVAL_BINS) - INTERVAL_BINS // 2 - 0.5, counts / max(counts.sum(), 1)
 
 
 def _music(results: Mapping[str, Any], found: Found) -> str:

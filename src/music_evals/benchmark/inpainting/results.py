@@ -2,6 +2,9 @@
 
 Every system with a prediction is tested against the best baseline of each score, which is chosen on the validation
 split; note F1 ranks. `inpainting_nll` is compared with nobody: what it counts differs from model to model.
+
+Note F1 rewards monotone output: the commonest pitch at every beat finds many notes. The divergence of melodic intervals
+and the rate of repeated notes see it, and stand beside note F1 in every table.
 """
 
 from __future__ import annotations
@@ -13,10 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT
-from music_evals.benchmark.inpainting.runner import NLL
+from music_evals.benchmark.inpainting.runner import COMPANION, EXTENSIONS, INTERVALS, NLL
+from music_evals.benchmark.listed import Listed
 from music_evals.benchmark.published import published_section
 from music_evals.benchmark.results import WHOLE, Found, ScoreTask
 from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
+from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
 
@@ -27,13 +32,20 @@ OFFICIAL = "official"
 RANKING = "note_f1"
 """Rankings use it: the accuracies are conditional on shared onsets, and one sure note would score 1."""
 
-HEADINGS = {name: metric_of(name).heading for name in (RANKING, *INPAINTING_METRICS, NLL)}
-"""Metric -> short heading, in the order of the tables: what ranks stands first."""
+HEADINGS = {
+    name: metric_of(name).heading for name in (RANKING, INTERVALS, COMPANION, *INPAINTING_METRICS, *EXTENSIONS, NLL)
+}
+"""Metric -> short heading, in the order of the tables: what ranks stands first, beside it what sees monotone output."""
 
 SUBSETS = {
     WHOLE: "all windows",
     "unseen": "windows whose middle does not occur in the training split",
 }
+
+MONOTONE = (
+    "Note F1 rewards monotone output, such as the commonest pitch at every beat: read it beside the divergence of "
+    "melodic intervals and the rate of repeated notes, of which neither a high nor a low value is good by itself."
+)
 
 FLOOR = (
     "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
@@ -43,7 +55,7 @@ FLOOR = (
 
 def _scale(name: str) -> Metric:
     """Return a metric as the tables group it."""
-    facet = "likelihood" if name == NLL else "divergences" if name in FEATURES else "accuracy"
+    facet = "likelihood" if name == NLL else "divergences" if name in FEATURES else "notes"
     return dataclasses.replace(metric_of(name), facet=facet)
 
 
@@ -88,10 +100,12 @@ INPAINTING: Final = ScoreTask(
     groups="songs",
     finish=_check_tokens,
     divergences=FEATURES,
+    listed={INTERVALS: Listed(interval_bins, INTERVAL_BINS)},
+    on_request=(COMPANION, *EXTENSIONS),
     without_prediction=(NLL,),
     ranked_by=RANKING,
     views=_views,
     view_titles=SUBSETS,
-    explained=FLOOR,
+    explained=f"{MONOTONE} {FLOOR}",
 )
 """What this benchmark hands to the shared results, tables and pages."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,22 +24,43 @@ from music_evals.benchmark.inpainting.systems import System
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UndefinedMetricWarning
-from music_evals.metrics.catalogue import INPAINTING_METRICS
+from music_evals.errors import InvalidInputError, InvalidTokensError, MusicEvalsError, UnknownNameError
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
 from music_evals.metrics.likelihood import inpainting_nll
 from music_evals.pipelines.inpainting import FEATURES, item_features, item_scores
 from music_evals.protocols import LikelihoodInpainter
 from music_evals.symbolic import noteseq
 
-__all__ = ["METRICS", "NLL", "InpaintingJob"]
+__all__ = ["COMPANION", "EXTENSIONS", "INTERVALS", "METRICS", "NLL", "InpaintingJob", "extension_names"]
 
 CHUNK_ITEMS = 64
 """Items in a unit: enough for a network to run them together, few enough to lose little by a kill."""
 
 NLL = "inpainting_nll"
 
+INTERVALS = "interval_divergence"
+"""Of a whole set of predictions, from their notes: nothing of it is recorded of an item."""
+
 METRICS = (*(name for name, info in INPAINTING_METRICS.items() if info.kind == "item"), *FEATURES.values())
 """What is recorded of a prediction: item metrics, and in place of each divergence the feature that it compares."""
+
+COMPANION = "repeated_note_rate"
+"""Recorded of every prediction too, and shown beside what ranks."""
+
+EXTENSIONS = tuple(name for name, info in INPAINTING_EXTENSIONS.items() if info.kind == "item" and name != COMPANION)
+"""What is recorded where a run asks for it."""
+
+
+def extension_names(choice: str) -> tuple[str, ...]:
+    """Read a choice of extensions; those that every run has may be named too."""
+    if choice in {"all", "none"}:
+        return EXTENSIONS if choice == "all" else ()
+    names = [name.strip() for name in choice.split(",") if name.strip()]
+    for name in names:
+        if name not in INPAINTING_EXTENSIONS:
+            raise UnknownNameError("extension", name, [*INPAINTING_EXTENSIONS, "all", "none"])
+    return tuple(name for name in EXTENSIONS if name in names)
+
 
 PLUGIN_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 """What a plug-in may raise for some items together, which are then tried one by one."""
@@ -61,10 +81,6 @@ class _Chunk(NamedTuple):
     def rows(self) -> range:
         return range(self.start, self.stop)
 
-    @property
-    def metrics(self) -> Sequence[str]:
-        return (NLL,) if self.likelihood else METRICS
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class InpaintingJob(Job):
@@ -78,6 +94,7 @@ class InpaintingJob(Job):
     # What else the header should say of how the run was asked for. A run with others is another run.
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     answers: Answers | None = None  # what models answered in other runs; changes no number
+    extensions: Sequence[str] = ()  # names out of `EXTENSIONS` that are recorded too
 
     def __post_init__(self) -> None:
         names = [system.name for system in self.systems]
@@ -88,6 +105,14 @@ class InpaintingJob(Job):
             )
         if not self.seeds:
             raise InvalidInputError("expected at least one seed, got none")
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """Scores and features of a prediction."""
+        return (*METRICS, COMPANION, *self.extensions)
+
+    def _metrics(self, chunk: _Chunk) -> tuple[str, ...]:
+        return (NLL,) if chunk.likelihood else self.recorded
 
     @property
     def header(self) -> Row:  # type: ignore[override]
@@ -138,11 +163,11 @@ class InpaintingJob(Job):
     def left(self, rows: Records) -> list[Unit]:
         """Leave out the chunks of which every item has its scores; one failed item brings its chunk back."""
         seeds = {system.name: list(system.seeds(self.seeds)) for system in self.systems}
-        made = SeededScores(rows, self.judged.item_ids, seeds, (*METRICS, NLL))
+        made = SeededScores(rows, self.judged.item_ids, seeds, (*self.recorded, NLL))
 
         def finished(chunk: _Chunk) -> bool:
             name = self.systems[chunk.system].name
-            return made.good(name, chunk.seed, range(chunk.start, chunk.stop), chunk.metrics)
+            return made.good(name, chunk.seed, range(chunk.start, chunk.stop), self._metrics(chunk))
 
         return [self._unit(chunk) for chunk in self._chunks() if not finished(chunk)]
 
@@ -170,7 +195,7 @@ class InpaintingJob(Job):
         chunk: _Chunk = unit.payload
         nothing = np.full(len(chunk.rows), np.nan)
         reasons = dict.fromkeys(chunk.rows, answer.reason)
-        return self._rows(chunk, dict.fromkeys(chunk.metrics, nothing), reasons)
+        return self._rows(chunk, dict.fromkeys(self._metrics(chunk), nothing), reasons)
 
     def __call__(self, chunk: _Chunk) -> list[Row]:
         """Return the prediction and score rows of one chunk."""
@@ -251,13 +276,13 @@ def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: di
     """Return metric or feature -> values (len(rows),), undefined ones NaN; adds the rows that fail to `errors`."""
     contexts = job.judged.contexts[rows[0] : rows[-1] + 1]
     try:
-        return _score(contexts, middles, job.variant)
+        return _score(contexts, middles, job)
     except MusicEvalsError:
-        scores = {name: np.full(len(rows), np.nan) for name in METRICS}
+        scores = {name: np.full(len(rows), np.nan) for name in job.recorded}
     # one item that the variant cannot score must not take the others of its chunk down
     for position, row in enumerate(rows):
         try:
-            found = _score(contexts[[position]], middles[[position]], job.variant)
+            found = _score(contexts[[position]], middles[[position]], job)
         except MusicEvalsError as error:
             errors.setdefault(row, f"{type(error).__name__}: {error}")
             continue
@@ -266,13 +291,12 @@ def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: di
     return scores
 
 
-def _score(contexts: Tokens, middles: Tokens, variant: str) -> dict[str, Floats]:
-    with warnings.catch_warnings():
-        # what is undefined is counted and shown in every table
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        features = item_features(contexts, middles, variant=variant)
-        filled = {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
-        return {**item_scores(contexts, middles, variant=variant), **filled}
+def _score(contexts: Tokens, middles: Tokens, job: InpaintingJob) -> dict[str, Floats]:
+    features = item_features(contexts, middles, variant=job.variant)
+    filled = {FEATURES[name]: estimate for name, (_, estimate) in features.items()}
+    extensions = (COMPANION, *job.extensions)
+    scores = {**item_scores(contexts, middles, variant=job.variant, extensions=extensions), **filled}
+    return {name: scores[name] for name in job.recorded}
 
 
 def _likelihoods(job: InpaintingJob, system: System, rows: Sequence[int]) -> tuple[Floats, dict[int, str]]:

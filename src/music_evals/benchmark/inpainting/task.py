@@ -20,7 +20,7 @@ from music_evals.benchmark.inpainting.items import TRAIN_CONFIGS, ItemSet, load_
 from music_evals.benchmark.inpainting.predictions import load_pairs, load_predictions
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import INPAINTING, OFFICIAL
-from music_evals.benchmark.inpainting.runner import InpaintingJob
+from music_evals.benchmark.inpainting.runner import InpaintingJob, extension_names
 from music_evals.benchmark.inpainting.systems import System, baseline_names, baseline_system, load_model
 from music_evals.benchmark.outputs import RECORDS, VALIDATION, Outcome, remove_results, write_outcome
 from music_evals.benchmark.results import Found, build_results, collect
@@ -56,6 +56,9 @@ class Settings(RunSettings):
         Folder or manifest of score files in place of a dataset; see `predictions.load_pairs`.
     predictions
         Path or URL of JSON lines of predictions for the dataset; see `predictions.load_predictions`.
+    allow_missing
+        True takes predictions or pairs for part of the items: an item without a prediction is a failure, which is
+        listed, is in no mean and ranks its system below all that were scored on more items. Else it is refused.
     models
         Names, folders or Hub ids; see `systems.load_model`.
     decoding, temperature
@@ -66,6 +69,9 @@ class Settings(RunSettings):
         ``"all"``, ``"none"`` or names with commas; the reference control always runs.
     n_seeds
         Seeds 0..n-1 for systems that use randomness.
+    extensions
+        Scores to add: ``"all"``, ``"none"`` or names with commas out of `INPAINTING_EXTENSIONS`. The divergence of
+        intervals and the rate of repeated notes always stand beside note F1.
     variant
         Variant of the metrics; None is ``"corrected"``, or what the protocol asks for.
     protocol
@@ -82,12 +88,14 @@ class Settings(RunSettings):
 
     pairs: str | os.PathLike[str] | None = None
     predictions: str | os.PathLike[str] | None = None
+    allow_missing: bool = False
     models: Sequence[str | os.PathLike[str]] = ()
     decoding: str | None = None
     temperature: float | None = None
     cache: str | os.PathLike[str] | None = None
     baselines: str = "all"
     n_seeds: int = 5
+    extensions: str = "none"
     variant: str | None = None
     protocol: str | None = None
 
@@ -96,10 +104,12 @@ class Settings(RunSettings):
     def __post_init__(self) -> None:
         self._one_of("dataset", "pairs")
         self._goes_with("dataset", "predictions", "limit")  # pairs hold their predictions, and are named one by one
+        self._goes_with("predictions" if self.pairs is None else "pairs", "allow_missing")
         self._goes_with("models", "decoding", "temperature", "cache")
         self._local("pairs")
         self._local("cache")
         super().__post_init__()
+        extension_names(self.extensions)
         if self.variant is not None:
             check_variant(self.variant)
         if self.protocol not in {None, *PROTOCOLS}:
@@ -142,7 +152,10 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
         options = {option: getattr(settings, option) for option in ("limit", "decoding", "temperature")}
         seeds = range(settings.n_seeds)
         answers = None if settings.cache is None else Answers(Store(Path(settings.cache).absolute()))
-        job = InpaintingJob(items, systems, settings.judged_variant, seeds, settings.protocol, options, answers)
+        extensions = extension_names(settings.extensions)
+        job = InpaintingJob(
+            items, systems, settings.judged_variant, seeds, settings.protocol, options, answers, extensions
+        )
         return collect(record(job, out / name, settings, progress=progress), INPAINTING)
 
     found = scored(items, systems, RECORDS)
@@ -173,13 +186,16 @@ def _judged(settings: Settings) -> tuple[ItemSet, list[System]]:
         load_model(name, decoding=settings.decoding, temperature=settings.temperature) for name in settings.models
     ]
     if settings.pairs is not None:
-        items, predicted = load_pairs(settings.pairs)
+        items, predicted = load_pairs(settings.pairs, allow_missing=settings.allow_missing)
         return items, [predicted, *models]
     whole = load_items(str(settings.dataset), settings.judged_config, settings.split, revision=settings.revision)
     items = whole.head(settings.limit)
     if settings.predictions is None:
         return items, models
-    return items, [*load_predictions(settings.predictions, items, known=whole.item_ids), *models]
+    predicted_by = load_predictions(
+        settings.predictions, items, known=whole.item_ids, allow_missing=settings.allow_missing
+    )
+    return items, [*predicted_by, *models]
 
 
 def _baselines(settings: Settings) -> tuple[list[System], list[str]]:

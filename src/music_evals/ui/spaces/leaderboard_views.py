@@ -24,6 +24,7 @@ from music_evals.leaderboard.records import DIVERGENCE, SIDES, ResultRecord
 from music_evals.pipelines.gap_filling import diff_notes
 from music_evals.symbolic import noteseq
 from music_evals.ui.assets import script, style
+from music_evals.ui.widgets.bars import DIRECTIONS
 from music_evals.ui.widgets.note_diff import summary
 from music_evals.ui.widgets.roll_view import (
     RollNote,
@@ -54,7 +55,6 @@ SHOWN_ITEMS = 400
 UNREADABLE = "What the board holds of this item cannot be drawn."
 NOTHING = "The board holds nothing that could be shown of this item."
 
-DIRECTIONS: Final = {"higher": "higher is better", "lower": "lower is better", "zero": "nearer to 0 is better"}
 
 _TEMPLATE_LETTERS = {ord("$"): "&#36;", ord("{"): "&#123;", ord("}"): "&#125;"}
 
