@@ -219,8 +219,7 @@ def _against(hypothesis: str, run: Judged, a: str, b: str, metrics: Sequence[str
         def measure(confidence: float, metric: str = metric) -> tuple[float, ...]:
             if metric in FEATURES:
                 return divergence_difference(run.found, a, b, metric, confidence)
-            both = (scores_of(run, name) for name in (a, b))
-            return mean_difference(*both, (metric, metric), confidence)
+            return mean_difference(scores_of(run, a), scores_of(run, b), (metric, metric), confidence)
 
         yield Part(hypothesis, run.plan.data.key, a, b, metric, sizes, measure)
 

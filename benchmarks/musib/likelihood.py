@@ -104,7 +104,8 @@ def own_loss(model: Any, contexts: npt.NDArray[np.uint8]) -> Floats:
 
 def bits_a_note(nats: Floats, n_notes: npt.NDArray[np.int64]) -> Floats:
     """Return the likelihood of each middle in bits over its number of notes; NaN where it has none."""
-    return np.divide(nats, n_notes * math.log(2), out=np.full(len(nats), np.nan), where=n_notes > 0)
+    bits: Floats = np.divide(nats, n_notes * math.log(2), out=np.full(len(nats), np.nan), where=n_notes > 0)
+    return bits
 
 
 def likelihood_table(rows: Sequence[Row], data: Data) -> str:

@@ -29,9 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 def models_of(run: Judged) -> list[str]:
     """Return the systems of a run that are models, in the order of the paper."""
-    found = {system: design_of(run.results, system) for system in run.results["systems"]}
-    names = [design.name for design in DESIGNS]
-    return sorted((name for name, design in found.items() if design), key=lambda name: names.index(found[name].name))
+    found = [(design_of(run.results, system), system) for system in run.results["systems"]]
+    return [system for design in DESIGNS for one, system in found if one == design]
 
 
 def pitch_shares(middles: Sequence[Sequence[int]]) -> Floats:

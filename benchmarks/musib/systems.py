@@ -37,7 +37,7 @@ DESIGNS = (
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """A data set: where it is, which weights belong to it, and which published table is about it."""
+    """A data set: where it is, which weights belong to it, and which published table is of it."""
 
     key: str  # as the tables here call it
     title: str
@@ -55,10 +55,24 @@ class Data:
 
 DATA = (
     Data("jsb", "JSB Chorales", "jsb_chorales", "musib", ("jsb", "jsb_chorales"), "musib_table3"),
-    Data("folk", "Irish folk (stand-in)", "irish_folk", "music21_folk", ("music21_folk", "irish_folk"), None),
-    Data("small_folk", "Irish folk, 171 songs (stand-in)", "irish_folk", "small", ("small",), None),
-    Data("folk_rnn", "IrishFolkSong", "irish_folk", "folk_rnn", ("folk_rnn",), "musib_table2"),
-    Data("small_folk_rnn", "Small-IrishFolkSong", "irish_folk", "small_folk_rnn", ("small_folk_rnn",), "musib_table4"),
+    Data("folk", "Irish folk (stand-in)", "irish_folk", "music21_folk", ("folk", "music21_folk", "irish_folk"), None),
+    Data(
+        "small_folk",
+        "Irish folk, 171 songs (stand-in)",
+        "irish_folk",
+        "small",
+        ("small", "small-folk", "small_folk"),
+        None,
+    ),
+    Data("folk_rnn", "IrishFolkSong", "irish_folk", "folk_rnn", ("folk_rnn", "folk-rnn"), "musib_table2"),
+    Data(
+        "small_folk_rnn",
+        "Small-IrishFolkSong",
+        "irish_folk",
+        "small_folk_rnn",
+        ("small_folk_rnn", "small-folk-rnn"),
+        "musib_table4",
+    ),
 )
 """In the order of the tables. The stand-ins are other tunes than the published ones: no published table is of them."""
 
