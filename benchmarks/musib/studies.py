@@ -1,8 +1,8 @@
 """Training at equal budgets: what is run, how far each run goes, and where an interrupted table of runs goes on.
 
-All runs have the same number of steps, each of as many contexts, whatever the size of their data; the stages of a design
-share them as its recipe does. Everything else is as the recipe says, but for the length of the schedules. The best
-validation epoch of a run is kept, and judged on the test split.
+All runs have the same number of steps, each of as many contexts, whatever the size of their data; the stages of a
+design share them as its recipe does. Everything else is as the recipe says, but for the length of the schedules. The
+best validation epoch of a run is kept, and judged on the test split.
 """
 
 from __future__ import annotations

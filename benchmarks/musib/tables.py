@@ -93,7 +93,7 @@ def _compared(
         value,
         ours.get("low"),
         ours.get("high"),
-        small=bool(official) and official["size"].startswith("small"),
+        small=official is not None and official["size"].startswith("small"),
     )
     return {
         "data": data.key,
