@@ -53,7 +53,7 @@ def draw_pitches(run: Judged, path: Path) -> None:
         for name in systems
     }  # fmt: skip
     used = np.flatnonzero(truth + sum(shares.values()))
-    low, high = (int(used[0]) - 1, int(used[-1]) + 2) if len(used) else (59, 62)
+    low, high = (max(int(used[0]) - 1, 0), min(int(used[-1]) + 2, HOLD)) if len(used) else (59, 62)
     figure, grid = plt.subplots(
         len(systems), 1, figsize=(6, 1.25 * len(systems) + 0.4), sharex=True, sharey=True, squeeze=False,
         layout="constrained",

@@ -182,6 +182,7 @@ class Studies:
         here = {data.key: (str(data.folder), data.config) for data in DATA if data.folder is not None}
         self.places = here if places is None else dict(places)
         self.state_file = out / "state.json"
+        self._whole: dict[tuple[str, str], ItemSet] = {}  # splits that were read
 
     def state(self) -> dict[str, Any]:
         """Return what is done: the folder of a run -> its core-minutes, size and best validation loss."""
@@ -210,8 +211,9 @@ class Studies:
 
     def items(self, run: Run, split: str) -> ItemSet:
         """Return the windows that a run trains on, looks at or is judged on."""
-        dataset, config = self.places[run.data]
-        whole = load_items(dataset, config, split)
+        if (run.data, split) not in self._whole:
+            self._whole[run.data, split] = load_items(*self.places[run.data], split)
+        whole = self._whole[run.data, split]
         if split == "train":
             return subset(whole, run.songs, self.limits.seed)
         return spread(whole, self.limits.validation if split == "validation" else self.limits.test)
