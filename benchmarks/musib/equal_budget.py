@@ -24,7 +24,6 @@ from benchmarks.musib.systems import HERE, ROOT
 from benchmarks.musib.tables import Row, number
 
 from benchmarks.musib import hypotheses, pictures, tables
-from music_evals.stats import bootstrap_mean
 from music_evals.windows import MODELS
 
 COLUMNS = (
@@ -64,7 +63,7 @@ def result_rows(studies: Studies) -> Iterator[Row]:
             "core_minutes": about["core_minutes"],
         }
         for metric, values in scores.values.items():
-            found = bootstrap_mean(values, list(scores.songs))
+            found = tables.interval_of_mean(values, scores.songs)
             interval = {"value": found.estimate, "low": found.low, "high": found.high}
             counts = {"n": found.n, "n_defined": found.n_defined, "n_groups": len(set(scores.songs))}
             yield {**shared, "metric": metric, **interval, **counts}

@@ -14,14 +14,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from benchmarks.musib.judging import Judged, design_of
-from benchmarks.musib.tables import Row, markdown
+from benchmarks.musib.tables import Row, interval_of_mean, markdown
 
 from music_evals.benchmark.aggregate import side_by_side
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
-from music_evals.stats import bootstrap_divergence, bootstrap_mean
+from music_evals.stats import bootstrap_divergence
 
 Floats = npt.NDArray[np.float64]
 
@@ -252,7 +252,7 @@ def mean_difference(a: Scores, b: Scores, metrics: tuple[str, str], confidence: 
     first, second = (np.array(side, dtype=np.intp) for side in zip(*rows, strict=True))
     differences = a.values[metrics[0]][first] - b.values[metrics[1]][second]
     songs = np.array(a.songs)[first]
-    found = bootstrap_mean(differences, songs.tolist(), confidence=confidence, n_resamples=N_RESAMPLES)
+    found = interval_of_mean(differences, songs.tolist(), confidence)
     defined = ~np.isnan(differences)
     return found.estimate, found.low, found.high, int(defined.sum()), len(set(songs[defined].tolist()))
 

@@ -16,6 +16,7 @@ from benchmarks.musib.systems import DESIGNS, Data, Design, fingerprint, size_of
 
 import music_evals
 from music_evals.benchmark.run import Progress
+from music_evals.benchmark.sources import load_split
 
 OFFICIAL_CONFIG = "musib_official"
 PROTOCOLS = ("honest", "official")
@@ -67,7 +68,7 @@ def plans(
     trained = {design: folder for design in DESIGNS if (folder := weights_of(design, data, models)) is not None}
     shared = {"n_seeds": seeds, "limit": items, "report": False}
     if "honest" in protocols:
-        settings = {**shared, "dataset": str(data.folder), "config": data.config}
+        settings = {**shared, "dataset": data.place, "config": data.config}
         yield Plan(data, "honest", "own", tuple(trained.values()), settings)
     if "official" in protocols and data.table is not None:
         settings = {**shared, **_official(data, out)}
@@ -80,20 +81,18 @@ def plans(
 def _official(data: Data, out: Path) -> dict[str, Any]:
     """Return the settings of the published conditions: the first 16 measures of each song, by the official formulas."""
     if data.dataset == "jsb_chorales":
-        return {"dataset": str(data.folder), "protocol": "official"}
+        return {"dataset": data.place, "protocol": "official"}
     return {"dataset": str(first_windows(data, out)), "variant": "official"}
 
 
 def first_windows(data: Data, out: Path) -> Path:
     """Write a data set of which validation and test hold the first window of each song alone, and return its folder."""
-    from datasets import load_dataset
-
     folder = out / f"{data.key}-first-windows"
     for split in ("train", "validation", "test"):
         path = folder / f"{split}.parquet"
         if path.is_file():
             continue
-        rows = load_dataset(str(data.folder), data.config, split=split)
+        rows = load_split(data.place, data.config, split)
         if split != "train":
             first: dict[str, int] = {}
             for place, song in enumerate(rows["song"]):

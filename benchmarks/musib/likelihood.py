@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from benchmarks.musib.systems import DESIGNS, Data, size_of, weights_of
-from benchmarks.musib.tables import Row, markdown, number
+from benchmarks.musib.tables import Row, interval_of_mean, markdown, number
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.systems import load_model
 from music_evals.benchmark.published import read_published
 from music_evals.metrics.likelihood import inpainting_nll
-from music_evals.stats import bootstrap_mean
 
 Floats = npt.NDArray[np.float64]
 
@@ -58,7 +57,7 @@ COUNTED: Final = {
 def likelihood_rows(data: Data, *, items: int | None = None, models: Path | None = None) -> Iterator[Row]:
     """Yield the likelihoods of every model with weights for a data set, on its validation and test splits."""
     for split in SPLITS:
-        judged = load_items(str(data.folder), data.config, split).head(items)
+        judged = load_items(data.place, data.config, split).head(items)
         for design in DESIGNS:
             folder = weights_of(design, data, models)
             if folder is not None:
@@ -75,7 +74,7 @@ def _of_model(model: Any, judged: ItemSet) -> Iterator[Row]:
 
 
 def _row(definition: str, values: Floats, judged: ItemSet) -> Row:
-    found = bootstrap_mean(values, judged.songs)
+    found = interval_of_mean(values, judged.songs)
     return {
         "definition": definition,
         "value": found.estimate,
@@ -103,8 +102,16 @@ def own_loss(model: Any, contexts: npt.NDArray[np.uint8]) -> Floats:
 
 
 def bits_a_note(nats: Floats, n_notes: npt.NDArray[np.int64]) -> Floats:
-    """Return the likelihood of each middle in bits over its number of notes; NaN where it has none."""
-    bits: Floats = np.divide(nats, n_notes * math.log(2), out=np.full(len(nats), np.nan), where=n_notes > 0)
+    """Return numbers, one a middle, whose mean is the bits of all middles over all their notes.
+
+    They are that ratio plus how far each middle lies from it, so that the interval of their mean is that of the ratio,
+    by the delta method. NaN where no middle has notes.
+    """
+    mean_notes = float(np.mean(n_notes))
+    if not mean_notes:
+        return np.full(len(nats), np.nan)
+    ratio = float(np.mean(nats)) / mean_notes
+    bits: Floats = (ratio + (nats - ratio * n_notes) / mean_notes) / math.log(2)
     return bits
 
 

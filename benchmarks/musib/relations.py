@@ -97,14 +97,16 @@ def system_scores(
 ) -> Mapping[str, Floats]:
     """Return each score of each system, turned upwards, shape (rows, systems), with songs weighted as in each row."""
     found = {}
-    for metric in (name for name in run.found.names if name != NLL and name not in FEATURES.values()):
+    for metric in (name for name in run.found.names if name != NLL):
         columns = [
             _divergences(run, system, metric, codes, weights)
             if metric in FEATURES
             else _means(run.found.values(list(run.found.items), system, metric), codes, weights)
             for system in systems
         ]
-        found[metric] = np.array([_upwards(metric, column) for column in columns]).T
+        # what is worked out of a whole set of predictions alone has no score of a window
+        if not np.isnan(columns).all():
+            found[metric] = np.array([_upwards(metric, column) for column in columns]).T
     return found
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import datasets
 from benchmarks.musib.judging import N_SEEDS, PROTOCOLS, Judged, judge, plans, untrained
 from benchmarks.musib.reasons import REASONS
-from benchmarks.musib.systems import DATA, HERE, ROOT, Data
+from benchmarks.musib.systems import DATA, HERE, ROOT, Data, absent
 
 from benchmarks.musib import hypotheses, likelihood, pictures, relations, tables
 
@@ -31,6 +31,9 @@ STUDIES = "equal_budget_differences.csv"
 
 def judge_all(options: argparse.Namespace) -> list[Judged]:
     """Do all runs, or take them up where they stood."""
+    for data in DATA:
+        if data.key in options.data and absent(data):
+            print(f"without {data.title}: {absent(data)}", file=sys.stderr)
     wanted = [plan for data in here(options.data) for plan in plans(
         data, options.protocol, options.out, items=options.items, seeds=options.seeds, models=options.models
     )]  # fmt: skip
@@ -50,15 +53,15 @@ def _line(title: str) -> Callable[[int, int, str], None]:
 
 def here(keys: Iterable[str]) -> list[Data]:
     """Return the data sets of these keys that are on this machine."""
-    return [data for data in DATA if data.key in keys and data.folder is not None]
+    return [data for data in DATA if data.key in keys and not absent(data)]
 
 
 def missing(keys: Sequence[str], models: Path | None = None) -> str:
     """Return what the tables do not hold, by name."""
     lines = [
-        f"- **{data.title}** (`{data.dataset}`, config `{data.config}`): not on this machine; see its card."
+        f"- **{data.title}** (`{data.dataset}`, config `{data.config}`) cannot be read on this machine."
         for data in DATA
-        if data.key in keys and data.folder is None
+        if data.key in keys and absent(data)
     ]
     for data in here(keys):
         names = untrained(data, models)
@@ -109,7 +112,7 @@ def _write_compared(runs: Sequence[Judged], options: argparse.Namespace, folder:
         parts.append(tables.printed_table(data, runs))
         if any(row["size"] for row in own):
             parts.append(tables.compared_table(own))
-        elif data.folder is None:
+        elif absent(data):
             parts.append(f"Nothing of ours stands beside it: {data.title} is not here, and other tunes are no match.")
     tables.write_csv(folder / "published.csv", tables.COMPARED, rows)
     codes = {code for row in rows for key in ("because", "because_of_protocol") for code in row[key].split()}

@@ -15,7 +15,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from benchmarks.musib.hypotheses import Part, Scores, mean_difference
 from benchmarks.musib.likelihood import own_loss
-from benchmarks.musib.systems import DATA, DESIGNS, size_of
+from benchmarks.musib.systems import DATA, DESIGNS, absent, size_of
 
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.files import write_atomically
@@ -153,14 +153,13 @@ def spread(items: ItemSet, most: int) -> ItemSet:
 
 
 def take(items: ItemSet, rows: Sequence[int]) -> ItemSet:
-    """Return some windows."""
-    return dataclasses.replace(
-        items,
-        item_ids=tuple(items.item_ids[row] for row in rows),
-        songs=tuple(items.songs[row] for row in rows),
-        contexts=items.contexts[list(rows)],
-        seen_in_train=None,
-    )
+    """Return some windows, without what else is known of them."""
+    ids, songs = (tuple(column[row] for row in rows) for column in (items.item_ids, items.songs))
+    return ItemSet(items.dataset, items.config, items.split, ids, songs, items.contexts[list(rows)])
+
+
+def _here(keys: Collection[str]) -> dict[str, tuple[str, str]]:
+    return {data.key: (data.place, data.config) for data in DATA if data.key in keys and not absent(data)}
 
 
 class Studies:
@@ -179,8 +178,7 @@ class Studies:
         self.table = runs() if table is None else list(table)
         self.named = {run.name: run for run in self.table}
         # Data -> dataset and config, by default those that are on this machine.
-        here = {data.key: (str(data.folder), data.config) for data in DATA if data.folder is not None}
-        self.places = here if places is None else dict(places)
+        self.places = _here({run.data for run in self.table}) if places is None else dict(places)
         self.state_file = out / "state.json"
         self._whole: dict[tuple[str, str], ItemSet] = {}  # splits that were read
 

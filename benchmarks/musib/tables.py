@@ -8,14 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.reasons import NLL, Cell, not_repeated, repeated
 from benchmarks.musib.systems import DESIGNS, Data
 
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.published import read_published
-from music_evals.benchmark.tables import MARKDOWN, mark, order
+from music_evals.benchmark.tables import MARKDOWN, mark, order, table_of
 from music_evals.files import write_atomically
+from music_evals.stats import Interval, bootstrap_mean
 
 Row = dict[str, Any]
 
@@ -38,8 +40,8 @@ COMPARED = (
 def score_rows(judged: Judged) -> Iterator[Row]:
     """Yield one row for each subset, system and metric."""
     plan, results = judged.plan, judged.results
-    for subset, table in results["tables"].items():
-        for system, cells in table["scores"].items():
+    for subset, scores in _subsets(results):
+        for system, cells in scores.items():
             for metric, cell in cells.items():
                 yield {
                     "data": plan.data.key,
@@ -53,6 +55,20 @@ def score_rows(judged: Judged) -> Iterator[Row]:
                     **{key: cell.get(key) for key in ("value", "low", "high", "null", "n", "n_defined", "n_groups")},
                     "best_baseline": results["best_baseline"].get(metric, ""),
                 }
+
+
+def _subsets(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Mapping[str, Any]]]]:
+    """Yield the tables of a run, all windows first, and the parts of them that have the score that ranks alone."""
+    whole = {WHOLE: table_of(results), **results.get("tables", {})}
+    yield from ((name, table["scores"]) for name, table in whole.items())
+    for name, part in results.get("parts", {}).items():
+        if name not in whole:
+            yield name, {system: {results["ranked_by"]: cell} for system, cell in part["scores"].items()}
+
+
+def interval_of_mean(values: npt.ArrayLike, songs: Sequence[str], confidence: float = 0.95) -> Interval:
+    """Return the mean over windows with its interval by songs."""
+    return bootstrap_mean(values, list(songs), confidence=confidence)
 
 
 def compared_rows(data: Data, runs: Sequence[Judged]) -> Iterator[Row]:
@@ -73,7 +89,7 @@ def _cells(runs: Sequence[Judged], design: str, protocol: str, decoding: str) ->
     """Return system, size and cells of a design in one of the runs; None where it has not been judged so."""
     for run in runs:
         if (run.plan.protocol, run.plan.decoding) == (protocol, decoding):
-            for system, cells in run.results["tables"][WHOLE]["scores"].items():
+            for system, cells in table_of(run.results)["scores"].items():
                 found = design_of(run.results, system)
                 if found is not None and found.name == design:
                     return {"system": system, "size": run.sizes[system], "cells": cells}
@@ -124,7 +140,7 @@ def _minus(one: Any, other: Any) -> float | None:
 
 def honest_table(judged: Judged) -> str:
     """Return the honest table of one data set: all windows, the size of each system, the interval of what ranks."""
-    results, table = judged.results, judged.results["tables"][WHOLE]
+    results, table = judged.results, table_of(judged.results)
     scales = results["scales"]
     metrics = [name for name in dict.fromkeys([*HEADINGS, *scales]) if name in scales and name != NLL]
     head = [f"{scales[name]['title']} {ARROWS.get(scales[name]['direction'], '')}" for name in metrics]
@@ -160,7 +176,7 @@ def printed_table(data: Data, runs: Sequence[Judged]) -> str:
         lines.append([f"{name}, published", "", *(number(row[metric]) for metric in metrics)])
     own = [run for run in runs if run.plan.protocol == "official" and run.plan.data == data]
     for run in sorted(own, key=lambda run: run.plan.decoding, reverse=True):
-        table = run.results["tables"][WHOLE]
+        table = table_of(run.results)
         for system in order(run.results, table):
             if run.plan.decoding == "own" or system in run.sizes:
                 cells = table["scores"][system]

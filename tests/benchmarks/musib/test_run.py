@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -66,17 +67,17 @@ def test_parameters_are_counted_from_the_header(models: Path) -> None:
     assert size_of(systems.ROOT / "models" / "anticipation_rnn") == "paper, 1.99 M"
 
 
-def test_data_sets_are_here_where_their_card_and_files_are(tmp_path: Path) -> None:
-    card = (
-        "---\nconfigs:\n- config_name: one\n  data_files:\n  - {split: test, path: 'data/one-*.parquet'}\n"
-        "- config_name: two\n  data_files: [{split: test, path: data/two.parquet}]\n---\ntext\n"
-    )
-    (tmp_path / "README.md").write_text(card)
-    assert systems.configs_of(tmp_path) == []
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "one-0.parquet").write_bytes(b"")
-    assert systems.configs_of(tmp_path) == ["one"]
-    assert DATA[0].folder == systems.ROOT / "datasets_scripts" / "jsb_chorales"
+def test_a_data_set_is_here_or_says_why_not() -> None:
+    assert not systems.absent(DATA[0])
+    assert "known: musib" in systems.absent(dataclasses.replace(DATA[0], config="nothing"))
+
+
+def test_what_is_missing_is_named(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = dataclasses.replace(DATA[1], dataset="nowhere", title="Tunes")
+    monkeypatch.setattr(run, "DATA", (DATA[0], gone))
+    text = run.missing(["jsb", "folk"], models)
+    assert "**Tunes** (`nowhere`, config `music21_folk`) cannot be read on this machine" in text
+    assert "**JSB Chorales**: untrained, and in no table: `inpaintnet`, `sketchnet`, `vli`" in text
 
 
 # --- from end to end
@@ -158,7 +159,7 @@ def test_first_windows_of_each_song(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         rows = {"item_id": [f"{song}{n}" for n, song in enumerate(songs)], "song": songs}
         Dataset.from_dict({**rows, "tokens": contexts(5).tolist()}).to_parquet(tmp_path / "tunes" / f"{split}.parquet")
     data = Data("tunes", "Tunes", "tunes", "default", (), "musib_table2")
-    monkeypatch.setattr(Data, "folder", tmp_path / "tunes")
+    monkeypatch.setattr(Data, "place", str(tmp_path / "tunes"))
     folder = judging.first_windows(data, tmp_path / "out")
     assert load_dataset(str(folder), split="test")["item_id"][:] == ["b0", "a2"]
     assert len(load_dataset(str(folder), split="train")) == 5
@@ -191,10 +192,12 @@ def test_the_page_has_a_place_for_every_section() -> None:
 
 
 def test_bits_a_note() -> None:
-    """8 ln 2 nats for 4 notes are 2 bits each; a middle without notes has none."""
-    found = bits_a_note(np.array([8 * np.log(2), 1.0]), np.array([4, 0]))
-    assert found[0] == pytest.approx(2)
-    assert np.isnan(found[1])
+    """8 ln 2 nats for 4 notes and 2 ln 2 for 1 are 10 bits for 5 notes, whatever the middles are by themselves."""
+    found = bits_a_note(np.array([8, 2]) * np.log(2), np.array([4, 1]))
+    assert found.mean() == pytest.approx(2)
+    uneven = bits_a_note(np.array([8, 7]) * np.log(2), np.array([4, 1]))
+    assert uneven.mean() == pytest.approx(3)
+    assert np.isnan(bits_a_note(np.array([1.0]), np.array([0]))).all()
 
 
 def test_the_own_loss_is_what_validation_measures(tmp_path: Path) -> None:
