@@ -130,6 +130,26 @@ def test_without_bounds_every_context_is_seen_as_it_is(tmp_path):
     assert [len(batch) for batch in model.seen[True]] == [4, 4, 2]
 
 
+@pytest.mark.parametrize(("n", "most"), [(6, 1), (10, 1), (23, 3)])
+def test_an_epoch_may_hold_fewer_contexts_or_more(tmp_path, n, most):
+    """Of 10 contexts: 6 of them, each once, all of them, and all of them twice with 3 of a third pass."""
+    model, train = Recorder(), tunes(10)
+    train[:, 1] = np.arange(10)  # tells them apart
+    settings = recipe(cycles=(2,), epoch_contexts=n, transpose_low=0, transpose_high=0)
+    fit(model, train, tunes(2), settings, tmp_path)
+    first, second = np.split(np.concatenate(model.seen[True])[:, 1], 2)
+    assert len(first) == len(second) == n
+    counts = np.bincount(first, minlength=10)
+    assert counts.max() == most
+    assert counts.max() - counts.min() <= 1
+    assert list(first) != list(second)  # drawn anew
+
+
+def test_a_recipe_without_the_number_of_contexts_has_the_key_of_older_checkpoints():
+    assert "epoch_contexts" not in recipe().key()["training"]
+    assert recipe(epoch_contexts=8).key()["training"]["epoch_contexts"] == 8
+
+
 def test_the_task_is_varied_after_the_plain_epochs_and_never_in_validation(tmp_path):
     """Three epochs of one training and one validation batch; the first epoch is plain."""
     model = Recorder()

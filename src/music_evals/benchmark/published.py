@@ -1,8 +1,9 @@
 """Published tables, and why our numbers differ from them. Nothing here was run by us.
 
-Score inpainting: Araneda-Hernandez et al., "MUSIB: musical score inpainting benchmark", table 3 (JSB Chorales); the
-second VLI row is from table 3.3 of the thesis (Araneda, Universidad de Chile, 2023), which agrees with table 3 in all
-others.
+Score inpainting: Araneda-Hernandez et al., "MUSIB: musical score inpainting benchmark", tables 2 (IrishFolkSong),
+3 (JSB Chorales) and 4 (171 songs of the former), with the values of the literature that table 2 marks with an asterisk;
+the second VLI rows are from tables 3.2 and 3.3 of the thesis (Araneda, Universidad de Chile, 2023), which agree with
+tables 2 and 3 in all others.
 Music context preservation: Vishe et al., "MuseCPBench", table 2.
 Structured lyrics and music description: Wang et al., "MuChin", IJCAI 2024, tables 1 and 2.
 The numbers are files of ``published/``.

@@ -74,6 +74,9 @@ class TrainingConfig:
     cycles
         Epochs of each cycle, one or more; an epoch is a pass over the training contexts. In a cycle the learning rate
         follows half a cosine down, and the next one starts from the peak again (Loshchilov and Hutter, SGDR, 2017).
+    epoch_contexts
+        Contexts of an epoch in place of all, drawn anew for each; where there are fewer, they are passed over again.
+        Runs on data sets of any size then have equally many steps. None: all.
     plain_epochs
         Epochs at the start in which the network trains on the very task it is judged on; after them it may vary the
         task (see its `training_loss`). None: all. Validation is always plain.
@@ -112,6 +115,7 @@ class TrainingConfig:
     seed: int = 0
     batch_size: int = 32
     cycles: tuple[int, ...] = (100,)
+    epoch_contexts: int | None = None
     plain_epochs: int | None = None
     max_minutes: float | None = None
     patience: int = 10
@@ -132,6 +136,7 @@ class TrainingConfig:
         rules = {
             "batch_size must be at least 1": self.batch_size >= 1,
             "cycles must hold at least one epoch each": bool(self.cycles) and min(self.cycles) >= 1,
+            "epoch_contexts must be at least 1": self.epoch_contexts is None or self.epoch_contexts >= 1,
             "plain_epochs must not be negative": self.plain_epochs is None or self.plain_epochs >= 0,
             "max_minutes must be above 0": self.max_minutes is None or self.max_minutes > 0,
             "patience must be at least 1": self.patience >= 1,
@@ -217,6 +222,8 @@ def _training_key(training: TrainingConfig) -> dict[str, Any]:
     values = dataclasses.asdict(training)
     values["cycles"] = list(training.cycles)  # as JSON will give it back
     del values["max_minutes"], values["threads"]
+    if training.epoch_contexts is None:
+        del values["epoch_contexts"]  # checkpoints that are older than this setting stay good
     return values
 
 

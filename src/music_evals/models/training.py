@@ -359,7 +359,7 @@ class _Run:
         )
 
     def train_epoch(self, contexts: Tokens, *, progress: bool) -> float:
-        """Pass once over the contexts, in random order and transposed at random; return the mean loss."""
+        """Pass over the contexts of an epoch, in random order and transposed at random; return the mean loss."""
         from tqdm import tqdm
 
         settings, epoch = self.settings, len(self.history)
@@ -370,7 +370,9 @@ class _Run:
             self.rng,
             pitch_range=getattr(self.model, "pitch_range", (0, 127)),
         )
-        order = self.rng.permutation(len(contexts))
+        n = settings.epoch_contexts or len(contexts)
+        passes = [self.rng.permutation(len(contexts)) for _ in range(-(-n // len(contexts)))]
+        order = np.concatenate(passes)[:n]
         batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
         total, seen = 0.0, 0
         self.model.train()
@@ -383,7 +385,7 @@ class _Run:
             total += self._step(transpose(contexts[rows], shifts[rows])) * len(rows)
             seen += len(rows)
             bar.set_postfix(loss=f"{total / seen:.4f}", refresh=False)
-        return total / len(contexts)
+        return total / n
 
     def _step(self, contexts: Tokens) -> float:
         plain = self.settings.plain_epochs

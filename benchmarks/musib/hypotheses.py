@@ -1,0 +1,368 @@
+"""MUSIB's findings as hypotheses: what each says of differences between systems, and what the intervals say to it.
+
+A hypothesis has parts, each a paired difference whose sign it claims, turned so that the claim is "above 0". The
+intervals of one hypothesis hold together: of k parts, each has a confidence of 1 - 0.05 / k.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from benchmarks.musib.judging import Judged, design_of
+from benchmarks.musib.tables import Row, interval_of_mean, markdown
+
+from music_evals.benchmark.aggregate import side_by_side
+from music_evals.benchmark.inpainting.results import HEADINGS
+from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
+from music_evals.pipelines.inpainting import FEATURES
+from music_evals.protocols import CONTROL
+from music_evals.stats import bootstrap_divergence
+
+Floats = npt.NDArray[np.float64]
+
+ERROR_RATE: Final = 0.05
+"""Of all the intervals of a hypothesis together."""
+
+N_RESAMPLES: Final = 4000
+"""The ends of an interval of 99.7 % need more of them than those of 95 %."""
+
+LN_2: Final = math.log(2)
+
+COLUMNS = (
+    "hypothesis",
+    "data",
+    "a",
+    "b",
+    "metric",
+    "difference",
+    "low",
+    "high",
+    "confidence",
+    "n",
+    "n_groups",
+    "sizes",
+)
+"""Columns of differences.csv."""
+
+ACCURACIES = ("position_score", "pitch_accuracy", "rhythm_accuracy")
+
+
+class Hypothesis(NamedTuple):
+    """A finding and how it is tested."""
+
+    key: str
+    claim: str
+    source: str  # where it is published, or that it is not
+    measured: str
+    every: bool = True  # whether all parts must hold, or one of them
+
+
+HYPOTHESES: Final = (
+    Hypothesis(
+        "vli_best_on_folk",
+        "VLI is the best model on folk tunes, but for silence.",
+        "Table 2 and text; groove is a tie in the paper.",
+        "VLI against each other model: position, pitch and rhythm, and the divergence of pitch classes.",
+    ),
+    Hypothesis(
+        "inpaintnet_best_on_jsb",
+        "InpaintNet is the best model on the chorales.",
+        "Table 3 and text; by the thesis not in pitch classes, which are left out here.",
+        "InpaintNet against each other model: position, pitch and rhythm, divergences of silence and groove.",
+    ),
+    Hypothesis(
+        "vli_worst_on_jsb",
+        "VLI is the worst model on the chorales.",
+        "Table 3 of the paper; the thesis prints other numbers for VLI, which contradict it.",
+        "Each other model against VLI: position, pitch and rhythm.",
+    ),
+    Hypothesis(
+        "sketchnet_best_rhythm_on_few_tunes",
+        "On 171 folk tunes SketchNet is the best at position and rhythm.",
+        "Table 4.",
+        "SketchNet against each other model: position and rhythm.",
+    ),
+    Hypothesis(
+        "position_before_rhythm_before_pitch",
+        "Every model is better at positions than at rhythm, and at rhythm than at pitch.",
+        "Text; two of the printed numbers contradict it, VLI's on both sets of folk tunes.",
+        "For each model and data set: position less rhythm, rhythm less pitch, on the windows that define both.",
+    ),
+    Hypothesis(
+        "more_data_helps",
+        "More tunes make better models.",
+        "Tables 2 and 4, all tunes against 171; there the number of steps differs too.",
+        "All tunes less 171 of them, at equal steps: note F1, and the model's own loss with its sign turned.",
+    ),
+    Hypothesis(
+        "a_model_beats_copying_jsb",
+        "A trained model fills the chorales better than copying the four measures before.",
+        "Not published: the tables have no baseline.",
+        "Each model against copy_past: note F1.",
+        every=False,
+    ),
+    Hypothesis(
+        "a_model_beats_copying_folk",
+        "A trained model fills folk tunes better than copying the four measures before.",
+        "Not published: the tables have no baseline.",
+        "Each model against copy_past: note F1.",
+        every=False,
+    ),
+    Hypothesis(
+        "a_model_beats_every_rule",
+        "A trained model fills the chorales better than the best rule that needs no network.",
+        "Not published; the rule is the one that is best on validation.",
+        "Each model against that rule: note F1.",
+        every=False,
+    ),
+    Hypothesis(
+        "folk_helps_jsb",
+        "A model that was trained on folk tunes first fills chorales better.",
+        "Not published.",
+        "Folk, then chorales, less chorales alone with as many steps on them: note F1.",
+    ),
+)
+
+
+class Scores(NamedTuple):
+    """What one system scored: an array of each score, in the order of the items."""
+
+    items: Sequence[str]
+    songs: Sequence[str]
+    values: Mapping[str, Floats]
+    size: str = ""
+
+
+class Part(NamedTuple):
+    """A difference that a hypothesis claims to be above 0."""
+
+    hypothesis: str
+    data: str
+    a: str
+    b: str
+    metric: str
+    sizes: str
+    # Confidence -> difference, low, high, items, songs.
+    measure: Any
+
+
+def verdict(intervals: Sequence[tuple[float | None, float | None]], *, every: bool) -> str:
+    """Return what intervals of differences, claimed to be above 0, say of a hypothesis.
+
+    Where all must hold it is supported when every interval lies above 0, and contradicted when one lies below. Where
+    one is enough it is supported when one lies above, and contradicted when all lie below.
+    """
+    if not intervals:
+        return "untested"
+    above = [low is not None and low > 0 for low, _ in intervals]
+    below = [high is not None and high < 0 for _, high in intervals]
+    if every:
+        return "contradicted" if any(below) else "supported" if all(above) else "undecided"
+    return "supported" if any(above) else "contradicted" if all(below) else "undecided"
+
+
+# --- parts
+
+
+EACH: Final = "each model"
+BEST_RULE: Final = "the best baseline on validation"
+
+_CLAIMS: Final = (
+    ("vli_best_on_folk", "folk", "vli", EACH, (*ACCURACIES, "pitch_class_divergence")),
+    ("inpaintnet_best_on_jsb", "jsb", "inpaintnet", EACH, (*ACCURACIES, "silence_divergence", "groove_divergence")),
+    ("vli_worst_on_jsb", "jsb", EACH, "vli", ACCURACIES),
+    ("sketchnet_best_rhythm_on_few_tunes", "small_folk", "sketchnet", EACH, ("position_score", "rhythm_accuracy")),
+    ("a_model_beats_copying_jsb", "jsb", EACH, "copy_past", ("note_f1",)),
+    ("a_model_beats_copying_folk", "folk", EACH, "copy_past", ("note_f1",)),
+    ("a_model_beats_every_rule", "jsb", EACH, BEST_RULE, ("note_f1",)),
+)
+"""Hypothesis, data, who is claimed to be better, than whom, and at which scores."""
+
+
+def judged_parts(honest: Mapping[str, Judged]) -> Iterator[Part]:
+    """Yield the parts that the honest runs decide; `honest` holds them by the key of the data."""
+    for hypothesis, key, better, worse, metrics in _CLAIMS:
+        if key in honest:
+            for a, b in itertools.product(_picked(honest[key], better), _picked(honest[key], worse)):
+                if a != b:
+                    yield from _against(hypothesis, honest[key], a, b, metrics)
+    for run in honest.values():
+        for system in _models(run).values():
+            for better, worse in (("position_score", "rhythm_accuracy"), ("rhythm_accuracy", "pitch_accuracy")):
+                yield _within(run, system, better, worse)
+
+
+def _picked(run: Judged, who: str) -> list[str]:
+    """Return the systems that a claim is about, of those that have been judged."""
+    models = _models(run)
+    if who == EACH:
+        return list(models.values())
+    name = run.results["best_baseline"].get("note_f1") if who == BEST_RULE else models.get(who, who)
+    return [name] if name in run.results["systems"] else []
+
+
+def _models(run: Judged) -> dict[str, str]:
+    """Return design -> system of a run."""
+    found = {system: design_of(run.results, system) for system in run.results["systems"]}
+    return {design.name: system for system, design in found.items() if design is not None}
+
+
+def _against(hypothesis: str, run: Judged, a: str, b: str, metrics: Sequence[str]) -> Iterator[Part]:
+    sizes = "; ".join(f"{name}: {run.sizes[name]}" for name in (a, b) if name in run.sizes)
+    for metric in metrics:
+
+        def measure(confidence: float, metric: str = metric) -> tuple[float, ...]:
+            if metric in FEATURES:
+                return divergence_difference(run.found, a, b, metric, confidence)
+            return mean_difference(scores_of(run, a), scores_of(run, b), (metric, metric), confidence)
+
+        yield Part(hypothesis, run.plan.data.key, a, b, metric, sizes, measure)
+
+
+def _within(run: Judged, system: str, better: str, worse: str) -> Part:
+    def measure(confidence: float) -> tuple[float, ...]:
+        scores = scores_of(run, system)
+        return mean_difference(scores, scores, (better, worse), confidence)
+
+    what = f"{better} - {worse}"
+    key = run.plan.data.key
+    return Part("position_before_rhythm_before_pitch", key, system, system, what, run.sizes[system], measure)
+
+
+def scores_of(run: Judged, system: str) -> Scores:
+    """Return the item scores of a system, the mean over its seeds."""
+    items = list(run.found.items)
+    metrics = [name for name in run.found.names if name not in FEATURES]
+    values = {name: run.found.values(items, system, name) for name in metrics}
+    return Scores(items, run.found.songs, values, run.sizes.get(system, ""))
+
+
+# --- differences
+
+
+def mean_difference(a: Scores, b: Scores, metrics: tuple[str, str], confidence: float) -> tuple[float, ...]:
+    """Return the mean paired difference over the items of both, its interval, and the numbers of items and songs."""
+    place = {item: row for row, item in enumerate(b.items)}
+    rows = [(row, place[item]) for row, item in enumerate(a.items) if item in place]
+    first, second = (np.array(side, dtype=np.intp) for side in zip(*rows, strict=True))
+    differences = a.values[metrics[0]][first] - b.values[metrics[1]][second]
+    songs = np.array(a.songs)[first]
+    found = interval_of_mean(differences, songs.tolist(), confidence)
+    defined = ~np.isnan(differences)
+    return found.estimate, found.low, found.high, int(defined.sum()), len(set(songs[defined].tolist()))
+
+
+def divergence_difference(found: Any, a: str, b: str, metric: str, confidence: float) -> tuple[float, ...]:
+    """Return how much nearer a is to the reference than b: b's divergence less a's, with a bootstrap by songs."""
+    feature, variant = FEATURES[metric], found.header["variant"]
+    items, size = list(found.items), n_bins(found.header["variant"])
+    reference = found.values(items, CONTROL, feature)
+    sides = [found.by_seed(items, system, feature) for system in (a, b)]
+    kept = ~np.isnan(reference) & ~np.isnan(np.concatenate(sides)).any(axis=0)
+    songs = np.array(found.songs)[kept]
+    rows = [histogram_bins(side[:, kept], variant=variant) for side in sides]
+    n_rows, n_a = sum(map(len, rows)), len(rows[0])
+
+    # the histograms of all seeds of both stand side by side, so that a song is drawn with all its seeds
+    def favour(reference: Floats, estimate: Floats) -> Floats:
+        shape = (len(reference), n_rows, size)
+        values = jensen_shannon(n_rows * reference.reshape(shape), n_rows * estimate.reshape(shape))
+        difference: Floats = values[:, n_a:].mean(axis=1) - values[:, :n_a].mean(axis=1)
+        return difference + LN_2  # a divergence is at least 0, and so is this
+
+    interval = bootstrap_divergence(
+        side_by_side(histogram_bins(reference[kept], variant=variant)[None], n_rows, size),
+        side_by_side(np.concatenate(rows), n_rows, size),
+        np.tile(songs, n_rows).tolist(),
+        n_bins=n_rows * size,
+        divergence=favour,
+        upper=2 * LN_2,
+        confidence=confidence,
+        n_resamples=N_RESAMPLES,
+    )
+    shifted = (interval.estimate - LN_2, interval.low - LN_2, interval.high - LN_2)
+    return (*shifted, int(kept.sum()), len(set(songs.tolist())))
+
+
+def difference_rows(parts: Sequence[Part]) -> Iterator[Row]:
+    """Yield the differences of all parts, each with an interval that holds with the others of its hypothesis."""
+    counts: dict[str, int] = {}
+    for part in parts:
+        counts[part.hypothesis] = counts.get(part.hypothesis, 0) + 1
+    for part in parts:
+        confidence = 1 - ERROR_RATE / counts[part.hypothesis]
+        difference, low, high, n, n_groups = part.measure(confidence)
+        yield {
+            "hypothesis": part.hypothesis,
+            "data": part.data,
+            "a": part.a,
+            "b": part.b,
+            "metric": part.metric,
+            "difference": _defined(difference),
+            "low": _defined(low),
+            "high": _defined(high),
+            "confidence": confidence,
+            "n": n,
+            "n_groups": n_groups,
+            "sizes": part.sizes,
+        }
+
+
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+# --- what they say
+
+
+def verdict_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return every hypothesis with its verdict, from the rows of differences.csv alone."""
+    lines = [["hypothesis", "where it is from", "what is measured", "differences", "verdict"], ["---"] * 5]
+    for hypothesis in HYPOTHESES:
+        own = [row for row in rows if row["hypothesis"] == hypothesis.key]
+        intervals = [(_read(row["low"]), _read(row["high"])) for row in own]
+        said = verdict(intervals, every=hypothesis.every)
+        lines.append([
+            f"**{hypothesis.key}** {hypothesis.claim}", hypothesis.source, hypothesis.measured, _counted(intervals),
+            f"**{said}**{_caveat(own)}",
+        ])  # fmt: skip
+    return markdown(lines)
+
+
+def _counted(intervals: Sequence[tuple[float | None, float | None]]) -> str:
+    """Return how many intervals lie above 0, below, and across."""
+    above = sum(low is not None and low > 0 for low, _ in intervals)
+    below = sum(high is not None and high < 0 for _, high in intervals)
+    return f"{above} above 0, {below} below, {len(intervals) - above - below} across" if intervals else ""
+
+
+def _caveat(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return for which models alone the verdict is, where one of them is small."""
+    return (
+        " of the small designs, not of the published ones" if any("small" in str(row["sizes"]) for row in rows) else ""
+    )
+
+
+def part_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the differences of all hypotheses."""
+    head = ["hypothesis", "data", "a", "b", "score", "a - b", "interval", "songs", "windows"]
+    lines = [head, [*["---"] * 5, "---:", "---", "---:", "---:"]]
+    for row in rows:
+        numbers = [_read(row[key]) for key in ("difference", "low", "high")]
+        shown, low, high = ("n/a" if value is None else f"{value:+.3f}" for value in numbers)
+        metric = HEADINGS.get(row["metric"], row["metric"])
+        interval = f"{low} to {high}"
+        counts = [str(row["n_groups"]), str(row["n"])]
+        lines.append(
+            [row["hypothesis"], row["data"], f"`{row['a']}`", f"`{row['b']}`", metric, shown, interval, *counts]
+        )
+    return markdown(lines)
+
+
+def _read(value: Any) -> float | None:
+    return None if value in {"", None} else float(value)

@@ -1,0 +1,66 @@
+"""The reasons of a difference are picked by rule."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from benchmarks.musib.reasons import ACCURACIES, DIVERGENCES, NLL, REASONS, Cell, not_repeated, repeated
+from benchmarks.musib.systems import DESIGNS
+
+METRICS = ("position_score", *ACCURACIES, *DIVERGENCES, NLL)
+
+
+@pytest.mark.parametrize(
+    ("cell", "first", "among", "never"),
+    [
+        (
+            Cell("vli", "position_score", "jsb", 0.643),
+            "ticks",
+            {"empty_bars", "grid"},
+            {"fix_empty", "doubled", "split"},
+        ),
+        (Cell("vli", "position_score", "folk", 0.940), "empty_bars", {"split"}, {"ticks", "grid"}),
+        (Cell("vli", "silence_divergence", "folk", 0.022), "empty_bars", {"doubled"}, {"ticks"}),
+        (Cell("sketchnet", "groove_divergence", "jsb", 0.228), "fix_empty", {"latents"}, {"size", "ticks"}),
+        (Cell("inpaintnet", "pitch_accuracy", "jsb", 0.505, small=True), "fix_empty", {"size"}, {"connector"}),
+        (Cell("anticipation_rnn", "pitch_accuracy", "jsb", 0.243), "weights", {"transposition", "grid"}, {"fix_empty"}),
+    ],
+)
+def test_what_is_not_repeated(cell: Cell, first: str, among: set[str], never: set[str]) -> None:
+    codes = not_repeated(cell)
+    assert codes[0] == first
+    assert among <= set(codes)
+    assert not never & set(codes)
+
+
+def test_a_published_value_within_our_interval_needs_no_other_reason() -> None:
+    cell = Cell("vli", "position_score", "jsb", 0.643)
+    assert not_repeated(cell._replace(low=0.6, high=0.7)) == ["noise"]
+    assert "noise" not in not_repeated(cell._replace(low=0.65, high=0.7))
+    assert "noise" not in not_repeated(cell)
+
+
+def test_likelihoods_are_never_the_same_thing() -> None:
+    near = Cell("anticipation_rnn", NLL, "jsb", 0.459, low=0.4, high=0.5)
+    assert not_repeated(near) == ["nll", "weights"]
+    assert not_repeated(near._replace(design="vli", small=True)) == ["vli_nll", "size", "weights"]
+
+
+def test_what_the_published_conditions_do() -> None:
+    assert repeated(Cell("anticipation_rnn", "position_score", "jsb", 0.832)) == ["leak", "contexts"]
+    assert repeated(Cell("sketchnet", "rhythm_accuracy", "folk", 0.868)) == ["connector", "first_windows", "undefined"]
+    assert repeated(Cell("vli", "silence_divergence", "jsb", 0.197)) == ["leak", "contexts", "bins"]
+    assert repeated(Cell("inpaintnet", "groove_divergence", "jsb", 0.153)) == ["leak", "contexts", "bins", "entropy"]
+    assert repeated(Cell("anticipation_rnn", NLL, "jsb", 0.459)) == ["contexts"]  # teacher-forced either way
+
+
+def test_every_cell_has_reasons_and_every_reason_a_cell() -> None:
+    used = {"noise"}
+    sides = (("jsb", "folk"), METRICS, DESIGNS, (False, True))
+    for music, metric, design, small in itertools.product(*sides):
+        cell = Cell(design.name, metric, music, 0.5, small=small)
+        assert not_repeated(cell)
+        assert repeated(cell)
+        used |= {*not_repeated(cell), *repeated(cell)}
+    assert used == set(REASONS)

@@ -1,0 +1,266 @@
+"""Training at equal budgets: equal steps, nested subsets, and a table of runs that goes on where it stood."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from benchmarks.musib.studies import (  # noqa: E402
+    SIZES,
+    Limits,
+    Run,
+    Studies,
+    decay_for,
+    parts,
+    runs,
+    shares,
+    shortened,
+    spread,
+    subset,
+)
+from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
+
+from benchmarks.musib import equal_budget  # noqa: E402 - after the check for torch
+from music_evals.benchmark.inpainting.items import ItemSet  # noqa: E402
+from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+TINY = {
+    "anticipation_rnn": "{note_embedding_size: 4, metadata_embedding_size: 1, hidden_size: 8, linear_size: 8}",
+    "inpaintnet": "{size: small, latent_size: 4, measure_size: 8, context_size: 8}",
+    "vli": "{size: small, model_size: 16, n_layers: 1, n_heads: 2, inner_size: 16, embedding_size: 4}",
+}
+STAGES = {
+    "inpaintnet": "stages:\n- {name: vae, training: {cycles: [4]}}\n- {name: latent_rnn, training: {cycles: [6]}}\n"
+}
+LIMITS = Limits(steps=3, batch=4, epoch_steps=1, validation=3, test=5, seeds=2)
+TABLE = [
+    Run("inpaintnet-jsb", "inpaintnet", "jsb"),
+    Run("inpaintnet-folk", "inpaintnet", "folk"),
+    Run("inpaintnet-folk-then-jsb", "inpaintnet", "jsb", start="inpaintnet-folk"),
+    Run("inpaintnet-folk-171", "inpaintnet", "folk", songs=2),
+]
+
+
+def tunes(songs: list[str], seed: int) -> ItemSet:
+    """Windows of quarter notes, three a song."""
+    names = [song for song in songs for _ in range(3)]
+    contexts = np.full((len(names), 384), 128, dtype=np.uint8)
+    contexts[:, ::6] = np.random.default_rng(seed).integers(60, 72, (len(names), 64))
+    ids = tuple(f"{song}/{row}" for row, song in enumerate(names))
+    return ItemSet("tunes", None, "train", ids, tuple(names), contexts)
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """Two small data sets in folders."""
+    from datasets import Dataset
+
+    found = {}
+    for seed, key in enumerate(("jsb", "folk")):
+        folder = tmp_path_factory.mktemp("data") / key
+        folder.mkdir(parents=True)
+        for split, n in (("train", 5), ("validation", 2), ("test", 3)):
+            items = tunes([f"{key}-{split}-{song}" for song in range(n)], seed)
+            rows = {"item_id": items.item_ids, "song": items.songs, "tokens": items.contexts.tolist()}
+            Dataset.from_dict(rows).to_parquet(folder / f"{split}.parquet")
+        found[key] = (str(folder), "default")
+    return found
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recipes of tiny networks."""
+    home = tmp_path_factory.mktemp("models")
+    for name, sizes in TINY.items():
+        folder = home / name
+        folder.mkdir(parents=True)
+        (folder / "train.yaml").write_text(
+            f"model_type: {name}\nmodel: {sizes}\ndata: {{dataset: nowhere, config: none}}\n"
+            f"training: {{cycles: [10], plain_epochs: 5, learning_rate: 0.01, threads: 1}}\n{STAGES.get(name, '')}"
+        )
+    return home
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory, models: Path, places: dict[str, tuple[str, str]]) -> Studies:
+    """A table of which every run is done."""
+    studies = Studies(tmp_path_factory.mktemp("out"), LIMITS, models, table=TABLE, places=places)
+    for run in TABLE:
+        studies.do(run)
+    return studies
+
+
+@pytest.fixture
+def studies(tmp_path: Path, models: Path, places: dict[str, tuple[str, str]]) -> Studies:
+    return Studies(tmp_path / "out", LIMITS, models, table=TABLE, places=places)
+
+
+# --- what is run
+
+
+def test_every_design_is_trained_on_both_data_sets_and_runs_start_after_those_they_need() -> None:
+    table = runs()
+    names = [run.name for run in table]
+    assert len(set(names)) == len(names) == 16
+    assert {f"{design.name}-{data}" for design in DESIGNS for data in ("jsb", "folk")} <= set(names)
+    assert all(names.index(run.start) < place for place, run in enumerate(table) if run.start)
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_all_designs_have_equally_many_steps(design) -> None:
+    limits = Limits(steps=1500)
+    recipe = shortened(read_recipe(ROOT / "models" / design.name / "train.yaml"), limits)
+    stages = [stage.training for stage in recipe.stages] or [recipe.training]
+    contexts = sum(training.n_epochs * training.epoch_contexts for training in stages)
+    assert contexts == 1500 * 32
+    assert {training.batch_size for training in stages} == {32}
+    assert all(training.patience >= training.n_epochs and training.max_minutes is None for training in stages)
+
+
+@pytest.mark.parametrize(
+    ("weights", "total", "expected"),
+    [([40, 60], 30, [12, 18]), ([40, 40, 30], 30, [11, 11, 8]), ([1, 99], 5, [1, 4]), ([7], 3, [3])],
+)
+def test_stages_share_epochs_by_weight(weights, total, expected) -> None:
+    assert shares(weights, total) == expected
+
+
+def test_fewer_epochs_than_stages_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 stages need an epoch each, and there are 2"):
+        shares([40, 40, 30], 2)
+
+
+def test_teacher_forcing_decays_in_the_same_share_of_a_shorter_stage() -> None:
+    """Of 3,160 steps a half is reached at 350 ln 350 = 2,050, 65 %; of 550 that is 357, and 81 ln 81 = 356."""
+    assert decay_for(TrainingConfig(cycles=(40,)), 550, 350) == 82
+    assert decay_for(TrainingConfig(cycles=(40,)), 3160, 350) == 350
+
+
+def test_subsets_are_nested_and_hold_whole_songs() -> None:
+    items = tunes([f"song {n}" for n in range(9)], seed=0)
+    few, more = (subset(items, n, seed=0) for n in (3, 5))
+    assert set(few.songs) < set(more.songs)
+    assert (len(set(few.songs)), len(few), len(more)) == (3, 9, 15)
+    rows = [items.item_ids.index(item) for item in few.item_ids]
+    np.testing.assert_array_equal(few.contexts, items.contexts[rows])
+    assert subset(items, None, seed=0) is items
+    with pytest.raises(ValueError, match="has 9 songs in train, 171 are asked for"):
+        subset(items, SIZES[0], seed=0)
+
+
+def test_what_is_judged_is_spread_over_the_split() -> None:
+    items = tunes([f"song {n}" for n in range(9)], seed=0)
+    few = spread(items, 9)
+    assert len(few) == 9
+    assert len(set(few.songs)) == 9
+    assert spread(items, 100).item_ids == items.item_ids
+
+
+# --- the table
+
+
+def test_a_table_goes_on_where_it_stood(studies: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, third, _ = TABLE
+    assert studies.left() == TABLE
+    studies.do(first)
+    written = (studies.folder(first) / "model.safetensors").stat().st_mtime_ns
+    assert studies.left() == TABLE[1:]
+    with pytest.raises(ValueError, match="starts from inpaintnet-folk, which is not done"):
+        studies.do(third)
+
+    # killed between training and judging: what was trained is not trained again
+    from benchmarks.musib import studies as module
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "judge", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            studies.do(second)
+    assert studies.left() == TABLE[1:]
+    log = studies.folder(second) / "run" / "latent_rnn" / "log.csv"
+    trained = log.read_bytes()
+    studies.do(second)
+    assert log.read_bytes() == trained
+    assert studies.left() == TABLE[2:]
+    assert (studies.folder(first) / "model.safetensors").stat().st_mtime_ns == written
+
+    # a new process reads the same, and other limits are another table
+    again = Studies(studies.out, LIMITS, studies.models, table=TABLE, places=studies.places)
+    assert again.done() == studies.done()
+    other = Studies(
+        studies.out, Limits(steps=5, batch=4, epoch_steps=1), studies.models, table=TABLE, places=studies.places
+    )
+    assert other.left() == TABLE
+
+
+def test_what_the_table_says(done: Studies, tmp_path: Path) -> None:
+    studies = done
+    scores = studies.scores("inpaintnet-jsb")
+    assert scores is not None
+    assert len(scores.items) == len(scores.values["note_f1"]) == LIMITS.test
+    assert [(part.hypothesis, part.a, part.metric) for part in parts(studies)] == [
+        ("more_data_helps", "inpaintnet-folk", "note_f1"),
+        ("more_data_helps", "inpaintnet-folk", "own_loss"),
+        ("folk_helps_jsb", "inpaintnet-folk-then-jsb", "note_f1"),
+    ]
+    # the sign of a loss is turned: what the smaller set loses more is above 0
+    loss = next(part for part in parts(studies) if part.metric == "own_loss")
+    few, every = (studies.scores(name) for name in ("inpaintnet-folk-171", "inpaintnet-folk"))
+    assert loss.measure(0.95)[0] == pytest.approx(np.mean(few.values["own_loss"] - every.values["own_loss"]))
+    # the run after folk began with the weights of folk, and both saw as many contexts of the chorales
+    assert studies.done()["inpaintnet-folk-then-jsb"]["epochs"] == studies.done()["inpaintnet-jsb"]["epochs"] == 3
+
+    text = equal_budget.write(studies, {"vli-jsb": "why not"}, tmp_path / "tables")
+    assert "`inpaintnet-folk-171`" in text
+    assert "- `vli-jsb`: why not" in text
+    assert {path.name for path in (tmp_path / "tables").iterdir()} == {
+        "equal_budget.csv", "equal_budget_differences.csv", "data_size.svg",
+    }  # fmt: skip
+
+
+def test_a_run_begins_with_the_weights_of_the_run_before(done: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.musib import studies as module
+
+    after = Run("after", "inpaintnet", "jsb", start="inpaintnet-folk")
+    studies = Studies(done.out, LIMITS, done.models, table=[TABLE[1], after], places=done.places)
+    begun = []
+    fit = module.fit
+
+    def spy(model, *args):
+        begun.append({name: value.clone() for name, value in model.state_dict().items()})
+        return fit(model, *args)
+
+    monkeypatch.setattr(module, "fit", spy)
+    studies.do(after)
+    before = studies._network(studies.recipe(TABLE[1]), studies.folder(TABLE[1])).state_dict()
+    assert all(torch.equal(begun[0][name], value) for name, value in before.items())
+
+
+def test_the_estimate_covers_every_stage_and_the_judging(studies: Studies) -> None:
+    estimates = studies.estimate(TABLE[:1])
+    assert set(estimates) == {"inpaintnet-jsb"}
+    assert all(minutes > 0 for minutes in estimates.values())
+
+
+@pytest.mark.parametrize("design", ["anticipation_rnn", "vli"])
+def test_designs_of_one_stage_run_too(design: str, tmp_path: Path, models: Path, places) -> None:
+    run = Run(f"{design}-jsb", design, "jsb")
+    one = Studies(tmp_path / "out", LIMITS, models, table=[run], places=places)
+    assert one.estimate([run])[run.name] > 0
+    one.do(run)
+    state = json.loads((tmp_path / "out" / "state.json").read_text())
+    assert list(state) == [one.folder(run).name]
+
+
+def test_a_budget_leaves_out_what_does_not_fit_and_what_needs_it() -> None:
+    left = [Run("a", "vli", "jsb"), Run("b", "vli", "folk"), Run("c", "vli", "jsb", start="b"), Run("d", "vli", "folk")]
+    minutes = {"a": 4.0, "b": 20.0, "c": 1.0, "d": 5.0}
+    assert [run.name for run in equal_budget.affordable(left, minutes, 10, [])] == ["a", "d"]
+    assert [run.name for run in equal_budget.affordable(left, minutes, 30, [])] == ["a", "b", "c", "d"]
+    assert [run.name for run in equal_budget.affordable(left[2:], minutes, 1, ["b"])] == ["c"]
