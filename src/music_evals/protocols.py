@@ -23,6 +23,7 @@ __all__ = [
     "CONTROL",
     "CONTROLS",
     "INPAINTERS",
+    "NEAR_COPY",
     "RENDERED_DATASETS",
     "RENDERERS",
     "TAGGERS",
@@ -213,6 +214,9 @@ WRITERS: dict[str, str] = {
     "endpoint": "music_evals.models.lyric_writers:EndpointWriter",
 }
 """Kind -> ``module:class`` of every `LyricWriter`."""
+
+NEAR_COPY = 14 / 16
+"""From this value of the columns ``near_train`` and ``repeats_in_context`` on, a middle is called a near copy."""
 
 RENDERED_DATASETS: dict[str, str] = {
     "known_edits": "music_evals.datasets.known_edits.build:render_pair",
