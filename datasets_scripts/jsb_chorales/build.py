@@ -33,11 +33,10 @@ def main() -> None:
     for name, facts in manifest["files"].items():
         print(f"{facts['rows']:>6}  {name}")
     for config, splits in manifest["counts"]["near_copies"].items():
-        for split, counts in splits.items():
+        for split, n in splits.items():
             print(
-                f"{config}, {split}: of {counts['windows']} middles {counts['near_train']} are near copies of a passage of "
-                f"train ({counts['near_train_not_seen']} of them not seen), {counts['repeats_in_context']} of one of "
-                "their own context"
+                f"{config}, {split}: of {n['windows']} middles {n['near_train']} are near copies of a passage of train "
+                f"({n['near_train_not_seen']} of them not seen), {n['repeats_in_context']} of one of their own context"
             )
 
 

@@ -181,7 +181,7 @@ class _Sides(NamedTuple):
 
 def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None = None) -> _Sides:
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
-    feature, control = task.divergences[metric], found.controls[0]
+    feature, control = task.divergences[metric], task.controls[0]
     pairs = found.readable(system)
     reference = found.beside(pairs, control, feature)
     estimate = pairs.by_seed(feature)

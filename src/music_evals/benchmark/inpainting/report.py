@@ -20,6 +20,7 @@ from music_evals.benchmark.tables import order, table_of, verdict
 from music_evals.benchmark.templates import render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.pipelines.inpainting import FEATURES
+from music_evals.protocols import CONTROL
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 
@@ -124,12 +125,11 @@ def _pictures(results: Mapping[str, Any], found: Found) -> str:
 
 def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
     """Return title and picture of each divergence; none where there is nothing but the control."""
-    control = found.controls[0]
-    if list(systems) == [control]:
+    if list(systems) == [CONTROL]:
         return []
     variant, scores = results["variant"], table_of(results)["scores"]
     size = n_bins(variant)
-    shown = [control, *filter(None, [_highlight(results), _rival(results)])]
+    shown = [CONTROL, *filter(None, [_highlight(results), _rival(results)])]
     drawn = []
     for metric, feature in FEATURES.items():
         curves = {}
@@ -137,7 +137,7 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
             values = found.by_seed(list(found.items), name, feature)
             bins = histogram_bins(values[~np.isnan(values)], variant=variant)
             curves[name] = np.arange(size) / 100, masses(bins, size)
-        cells = {name: scores[name][metric] for name in systems if name != control}
+        cells = {name: scores[name][metric] for name in systems if name != CONTROL}
         words = {"label": _words(metric), "feature": _words(feature)}
         drawn.append((_words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)))
     return drawn
