@@ -160,6 +160,9 @@ def tiny_dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "song": [f"song {row // 4}" for row in range(n)],
                 "tokens": pa.array([tiny_melody(rng) for _ in range(n)], pa.list_(pa.uint8())),
                 "seen_in_train": [row % 5 == 0 for row in range(n)],
+                "near_train": [1.0 if row % 5 == 0 else row % 15 / 16 for row in range(n)],
+                "repeats_in_context": pa.array([row % 17 / 16 for row in range(n)], pa.float32()),
+                "voice": [("soprano", "bass")[row % 2] for row in range(n)],
             }
         )
         path = folder / "data" / config / f"{split}-00000-of-00001.parquet"

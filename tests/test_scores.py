@@ -61,6 +61,28 @@ def test_the_control_is_perfect_and_no_system_leaks() -> None:
     assert not [key for key in honest if "teacher_forced" in key[1]]
 
 
+def test_parts_of_the_windows_as_the_pages_show_them(benchmark: ModuleType) -> None:
+    cells = {"reference": {"value": 1.0, "low": None, "high": None}, "copy": {"value": 0.25, "low": 0.2, "high": 0.3}}
+    sizes = {"all": 8, "near copies of training": 2}
+    results = {
+        "systems": {"reference": {"role": "control"}, "copy": {"role": "baseline"}},
+        "tables": {"all": {"ranking": ["copy"], "scores": {name: {} for name in cells}}},
+        "parts": {name: {"n_items": n, "n_songs": 1, "scores": cells} for name, n in sizes.items()},
+    }
+    assert benchmark.near_text(results).startswith("2 of the 8 windows (25%) are near copies")
+    assert benchmark.parts_text(results).splitlines()[2:] == [
+        "| system | all (8) | near copies of training (2) |",
+        "| --- | ---: | ---: |",
+        "| `copy` | 0.250 | 0.250 |",
+        "| `reference` | 1.000 | 1.000 |",
+    ]
+    rows = list(benchmark.part_rows(results))
+    assert rows[1] == {
+        "part": "all", "windows": "8", "system": "copy", "value": "0.250000", "low": "0.200000", "high": "0.300000",
+    }  # fmt: skip
+    assert (rows[0]["low"], len(rows)) == ("", 4)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["honest", "official"])
 def test_the_scores_of_the_baselines_come_out_again(protocol: str, benchmark: ModuleType, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
 from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
-from music_evals.datasets.jsb_chorales.counts import corpus_counts
+from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts
 from music_evals.datasets.manifest import write_dataset
 from music_evals.errors import MusicEvalsError
 
@@ -28,10 +28,16 @@ def main() -> None:
         configs,
         features(),
         source=f"music21 {version('music21')} corpus, bach/*.mxl",
-        counts=corpus_counts(chorales),
+        counts={**corpus_counts(chorales), "near_copies": near_counts(configs)},
     )
     for name, facts in manifest["files"].items():
         print(f"{facts['rows']:>6}  {name}")
+    for config, splits in manifest["counts"]["near_copies"].items():
+        for split, n in splits.items():
+            print(
+                f"{config}, {split}: of {n['windows']} middles {n['near_train']} are near copies of a passage of train "
+                f"({n['near_train_not_seen']} of them not seen), {n['repeats_in_context']} of one of their own context"
+            )
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from music_evals.errors import UnknownNameError, importing
 __all__ = [
     "BASELINES",
     "CONTROL",
+    "CONTROLS",
     "INPAINTERS",
     "NEAR_COPY",
     "PREPARED_DATASETS",
@@ -217,6 +218,9 @@ INPAINTERS: dict[str, str] = {
 CONTROL = "reference"
 """The baseline that returns the true middle: it must score perfectly and stands outside of all comparisons."""
 
+CONTROLS = (CONTROL, "best_lag")
+"""The baselines that see the true middle and stand outside of all comparisons; ``best_lag`` chooses what it copies."""
+
 BASELINES: dict[str, str] = dict.fromkeys(
     (
         "silence",
@@ -224,8 +228,11 @@ BASELINES: dict[str, str] = dict.fromkeys(
         "copy_past",
         "interpolation_copy",
         "last_pitch_beats",
+        "mode_pitch_beats",
+        "lag_vote",
         "markov",
         "corpus_prior",
+        "best_lag",
         CONTROL,
     ),
     "music_evals.models.baselines:make_baseline",

@@ -132,7 +132,8 @@ def test_the_fingerprint_hangs_on_the_content_alone(tiny_dataset: Path) -> None:
     other[0, 0] ^= 1
     assert items.fingerprint != dataclasses.replace(items, contexts=other).fingerprint
     assert items.fingerprint != dataclasses.replace(items, songs=("x", *items.songs[1:])).fingerprint
-    assert items.fingerprint != dataclasses.replace(items, seen_in_train=None).fingerprint
+    for column in ("seen_in_train", "near_train", "repeats_in_context", "voices"):
+        assert items.fingerprint != dataclasses.replace(items, **{column: None}).fingerprint
 
 
 def test_head(tiny_dataset: Path) -> None:

@@ -91,6 +91,13 @@ def test_holds_that_belong_to_no_note_change_nothing() -> None:
     assert inpainting.rhythm_accuracy([R, H, 60, H, R, R], [H, H, 60, H, R, H]) == 1
 
 
+def test_rests_and_the_rest_of_an_earlier_note_are_one_to_these_metrics_with_notes_and_without() -> None:
+    """Were silence against a held note 0 without any note, one equal note at the end would turn it into 1."""
+    for metric in (inpainting.note_f1, inpainting.position_score):
+        for held, silent in (([H] * 6, [R] * 6), ([H] * 5 + [60], [R] * 5 + [60])):
+            assert metric(held, silent) == metric(silent, held) == 1
+
+
 def test_shared_middle_of_a_long_note_is_no_position() -> None:
     assert inpainting.position_score([60, H, H, H], [60, H, 60, H]) == pytest.approx(2 / 3)
 

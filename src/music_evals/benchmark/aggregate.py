@@ -189,7 +189,7 @@ def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integ
     """Return both sides of a divergence, over the items that define it, `among` some where they are given."""
     if metric in task.listed:
         return _listed_sides(found, task, system, metric, among)
-    feature, control = task.divergences[metric], found.controls[0]
+    feature, control = task.divergences[metric], task.controls[0]
     pairs = found.readable(system)
     reference = found.beside(pairs, control, feature)
     estimate = pairs.by_seed(feature)
@@ -205,7 +205,7 @@ def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integ
 def _listed_sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None) -> _Sides:
     """Lay what is listed of each item into one line; each item has room for as many values as any."""
     pairs = found.readable(system)
-    control = found.of_items(pairs, found.controls[0])
+    control = found.of_items(pairs, task.controls[0])
     kept = ~control.failed if among is None else ~control.failed & np.isin(pairs.items, among)
     reference, estimate = control.listed(metric)[0, kept], pairs.listed(metric)[:, kept]
     return _Sides(

@@ -60,7 +60,9 @@ class ScoreTask:
     name: str  # the task in the header of its records
     title: str  # of its report, before the name of the dataset
     scales: Mapping[str, Metric]  # metric or companion -> its scale, in the order of the tables
-    controls: tuple[str, ...]  # systems of our own that stand outside of all comparisons
+    # Systems of our own that stand outside of all comparisons; the first has the distributions that divergences compare
+    # with.
+    controls: tuple[str, ...]
     controls_explained: str  # A sentence or two on what they are, for below the tables
     how: Callable[[Mapping[str, Any]], str]  # header -> what the scores were made with, in a few words
     companions: Collection[str] = ()  # scores that get tables of their own
@@ -93,6 +95,10 @@ class ScoreTask:
     views: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
     view_titles: Mapping[str, str] = dataclasses.field(default_factory=dict)  # view -> what it holds, in words
     explained: str = ""  # sentences on the scores, for below the tables
+    # Records -> items of each part for which the score that ranks is worked out, by its name in words; `WHOLE` first.
+    parts: Callable[[Found], Mapping[str, Collection[str]]] = _one_view
+    # ``parts`` of the results -> what a reader should know of them.
+    on_parts: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
 
     def is_divergence(self, name: str) -> bool:
         """Tell whether a score compares how something is distributed over a whole set of items."""
@@ -134,7 +140,8 @@ def build_results(
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
         ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
-        task with views ``tables``: view -> the same;
+        task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
+        and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
         where there are more: how many are left out, by system, score and reason; ``published``. A task that ranks has
         also ``ranked_by``, ``best_baseline`` (metric -> system) and ``best_baseline_chosen_on``. Undefined numbers are
@@ -148,6 +155,7 @@ def build_results(
     best = {} if validation is None else aggregate.best_baselines(validation, task)
     views = task.views(found)
     tables = {name: aggregate.table(found.only(items), task, best, draws) for name, items in views.items()}
+    parts = {name: _part(found, task, items, draws) for name, items in task.parts(found).items()}
     ranked = {
         "ranked_by": task.ranked_by,
         "best_baseline": best,
@@ -167,6 +175,7 @@ def build_results(
             "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
             "on_remarks": list(task.on_remarks(found.remarks)),
+            "on_parts": list(task.on_parts(parts)),
         },
         "intervals": {
             "confidence": confidence,
@@ -178,6 +187,7 @@ def build_results(
         "systems": systems,
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
+        **({"parts": parts} if parts else {}),
         "failures": list(found.failures),
         "undefined": undefined,
         "notes": list(found.remarks[:MOST_LISTED]),
@@ -186,6 +196,14 @@ def build_results(
     }
     content: dict[str, Any] = plain(results)
     return content
+
+
+def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregate.Draws) -> dict[str, Any]:
+    """Return ``n_items``, ``n_songs`` and, for each system, the score that ranks, over some items."""
+    ranking = dataclasses.replace(found.only(items), header=found.header | {"metrics": [task.ranked_by]})
+    table = aggregate.table(ranking, task, {}, draws)
+    scores = {system: cells[task.ranked_by] for system, cells in table["scores"].items()}
+    return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": scores}
 
 
 def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:

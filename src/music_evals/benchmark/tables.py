@@ -46,6 +46,7 @@ __all__ = [
     "markdown_table",
     "n_failures",
     "order",
+    "part_blocks",
     "published_blocks",
     "significant",
     "summary",
@@ -286,6 +287,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
+        *results["wording"].get("on_parts", ()),
         *_on_remarks(results),
         *_on_lists(results),
     ]
@@ -405,6 +407,27 @@ def blocks(results: Mapping[str, Any]) -> Iterator[Block]:
         for title, names in tables(results).items():
             yield _scores(results, table, names, ", ".join(filter(None, [title, view])), caption)
             caption = ""  # it stands above the first of them
+
+
+def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield the score that ranks in one table: systems in rows, parts of the items in columns."""
+    parts = results.get("parts", {})
+    if not parts:
+        return
+    items = results["wording"]["items"]
+    rows = tuple(
+        Row(
+            system,
+            results["systems"][system]["role"],
+            tuple(
+                Cell(format_value(cell["value"]), spread=format_interval(cell), note=cell_note(cell))
+                for cell in (part["scores"][system] for part in parts.values())
+            ),
+        )
+        for system in order(results, table_of(results))
+    )
+    title = f"{results['scales'][results['ranked_by']]['title']} of parts of the {items}"
+    yield Block(title, tuple(f"{name} ({part['n_items']})" for name, part in parts.items()), rows)
 
 
 def _scores(
@@ -577,6 +600,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
     parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
     for block in (
         *blocks(results),
+        *part_blocks(results),
         *_told(results, MARKDOWN),
         *published_blocks(results),
         _remarks(results, MARKDOWN),

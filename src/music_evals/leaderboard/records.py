@@ -35,7 +35,7 @@ from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
-from music_evals.protocols import RENDERED_DATASETS
+from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
 
@@ -255,7 +255,7 @@ def _of_inpainting(run: LoadedResults) -> Iterator[ResultRecord]:
     for system, cells in run.results["tables"]["all"]["scores"].items():
         for metric, cell in cells.items():
             feature = FEATURES.get(metric, "")
-            reference = found.by_seed(items, found.controls[0], feature)
+            reference = found.by_seed(items, CONTROL, feature)
             yield _record(
                 run,
                 system,

@@ -5,7 +5,8 @@ Conventions
 - Sequences are NoteSeq tokens, shape (n, steps) or (steps,), dtype uint8: 0..127 onset of that pitch, 128 hold,
   129 rest. The published task has 96 steps, 4 measures of 24. A single sequence gives a single number.
 - A note starts at a token < 128 and lasts to the next onset, the first rest or the end of the sequence. Holds at the
-  start and holds after a rest belong to no note.
+  start and holds after a rest belong to no note. The note metrics do not tell them from rests, so that where no note
+  starts a side of rests and one of holds agree; `silence_divergence` tells them apart.
 - A position is a step. Onsets of both sides at one step are *shared*.
 - Scores are per item; the mean over items (macro average) is the published aggregate.
 

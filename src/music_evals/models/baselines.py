@@ -4,8 +4,9 @@ Conventions
 -----------
 - A copy takes tokens as they are. Where the copied stretch starts with a hold, the middle starts with a hold too and
   goes on with whatever sounds at the end of the past: nothing is invented to take its place.
-- The honest ones see the context with its middle masked. ``"reference"`` is the control: it returns the true middle,
-  must score perfectly, and stands outside of all comparisons.
+- The honest ones see the context with its middle masked. Two are controls, which see the true middle and stand outside
+  of all comparisons: ``"reference"`` returns it, and must score perfectly; ``"best_lag"`` chooses by it which stretch
+  of the context to copy, and shows how far copying could go.
 - Training windows overlap by up to 15 measures, and are taken as they come: a passage that lies in many windows counts
   once for each.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +23,21 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.models._contexts import hide_middle
+from music_evals.models._lag_votes import decode_expected_f1, lag_marginals
+from music_evals.protocols import CONTROLS
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = [
     "BASELINES",
     "Baseline",
     "MarkovChain",
+    "best_lag",
     "copy_past",
     "interpolation_copy",
+    "lag_vote",
     "last_pitch_beats",
     "make_baseline",
+    "mode_pitch_beats",
     "repeat_last_measure",
     "silence",
 ]
@@ -119,6 +125,68 @@ def last_pitch_beats(contexts: Tokens) -> Tokens:
     middles = np.full((len(contexts), MUSIB_LAYOUT.middle_steps), HOLD, dtype=np.uint8)
     middles[:, ::_BEAT] = past[np.arange(len(past)), last][:, None]
     middles[~onsets.any(axis=1)] = REST
+    return middles
+
+
+def mode_pitch_beats(contexts: Tokens) -> Tokens:
+    """Return one note a beat on the pitch that starts most often on that beat of the context's measures.
+
+    The pitch of a beat of the measure is the one with the most onsets there in past and future; of equals the one with
+    the most onsets anywhere in the context, then the lower one. So is it where no note of the context starts on a beat.
+    Where the context has no note at all the middle is rests.
+    """
+    n = len(contexts)
+    visible = np.concatenate([contexts[:, MUSIB_LAYOUT.past], contexts[:, MUSIB_LAYOUT.future]], axis=1)
+    everywhere = _count_pitches(visible)
+    beats = np.stack([_count_pitches(visible[:, beat::_MEASURE]) for beat in range(0, _MEASURE, _BEAT)], axis=1)
+    # onsets on the beat decide, those anywhere only between equals: there are fewer of them than steps
+    pitches = (beats * visible.shape[1] + everywhere[:, None]).argmax(axis=2)
+    middles = np.full((n, MUSIB_LAYOUT.middle_steps), HOLD, dtype=np.uint8)
+    middles[:, ::_BEAT] = np.tile(pitches, MUSIB_LAYOUT.middle_measures)
+    middles[~everywhere.any(axis=1)] = REST
+    return middles
+
+
+def _count_pitches(tokens: Tokens) -> npt.NDArray[np.int64]:
+    """Return the number of onsets of each pitch in each row, shape (n, 128)."""
+    rows, steps = np.nonzero(tokens < HOLD)
+    counts = np.bincount(rows * HOLD + tokens[rows, steps], minlength=len(tokens) * HOLD)
+    return counts.reshape(len(tokens), HOLD)
+
+
+def lag_vote(contexts: Tokens) -> Tokens:
+    """Return what the context votes for: at every lag of whole quarters, as loud as it agrees with itself there.
+
+    No training. See `models._lag_votes` for the vote, and for the decoding, which takes the notes that promise the
+    highest note F1.
+    """
+    middles = [decode_expected_f1(lag_marginals(some)) for some in _chunks(contexts)]
+    return np.concatenate([silence(contexts[:0]), *middles])
+
+
+def _chunks(contexts: Tokens) -> Iterator[Tokens]:
+    """Yield a few contexts at a time: their marginals fill 6 MB."""
+    for start in range(0, len(contexts), 64):
+        yield contexts[start : start + 64]
+
+
+def best_lag(contexts: Tokens) -> Tokens:
+    """Return the four measures of the context that have the best note F1 with the true middle, which this control sees.
+
+    They start on any quarter and lie wholly in the past or in the future. Of equals the nearest, the past first.
+    """
+    n_steps, truth = MUSIB_LAYOUT.middle_steps, contexts[:, _MIDDLE]
+    past = range(_MIDDLE.start - n_steps, -1, -_BEAT)
+    future = range(_MIDDLE.stop, contexts.shape[1] - n_steps + 1, _BEAT)
+    middles, best = silence(contexts), np.full(len(contexts), -1.0)
+    # lags of equal distance follow each other, the past first
+    for start in (start for pair in zip(past, future, strict=True) for start in pair):
+        copy = contexts[:, start : start + n_steps]
+        right = ((copy == truth) & (truth < HOLD)).sum(axis=1)
+        notes = (copy < HOLD).sum(axis=1) + (truth < HOLD).sum(axis=1)
+        f1 = np.divide(2 * right, notes, out=np.ones(len(contexts)), where=notes > 0)
+        better = f1 > best
+        middles[better], best[better] = copy[better], f1[better]
     return middles
 
 
@@ -250,14 +318,17 @@ BASELINES: dict[str, Callable[[Tokens | None], Fill]] = {
     "copy_past": _plain(copy_past),
     "interpolation_copy": _plain(interpolation_copy),
     "last_pitch_beats": _plain(last_pitch_beats),
+    "mode_pitch_beats": _plain(mode_pitch_beats),
+    "lag_vote": _plain(lag_vote),
     "markov": _fitted("markov", lambda train_contexts: MarkovChain(train_contexts).fill),
     "corpus_prior": _fitted("corpus_prior", corpus_prior),
+    "best_lag": _plain(best_lag),
     "reference": _plain(lambda contexts: contexts[:, _MIDDLE].copy()),
 }
 """Name -> maker of its filler from training contexts (which most do not need)."""
 
 _RANDOM = frozenset({"markov", "corpus_prior"})
-_CONTROLS = frozenset({"reference"})
+_SEES_REFERENCE = frozenset(CONTROLS)
 
 
 def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
@@ -286,4 +357,4 @@ def make_baseline(name: str, train_contexts: Tokens | None = None) -> Baseline:
     if name not in BASELINES:
         raise UnknownNameError("baseline", name, BASELINES)
     fill = BASELINES[name](train_contexts)
-    return Baseline(name, fill, deterministic=name not in _RANDOM, sees_reference=name in _CONTROLS)
+    return Baseline(name, fill, deterministic=name not in _RANDOM, sees_reference=name in _SEES_REFERENCE)

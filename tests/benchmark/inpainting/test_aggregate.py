@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon
 from music_evals.benchmark import aggregate, results
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import METRICS, NLL
-from music_evals.benchmark.tables import cell_note, markdown_table, text_report
+from music_evals.benchmark.tables import cell_note, markdown_report, markdown_table, part_blocks, text_report
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.pipelines.inpainting import FEATURES
@@ -26,6 +26,7 @@ def make_rows(
     *,
     songs: tuple[str, ...] = SONGS,
     seen: list[bool] | None = None,
+    **known: list[Any],
 ) -> list[dict[str, Any]]:
     """Records of systems -> metric -> values of each seed; metrics that are not given are 0."""
     items = [f"i{row}" for row in range(len(songs))]
@@ -36,8 +37,11 @@ def make_rows(
     }
     rows: list[dict[str, Any]] = [{"kind": "run", "variant": "corrected", "systems": systems}]
     for row, (item, song) in enumerate(zip(items, songs, strict=True)):
-        known = None if seen is None else seen[row]
-        rows.append({"kind": "item", "item": item, "song": song, "seen_in_train": known, "tokens": [129] * 384})
+        seen_row = None if seen is None else seen[row]
+        told = {name: column[row] for name, column in known.items()}
+        rows.append(
+            {"kind": "item", "item": item, "song": song, "seen_in_train": seen_row, **told, "tokens": [129] * 384}
+        )
     for name, metrics in values.items():
         for seed in systems[name]["seeds"]:
             for row, item in enumerate(items):
@@ -182,6 +186,73 @@ def test_unseen_windows_have_their_own_table() -> None:
     assert tables["unseen"]["scores"]["markov"]["note_f1"]["n"] == 2
     assert (tables["unseen"]["n_items"], tables["unseen"]["n_songs"]) == (2, 2)
     assert set(summarize(collect(make_rows(values, CONTROL)), n_resamples=20)) == {"all"}
+
+
+NEAR_HALF = {"near_train": [1.0, 0.875, 0.8125, 0.5], "repeats_in_context": [0.5, 0.5, 1.0, 0.5]}
+VOICES = ["soprano", "bass", "soprano", "bass"]
+
+
+def parts(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    found = results.build_results(collect(rows), INPAINTING, n_resamples=20)
+    assert found["wording"]["on_parts"] == list(INPAINTING.on_parts(found.get("parts", {})))
+    return found.get("parts", {})
+
+
+def test_each_part_of_the_windows_has_its_note_f1() -> None:
+    values = {"markov": {"note_f1": [[0.1, 0.2, 0.4, 0.8]]}, **REFERENCE}
+    made = parts(make_rows(values, CONTROL, seen=[True, False, False, False], voice=VOICES, **NEAR_HALF))
+    means = {name: (part["n_items"], part["scores"]["markov"]["value"]) for name, part in made.items()}
+    assert means == {
+        "all": (4, pytest.approx(1.5 / 4)),
+        "unseen": (3, pytest.approx(1.4 / 3)),
+        "near copies of training": (2, pytest.approx(0.15)),  # 14 of 16 quarters is near
+        "no near copies": (2, pytest.approx(0.6)),
+        "repeats in context": (1, pytest.approx(0.4)),
+        "does not repeat": (3, pytest.approx(1.1 / 3)),
+        "voice soprano": (2, pytest.approx(0.25)),
+        "voice bass": (2, pytest.approx(0.5)),
+    }
+    (sentence,) = INPAINTING.on_parts(made)
+    assert sentence.startswith("2 of 4 windows (50%) are near copies of a training passage")
+
+
+def test_what_is_not_known_of_all_windows_makes_no_part() -> None:
+    values = {"markov": {"note_f1": [[0.1, 0.2, 0.4, 0.8]]}, **REFERENCE}
+    assert parts(make_rows(values, CONTROL)) == {}  # records of before the columns
+    some = {"near_train": [1.0, None, 0.5, 0.5], "repeats_in_context": [0.5] * 4, "voice": ["alto"] * 4}
+    assert parts(make_rows(values, CONTROL, **some)) == {}  # not of all; all alike; one voice
+    assert set(parts(make_rows(values, CONTROL, voice=VOICES))) == {"all", "voice soprano", "voice bass"}
+
+
+def test_parts_stand_in_one_table_on_the_page_and_not_in_the_terminal() -> None:
+    values = {"markov": {"note_f1": [[0.1, 0.2, 0.4, 0.8]]}, **REFERENCE}
+    rows = make_rows(values, CONTROL, **NEAR_HALF)
+    rows[0] |= {"dataset": {"id": "x", "config": None, "split": "test"}, "versions": {}, "seeds": [0]}
+    built = results.build_results(collect(rows), INPAINTING, n_resamples=20)
+    (block,) = part_blocks(built)
+    assert block.title == "note F1 of parts of the windows"
+    assert block.head[:3] == ("all (4)", "near copies of training (2)", "no near copies (2)")
+    assert [[cell.value for cell in row.cells] for row in block.rows] == [
+        ["0.375", "0.150", "0.600", "0.400", "0.367"], ["1.000"] * 5,
+    ]  # fmt: skip
+    assert block.title in markdown_report(built)
+    printed = text_report(built)
+    assert block.title not in printed
+    assert printed.count("2 of 4 windows (50%) are near copies") == 1
+
+
+def test_divergences_compare_with_the_true_middle_whatever_control_comes_first() -> None:
+    """best_lag stands before the reference in the header of a run, as all baselines do."""
+    feature = FEATURES["silence_divergence"]
+    values = {
+        "best_lag": {feature: [[0.9, 0.9, 0.9, 0.9]]},
+        "markov": {feature: [[0.1, 0.2, 0.1, 0.2]]},
+        "reference": {feature: [[0.1, 0.2, 0.1, 0.2]]},
+    }
+    table = summarize(collect(make_rows(values, {**CONTROL, "best_lag": "control"})), n_resamples=20)["all"]
+    assert table["ranking"] == ["markov"]
+    assert table["scores"]["markov"]["silence_divergence"]["value"] == 0
+    assert table["scores"]["best_lag"]["silence_divergence"]["value"] == pytest.approx(math.log(2))
 
 
 def test_failed_items_are_in_no_mean_and_are_listed() -> None:

@@ -22,12 +22,18 @@ def test_the_registry_lists_every_baseline() -> None:
 def test_choices_of_baselines() -> None:
     assert baseline_names("none") == ()
     assert CONTROL not in baseline_names("all")
-    assert len(baseline_names("all")) == 7
+    assert len(baseline_names("all")) == 10
     assert baseline_names("markov, copy_past,markov") == ("markov", "copy_past")
     with pytest.raises(UnknownNameError, match="did you mean copy_past"):
         baseline_names("copy-past")
     with pytest.raises(UnknownNameError):
         baseline_names(CONTROL)  # it runs anyway, and is no baseline
+
+
+def test_what_sees_the_reference_is_a_control() -> None:
+    roles = {name: baseline_system(name, np.full((1, 384), 60, dtype=np.uint8)).role for name in BASELINES}
+    assert {name for name, role in roles.items() if role == "control"} == {"reference", "best_lag"}
+    assert set(roles.values()) == {"control", "baseline"}
 
 
 def test_a_model_is_loaded(fake_model: Path) -> None:

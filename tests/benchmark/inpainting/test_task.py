@@ -52,13 +52,14 @@ def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
     table = results["tables"]["all"]
     assert (table["n_items"], table["n_songs"]) == (70, 18)
     assert results["tables"]["unseen"]["n_items"] == 56
-    assert set(table["ranking"]) == set(results["systems"]) - {"reference"}
+    assert set(table["ranking"]) == set(results["systems"]) - {"reference", "best_lag"}
+    assert results["systems"]["best_lag"]["role"] == "control"
     control = {name: cell["value"] for name, cell in table["scores"]["reference"].items()}
     assert 0 < control.pop("repeated_note_rate") < 1
     assert list(control.values()) == [1, 0, 1, 1, 1, 0, 0, 0]
     assert table["scores"]["fake"]["inpainting_nll"]["value"] == pytest.approx(0.5)
     # the best baseline of each metric is tested against, and is no control
-    assert "reference" not in results["best_baseline"].values()
+    assert not {"reference", "best_lag"} & set(results["best_baseline"].values())
     for metric, best in results["best_baseline"].items():
         assert table["scores"]["fake"][metric]["test"]["against"] == best
         assert "test" not in table["scores"][best][metric]

@@ -15,13 +15,16 @@ from music_evals.datasets.jsb_chorales.build import (
     pieces_of,
     song_rows,
     strict_piece,
+    training_content,
 )
-from music_evals.datasets.jsb_chorales.counts import corpus_counts, window_counts
+from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts, window_counts
 from music_evals.datasets.manifest import rows_sha256
-from music_evals.datasets.windows import training_keys
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
 from music_evals.symbolic.notes import make_notes
+
+NOTHING = training_content([])
+"""No training windows."""
 
 
 @pytest.fixture(scope="module")
@@ -121,15 +124,25 @@ def test_another_version_of_the_corpus_is_noticed():
 
 def test_rows_of_train_are_seen_and_others_by_their_middle():
     piece = strict_piece(chorale(n_bars=16))
-    assert all(row["seen_in_train"] for row in song_rows(piece, set()))
+    assert all(row["seen_in_train"] for row in song_rows(piece, NOTHING))
     held_out = strict_piece(chorale(name="bwv187.7", n_bars=16))
     assert held_out.split == "test"
-    assert not any(row["seen_in_train"] for row in song_rows(held_out, set()))
-    assert all(row["seen_in_train"] for row in song_rows(held_out, training_keys(piece.windows(0))))
+    assert not any(row["seen_in_train"] for row in song_rows(held_out, NOTHING))
+    assert all(row["seen_in_train"] for row in song_rows(held_out, training_content([piece.windows(0)])))
+
+
+def test_rows_tell_how_near_training_and_context_come():
+    """Pitch 60 + quarter mod 5: five measures later everything is the same, a measure later it is a transposition."""
+    held_out = strict_piece(chorale(name="bwv187.7", n_bars=16))
+    assert {row["near_train"] for row in song_rows(held_out, NOTHING)} == {0.0}
+    assert {row["near_train"] for row in song_rows(held_out, training_content([held_out.windows(0)]))} == {1.0}
+    assert {row["near_train"] for row in song_rows(strict_piece(chorale(n_bars=16)), NOTHING)} == {1.0}
+    # the middle is measures 6..9, and measures 1..4 of the past are the same
+    assert {row["repeats_in_context"] for row in song_rows(held_out, NOTHING)} == {1.0}
 
 
 def test_rows_go_by_voice_and_then_by_start():
-    rows = list(song_rows(strict_piece(chorale(n_bars=17)), set()))
+    rows = list(song_rows(strict_piece(chorale(n_bars=17)), NOTHING))
     assert [row["item_id"] for row in rows][:3] == ["bwv999/soprano/000", "bwv999/soprano/001", "bwv999/alto/000"]
     assert rows[-1]["item_id"] == "bwv999/bass/001"
     assert rows[0]["notes"][0] == {"onset_step": 0, "duration_step": 6, "pitch": 61}
@@ -145,19 +158,19 @@ def expected_splits(config):
 def test_sampled_songs_are_rebuilt_row_by_row(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     stored = {split: parquet_rows(folder, "musib", split) for split in ("train", "validation", "test")}
-    keys = training_keys(np.array([row["tokens"] for row in stored["train"]], dtype=np.uint8))
+    training = training_content([np.array([row["tokens"] for row in stored["train"]], dtype=np.uint8)])
     for name in ("bwv10.7", "bwv248.64-s", "bwv299", "bwv362", "bwv36.4-2", "bwv386"):
         piece = musib_piece(read_chorale(name))
         expected = [row for row in stored[piece.split] if row["song"] == name]
         assert expected
-        assert list(song_rows(piece, keys)) == expected
+        assert list(song_rows(piece, training)) == expected
 
 
 def test_a_strict_song_is_rebuilt_row_by_row(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     piece = strict_piece(read_chorale("bwv121.6"))
     expected = [row for row in parquet_rows(folder, "strict_4_4", "train") if row["song"] == "bwv121.6"]
-    assert list(song_rows(piece, set())) == expected
+    assert list(song_rows(piece, NOTHING)) == expected
 
 
 @pytest.mark.slow
@@ -166,13 +179,14 @@ def test_the_whole_corpus_is_rebuilt_exactly(folder):
     manifest = json.loads((folder / "manifest.json").read_text())
     chorales = [read_chorale(name) for name in chorale_paths()]
     # JSON turns tuples into lists; the manifest went through it once.
-    counts = json.loads(json.dumps(corpus_counts(chorales)))
+    configs = {config: build_config(config, chorales) for config in CONFIGS}
+    counts = json.loads(json.dumps({**corpus_counts(chorales), "near_copies": near_counts(configs)}))
     assert counts == manifest["counts"]
     assert counts["musib"] == {"songs": 171, "measures": 13_304, "published_contexts": 2_360, "windows": 3_044}
     found = {
         f"data/{config}/{split}-00000-of-00001.parquet": (len(rows), rows_sha256(rows))
-        for config in CONFIGS
-        for split, rows in build_config(config, chorales).items()
+        for config, splits in configs.items()
+        for split, rows in splits.items()
     }
     assert found == {name: (facts["rows"], facts["rows_sha256"]) for name, facts in manifest["files"].items()}
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import runpy
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from music_evals.annotations import HOLD
 from music_evals.datasets import bach_corpus
 from music_evals.datasets.bach_corpus import VOICES
 from music_evals.datasets.jsb_chorales.build import CONFIGS, features, musib_songs
+from music_evals.datasets.jsb_chorales.counts import near_counts
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.symbolic.noteseq import check_contexts, decode
 
@@ -126,6 +128,76 @@ def test_seen_in_train_by_plain_search(loaded, config):
             assert row["seen_in_train"] == (transposed(row["tokens"][144:240]) in train)
 
 
+def skeleton(tokens):
+    """What sounds at each quarter, step by step: a pitch, "rest", or "held" from before."""
+    sounding, found = "held", []
+    for step, token in enumerate(tokens):
+        if token < HOLD:
+            sounding = token
+        elif token > HOLD:
+            sounding = "rest"
+        if step % 6 == 0:
+            found.append(sounding)
+    return found
+
+
+def nearness(first, second):
+    """The share of equal quarters after the best transposition, one transposition after the other."""
+    pairs = list(zip(first, second, strict=True))
+    others = sum(a == b for a, b in pairs if isinstance(a, str))
+    distances = [b - a for a, b in pairs if not isinstance(a, str) and not isinstance(b, str)]
+    return (others + max((distances.count(distance) for distance in distances), default=0)) / len(pairs)
+
+
+@pytest.mark.parametrize("config", ["musib", "strict_4_4"])
+def test_nearness_by_plain_search(loaded, config):
+    # Written from the definition, in another form than the builder's; for a few windows, since it is slow.
+    train = {
+        tuple(skeleton(row["tokens"][24 * bar : 24 * bar + 96]))
+        for row in loaded[config]["train"].to_list()
+        for bar in range(0, 13, 4)
+    }
+    assert set(loaded[config]["train"]["near_train"]) == {1.0}
+    for row in loaded[config]["test"].to_list()[::40]:
+        middle = skeleton(row["tokens"][144:240])
+        near = max(nearness(middle, passage) for passage in train)
+        assert near <= row["near_train"]  # a fourth of the passages cannot be nearer than all
+        own = [row["tokens"][24 * bar : 24 * bar + 96] for bar in (0, 1, 2, 10, 11, 12)]
+        assert row["repeats_in_context"] == max(nearness(middle, skeleton(passage)) for passage in own)
+
+
+def test_what_is_seen_is_as_near_as_can_be(loaded):
+    for splits in loaded.values():
+        for rows in splits.values():
+            near = np.array(rows["near_train"])
+            assert (near[np.array(rows["seen_in_train"])] == 1).all()
+            assert ((near >= 0) & (near <= 1)).all()
+            np.testing.assert_array_equal(near * 16, np.round(near * 16))
+
+
+def test_near_copies_on_the_card(card, folder, loaded):
+    stored = json.loads((folder / "manifest.json").read_text())["counts"]["near_copies"]
+    assert (
+        near_counts({config: {s: r.to_list() for s, r in splits.items()} for config, splits in loaded.items()})
+        == stored
+    )
+    for config, splits in stored.items():
+        near = [f"{c['near_train']} of {c['windows']} ({c['near_train_not_seen']})" for c in splits.values()]
+        repeats = [f"{c['repeats_in_context']} of {c['windows']}" for c in splits.values()]
+        assert f"| `{config}` | {' | '.join([*near, *repeats])} |" in card[1]
+    validation, test = (
+        [row for row in loaded["musib"][split].to_list() if row["near_train"] >= 14 / 16]
+        for split in ("validation", "test")
+    )
+    sopranos = [sum(row["voice"] == "soprano" for row in rows) for rows in (validation, test)]
+    assert sopranos == [32, 21]
+    assert sum(row["song"] in {"bwv362", "bwv340"} for row in validation) == 26
+    assert Counter(row["song"] for row in test).most_common(3) == [("bwv111.6", 9), ("bwv36.4-2", 8), ("bwv280", 6)]
+    assert len({row["song"] for row in test}) == 10
+    near = loaded["musib"]["test"]["near_train"]
+    assert (min(near), np.median(near)) == (0.375, 0.625)
+
+
 def test_the_manifest_vouches_for_every_file(folder):
     import pyarrow.parquet as pq
 
@@ -157,6 +229,8 @@ def test_the_card_declares_each_config_and_split(card, folder):
         name: set(splits) for name, splits in COUNTS.items()
     }
     assert [config["config_name"] for config in header["configs"] if config.get("default")] == ["musib"]
+    # without one a cache filled before near_train came would go on answering, for it is known by this header alone
+    assert {config["version"] for config in header["configs"]} == {"1.1.0"}
     assert all(len(list(folder.glob(path))) == 1 for splits in declared.values() for path in splits.values())
 
 

@@ -11,7 +11,7 @@ from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, MusicEvalsError, located
 from music_evals.symbolic import noteseq
 
-__all__ = ["read_contexts", "read_flags", "read_names"]
+__all__ = ["read_contexts", "read_flags", "read_names", "read_shares"]
 
 
 def read_names(table: Any, name: str, dataset: str) -> tuple[str, ...]:
@@ -41,6 +41,27 @@ def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | N
     _check_no_nulls(column, name, dataset)
     flags: npt.NDArray[np.bool_] = column.to_numpy().astype(bool)
     return flags
+
+
+def read_shares(table: Any, name: str, dataset: str) -> npt.NDArray[np.float64] | None:
+    """Return a column of numbers from 0 to 1, or None where the table has none of this name."""
+    from pyarrow import types
+
+    if name not in table.column_names:
+        return None
+    column = table[name]
+    if not types.is_floating(column.type):
+        raise InvalidInputError(
+            f"{dataset}: column {name} holds {column.type}; expected numbers from 0 to 1 (float), or no such column"
+        )
+    _check_no_nulls(column, name, dataset)
+    shares: npt.NDArray[np.float64] = column.to_numpy().astype(np.float64)
+    wrong = np.flatnonzero(~((shares >= 0) & (shares <= 1)))
+    if wrong.size:
+        raise InvalidInputError(
+            f"{dataset}: column {name} holds {shares[wrong[0]]:g} in row {wrong[0]}; expected numbers from 0 to 1"
+        )
+    return shares
 
 
 def read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inpainting.columns import read_contexts, read_flags, read_names
+from music_evals.benchmark.inpainting.columns import read_contexts, read_flags, read_names, read_shares
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.symbolic import noteseq
@@ -35,6 +35,10 @@ class ItemSet:
     contexts: Tokens  # shape (n, 384), uint8 NoteSeq tokens 0..129
     # Shape (n,), True where the middle occurs in a training window; None where that is not known.
     seen_in_train: npt.NDArray[np.bool_] | None = None
+    # Shape (n,), 0..1, how near the middle comes to a training passage, and to one of its own context; or not known.
+    near_train: npt.NDArray[np.float64] | None = None
+    repeats_in_context: npt.NDArray[np.float64] | None = None
+    voices: tuple[str, ...] | None = None  # which voice of its song each item is; None where that is not known
     revision: str | None = None
     # Item id -> reason, for items that could not be read. They have no row in `contexts`.
     failures: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -59,12 +63,15 @@ class ItemSet:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """Hash of the content: ids, songs, tokens and what is known as seen."""
+        """Hash of the content: ids, songs, tokens and what is known of them."""
         digest = hashlib.sha256()
         digest.update("\0".join((*self.item_ids, *self.songs, *sorted(self.failures))).encode())
         digest.update(np.ascontiguousarray(self.contexts).tobytes())
-        if self.seen_in_train is not None:
-            digest.update(self.seen_in_train.tobytes())
+        for column in (self.seen_in_train, self.near_train, self.repeats_in_context):
+            if column is not None:
+                digest.update(column.tobytes())
+        if self.voices is not None:
+            digest.update("\0".join(self.voices).encode())
         return digest.hexdigest()[:16]
 
     @property
@@ -76,14 +83,10 @@ class ItemSet:
         """Return the first `n` items, or all of them for None."""
         if n is None or n >= len(self):
             return self
-        seen = None if self.seen_in_train is None else self.seen_in_train[:n]
-        return dataclasses.replace(
-            self,
-            item_ids=self.item_ids[:n],
-            songs=self.songs[:n],
-            contexts=self.contexts[:n],
-            seen_in_train=seen,
-        )
+        names = ("item_ids", "songs", "contexts", "seen_in_train", "near_train", "repeats_in_context", "voices")
+        columns = {name: getattr(self, name) for name in names}
+        first = {name: column[:n] for name, column in columns.items() if column is not None}
+        return dataclasses.replace(self, **first)
 
 
 def load_items(dataset: str, config: str | None, split: str, *, revision: str | None = None) -> ItemSet:
@@ -103,8 +106,9 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
     Returns
     -------
     ItemSet
-        From the columns ``item_id``, ``song``, ``tokens`` and, where there is one, ``seen_in_train``. Its revision is
-        the commit that was read, or None for a folder; its config is the default by its name, where none was given.
+        From the columns ``item_id``, ``song``, ``tokens`` and, where there are such, ``seen_in_train``,
+        ``near_train``, ``repeats_in_context`` and ``voice``. Its revision is the commit that was read, or None for a
+        folder; its config is the default by its name, where none was given.
 
     Raises
     ------
@@ -141,4 +145,7 @@ def load_items(dataset: str, config: str | None, split: str, *, revision: str | 
         songs=read_names(table, "song", dataset),
         contexts=read_contexts(table, item_ids, dataset),
         seen_in_train=read_flags(table, "seen_in_train", dataset),
+        near_train=read_shares(table, "near_train", dataset),
+        repeats_in_context=read_shares(table, "repeats_in_context", dataset),
+        voices=read_names(table, "voice", dataset) if "voice" in table.column_names else None,
     )

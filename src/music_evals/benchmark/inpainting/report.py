@@ -22,6 +22,7 @@ from music_evals.benchmark.templates import render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS
 from music_evals.pipelines.inpainting import FEATURES
+from music_evals.protocols import CONTROL
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 
@@ -131,15 +132,14 @@ def _pictures(results: Mapping[str, Any], found: Found) -> str:
 
 def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str]) -> list[tuple[str, str]]:
     """Return title and picture of each divergence; none where there is nothing but the control."""
-    control = found.controls[0]
-    if list(systems) == [control]:
+    if list(systems) == [CONTROL]:
         return []
     variant, scores = results["variant"], table_of(results)["scores"]
     size = n_bins(variant)
-    shown = [control, *filter(None, [_highlight(results), _rival(results)])]
+    shown = [CONTROL, *filter(None, [_highlight(results), _rival(results)])]
 
     def draw(metric: str, curves: Mapping[str, Curve], **words: str) -> tuple[str, str]:
-        cells = {name: scores[name][metric] for name in systems if name != control}
+        cells = {name: scores[name][metric] for name in systems if name != CONTROL}
         words |= {"label": _words(metric)}
         return _words(metric), plots.divergences(f"div-{metric}", curves, cells, _highlight(results), **words)
 

@@ -10,7 +10,7 @@ and the rate of repeated notes see it, and stand beside note F1 in every table.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from music_evals.benchmark.results import WHOLE, Found, ScoreTask
 from music_evals.metrics.catalogue import INPAINTING_METRICS, Metric, metric_of
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS, interval_bins
 from music_evals.pipelines.inpainting import FEATURES
-from music_evals.protocols import CONTROL
+from music_evals.protocols import CONTROLS, NEAR_COPY
 
 __all__ = ["FLOOR", "HEADINGS", "INPAINTING", "OFFICIAL", "RANKING", "SUBSETS"]
 
@@ -46,6 +46,17 @@ MONOTONE = (
     "Note F1 rewards monotone output, such as the commonest pitch at every beat: read it beside the divergence of "
     "melodic intervals and the rate of repeated notes, of which neither a high nor a low value is good by itself."
 )
+NEAR, REPEATS = "near copies of training", "repeats in context"
+
+SPLITS: Final[Mapping[str, tuple[Callable[[Any], bool], str, str]]] = {
+    "seen_in_train": (bool, "", "unseen"),
+    "near_train": (lambda value: value >= NEAR_COPY, NEAR, "no near copies"),
+    "repeats_in_context": (lambda value: value >= NEAR_COPY, REPEATS, "does not repeat"),
+}
+"""Column of the items -> what divides them in two parts, and the names of both; no name, no part."""
+
+MOST_VOICES = 8
+"""Where a data set has more voices, there is no part for each: they are names of instruments or files."""
 
 FLOOR = (
     "The noise floor is what a divergence is on average when reference and prediction are swapped at random, song by "
@@ -79,6 +90,37 @@ def _views(found: Found) -> dict[str, set[str]]:
     return views
 
 
+def _parts(found: Found) -> dict[str, set[str]]:
+    """Return the windows of each part that gets the score that ranks; none where nothing is known that divides them."""
+    columns = (*SPLITS, "voice")
+    # records of before a column was known do not have it
+    known = {item: [row.get(column) for column in columns] for item, row in found.items.items()}
+    by_column = {column: {item: row[n] for item, row in known.items()} for n, column in enumerate(columns)}
+    whole = {column: values for column, values in by_column.items() if None not in values.values()}
+    parts: dict[str, set[str]] = {}
+    for column, (divides, with_it, without) in SPLITS.items():
+        values = whole.get(column, {})
+        held = {item for item, value in values.items() if divides(value)}
+        if 0 < len(held) < len(values):
+            parts |= {with_it: held, without: values.keys() - held}
+    voices = whole.get("voice", {})
+    names = list(dict.fromkeys(voices.values()))
+    if 1 < len(names) <= MOST_VOICES:
+        parts |= {f"voice {name}": {item for item, voice in voices.items() if voice == name} for name in names}
+    parts.pop("", None)
+    return {WHOLE: set(known), **parts} if parts else {}
+
+
+def _on_parts(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the share of near copies: such windows can be answered from memory."""
+    if NEAR in parts:
+        near, n = parts[NEAR]["n_items"], parts[WHOLE]["n_items"]
+        yield (
+            f"{near} of {n} windows ({near / n:.0%}) are near copies of a training passage, up to transposition: the "
+            "report and table.md have note F1 with and without them"
+        )
+
+
 def _check_tokens(found: Found) -> None:
     """Raise for tokens of another number or size: they would be drawn."""
     for row in found.records.of("item", "prediction"):
@@ -92,8 +134,11 @@ INPAINTING: Final = ScoreTask(
     name="inpainting",
     title="Score inpainting",
     scales={name: _scale(name) for name in HEADINGS},
-    controls=(CONTROL,),
-    controls_explained=f"{CONTROL}: the true middle.",
+    controls=CONTROLS,
+    controls_explained=(
+        "reference: the true middle. best_lag: of the stretches of its own context the one that has the best note F1 "
+        "with the true middle, so that no copy can do better."
+    ),
     how=_how,
     published=_published,
     items="windows",
@@ -107,5 +152,7 @@ INPAINTING: Final = ScoreTask(
     views=_views,
     view_titles=SUBSETS,
     explained=f"{MONOTONE} {FLOOR}",
+    parts=_parts,
+    on_parts=_on_parts,
 )
 """What this benchmark hands to the shared results, tables and pages."""

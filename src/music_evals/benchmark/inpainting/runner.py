@@ -139,13 +139,25 @@ class InpaintingJob(Job):
 
     @property
     def items(self) -> list[Row]:  # type: ignore[override]
-        """Rows of the items, with their tokens."""
+        """Rows of the items, with their tokens and what is known of them."""
         judged = self.judged
-        seen = [None] * len(judged) if judged.seen_in_train is None else judged.seen_in_train.tolist()
-        columns = zip(judged.item_ids, judged.songs, seen, judged.contexts.tolist(), strict=True)
+        known: dict[str, Any] = {
+            "seen_in_train": judged.seen_in_train,
+            "near_train": judged.near_train,
+            "repeats_in_context": judged.repeats_in_context,
+            "voice": judged.voices,
+        }
+        columns: dict[str, Sequence[Any]] = {
+            "item": judged.item_ids,
+            "song": judged.songs,
+            **{
+                name: [None] * len(judged) if found is None else np.array(found).tolist()
+                for name, found in known.items()
+            },
+            "tokens": judged.contexts.tolist(),
+        }
         rows: list[Row] = [
-            {"kind": "item", "item": item, "song": song, "seen_in_train": known, "tokens": tokens}
-            for item, song, known, tokens in columns
+            {"kind": "item", **dict(zip(columns, row, strict=True))} for row in zip(*columns.values(), strict=True)
         ]
         failures = sorted(judged.failures.items())
         return rows + [{"kind": "item", "item": item, "error": reason} for item, reason in failures]

@@ -17,7 +17,7 @@ from music_evals import __version__
 from music_evals.annotations import Tokens
 from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
-from music_evals.protocols import BASELINES, CONTROL, INPAINTERS, Inpainter, load_plugin
+from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
@@ -86,7 +86,7 @@ class System:
 
 
 def baseline_names(choice: str) -> tuple[str, ...]:
-    """Read a choice of baselines."""
+    """Read a choice of baselines; the reference control is none of them, it always runs."""
     known = [name for name in BASELINES if name != CONTROL]
     if choice in {"all", "none"}:
         return tuple(known) if choice == "all" else ()
@@ -98,11 +98,11 @@ def baseline_names(choice: str) -> tuple[str, ...]:
 
 
 def baseline_system(name: str, train_contexts: Tokens | None) -> System:
-    """Build one baseline, or the reference control."""
+    """Build one baseline or control."""
     train = b"" if train_contexts is None else np.ascontiguousarray(train_contexts).tobytes()
     content = _hash(f"{name}\0{__version__}\0{_hash(train)}".encode())
     make = functools.partial(load_plugin(BASELINES, name, "baseline"), name, train_contexts)
-    system = System(name, "control" if name == CONTROL else "baseline", content, make)
+    system = System(name, "control" if name in CONTROLS else "baseline", content, make)
     _ = system.inpainter  # built here, so that what is missing is said before anything runs
     return system
 

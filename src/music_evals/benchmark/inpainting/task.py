@@ -66,7 +66,8 @@ class Settings(RunSettings):
     cache
         Folder that keeps what models answer, for other runs too; machines may share it. Changes no number.
     baselines
-        ``"all"``, ``"none"`` or names with commas; the reference control always runs.
+        ``"all"``, ``"none"`` or names with commas, the control ``"best_lag"`` among them; the reference control always
+        runs.
     n_seeds
         Seeds 0..n-1 for systems that use randomness.
     extensions
@@ -161,7 +162,8 @@ def run_inpainting(settings: Settings, *, progress: Progress | None = None) -> O
     found = scored(items, systems, RECORDS)
     validation = None
     if validation_items is not None:
-        validation = scored(validation_items, [*baselines, systems[-1]], VALIDATION)
+        competing = [system for system in baselines if system.role == "baseline"]
+        validation = scored(validation_items, [*competing, systems[-1]], VALIDATION)
     results = build_results(
         found,
         INPAINTING,
@@ -225,7 +227,7 @@ def _train_contexts(settings: Settings) -> Tokens | None:
 
 def _validation_items(settings: Settings, baselines: Sequence[System]) -> ItemSet | None:
     """Return what the best baselines are chosen on, or None where there is no such split."""
-    if settings.dataset is None or not baselines:
+    if settings.dataset is None or all(system.role == "control" for system in baselines):
         return None
     if "validation" not in split_names(settings.dataset, settings.judged_config, revision=settings.revision):
         return None

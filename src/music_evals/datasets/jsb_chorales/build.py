@@ -21,11 +21,12 @@ import csv
 import dataclasses
 import importlib.resources
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
 from music_evals.datasets.bach_corpus import VOICES, Chorale
+from music_evals.datasets.near_copies import Passages, near_train, repeats_in_context, training_passages
 from music_evals.datasets.windows import cut_windows, middle_keys, training_keys, voice_tokens
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
@@ -41,6 +42,7 @@ __all__ = [
     "is_strict",
     "musib_songs",
     "song_rows",
+    "training_content",
 ]
 
 CONFIGS = ("musib", "musib_official", "strict_4_4")
@@ -82,6 +84,8 @@ def features() -> Any:
             "pickup_quarters": Value("float32"),
             "n_measures": Value("int16"),
             "seen_in_train": Value("bool"),
+            "near_train": Value("float32"),
+            "repeats_in_context": Value("float32"),
         }
     )
 
@@ -149,12 +153,27 @@ def pieces_of(config: str, chorales: Iterable[Chorale]) -> list[Piece]:
     return [musib_piece(chorale) for chorale in ordered if chorale.name in songs]
 
 
-def song_rows(piece: Piece, train: set[bytes]) -> Iterator[dict[str, Any]]:
+@dataclasses.dataclass(frozen=True, eq=False)
+class Training:
+    """What the training windows of a config hold, as middles are compared with it."""
+
+    keys: set[bytes]  # the exact content of every passage, for `seen_in_train`
+    passages: Passages  # their quarter skeletons, for `near_train`
+
+
+def training_content(windows: Sequence[Tokens]) -> Training:
+    """Return what training windows, any number of arrays (m, 384), hold."""
+    return Training(training_keys(window for some in windows for window in some), training_passages(windows))
+
+
+def song_rows(piece: Piece, train: Training) -> Iterator[dict[str, Any]]:
     """Make the rows of one piece: voices from soprano to bass, each with its windows in time order."""
     chorale = piece.chorale
     for index, voice in enumerate(VOICES):
         windows = piece.windows(index)
-        for start, (tokens, key) in enumerate(zip(windows, middle_keys(windows), strict=True)):
+        seen, near = _known(piece, windows, train)
+        repeats = repeats_in_context(windows).tolist()
+        for start, tokens in enumerate(windows):
             yield {
                 "item_id": f"{chorale.name}/{voice}/{start:03d}",
                 "song": chorale.name,
@@ -168,15 +187,24 @@ def song_rows(piece: Piece, train: set[bytes]) -> Iterator[dict[str, Any]]:
                 "time_signature": chorale.time_signature,
                 "pickup_quarters": chorale.pickup_quarters,
                 "n_measures": piece.n_measures,
-                "seen_in_train": piece.split == "train" or key in train,
+                "seen_in_train": seen[start],
+                "near_train": near[start],
+                "repeats_in_context": repeats[start],
             }
+
+
+def _known(piece: Piece, windows: Tokens, train: Training) -> tuple[list[bool], list[float]]:
+    """Return which middles training holds, and how near the others come; what training consists of it holds."""
+    if piece.split == "train":
+        return [True] * len(windows), [1.0] * len(windows)
+    return [key in train.keys for key in middle_keys(windows)], near_train(windows, train.passages).tolist()
 
 
 def build_config(config: str, chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
     """Make all rows of a config."""
     pieces = pieces_of(config, chorales)
     training = [piece.windows(voice) for piece in pieces if piece.split == "train" for voice in range(len(VOICES))]
-    train = training_keys(window for windows in training for window in windows)
+    train = training_content(training)
     splits = {
         split: [row for piece in pieces if piece.split == split for row in song_rows(piece, train)] for split in SPLITS
     }

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from typing import Any
 
 from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.datasets.bach_corpus import VOICES, Chorale, chorale_paths, encoder_credit
 from music_evals.datasets.jsb_chorales.build import is_strict, musib_songs, pieces_of
+from music_evals.datasets.near_copies import NEAR
 from music_evals.symbolic.measures import count_musib_measures
 
-__all__ = ["corpus_counts", "credited", "musib_selection", "window_counts"]
+__all__ = ["corpus_counts", "credited", "musib_selection", "near_counts", "window_counts"]
 
 
 def musib_selection(chorales: Iterable[Chorale]) -> dict[str, int]:
@@ -59,6 +61,23 @@ def corpus_counts(chorales: Iterable[Chorale]) -> dict[str, object]:
         ),
         "strict_4_4_misaligned": sorted(chorale.name for chorale in four_four if not is_strict(chorale)),
     }
+
+
+def near_counts(
+    configs: Mapping[str, Mapping[str, Iterable[Mapping[str, Any]]]],
+) -> dict[str, dict[str, dict[str, int]]]:
+    """Count in the rows of each config and split but train which middles training or their own context nearly hold."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    for config, splits in configs.items():
+        for split, rows in ((name, list(rows)) for name, rows in splits.items() if name != "train"):
+            near = [row for row in rows if row["near_train"] >= NEAR]
+            found.setdefault(config, {})[split] = {
+                "windows": len(rows),
+                "near_train": len(near),
+                "near_train_not_seen": sum(not row["seen_in_train"] for row in near),
+                "repeats_in_context": sum(row["repeats_in_context"] >= NEAR for row in rows),
+            }
+    return found
 
 
 def credited(names: Iterable[str]) -> int:
