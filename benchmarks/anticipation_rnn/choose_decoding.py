@@ -25,7 +25,7 @@ from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Tokens
 from music_evals.models.anticipation_rnn import AnticipationRNN
 from music_evals.models.baselines import make_baseline
 from music_evals.pipelines.inpainting import evaluate_inpainting
-from music_evals.protocols import BASELINES, CONTROL
+from music_evals.protocols import BASELINES, CONTROLS
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPERATURES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -86,7 +86,7 @@ def context_use(model: AnticipationRNN, contexts: Tokens) -> dict[str, float]:
 def baseline_scores(contexts: Tokens, train: Tokens, n_seeds: int) -> dict[str, float]:
     """Return the mean `note_f1` of every baseline on the same windows."""
     result = {}
-    for name in (name for name in BASELINES if name != CONTROL):
+    for name in (name for name in BASELINES if name not in CONTROLS):
         baseline = make_baseline(name, train)
         seeds = range(1 if baseline.deterministic else n_seeds)
         filled = [baseline.inpaint(contexts, rng=np.random.default_rng(seed)) for seed in seeds]

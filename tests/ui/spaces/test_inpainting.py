@@ -299,6 +299,9 @@ def test_places_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert here == Places(str(ROOT / "models" / MODEL), str(ROOT / "datasets_scripts" / "jsb_chorales"))
     assert here.systems[0] == MODEL
     assert {"markov", "corpus_prior"} <= set(here.systems)
+    # a control sees the true middle, which a gap does not have
+    assert "best_lag" not in here.systems
+    assert "lag_vote" in here.systems
     monkeypatch.setenv("SPACE_AUTHOR_NAME", "owner")
     assert find_places(tmp_path) == Places("owner/anticipation_rnn", "owner/jsb_chorales")
     assert find_places(ROOT) == here

@@ -14,6 +14,7 @@ from music_evals.benchmark.inpainting.systems import baseline_names, baseline_sy
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.pipelines.gap_filling import Candidate, fill_gap
+from music_evals.protocols import CONTROLS
 from music_evals.ui.gpu import moved_to_card, on_gpu
 from music_evals.ui.widgets.roll_editor import Melody
 
@@ -56,7 +57,8 @@ class Places:
     @property
     def systems(self) -> tuple[str, ...]:
         """What can fill a gap here, the model first."""
-        plain = [name for name in baseline_names("all") if name not in FITTED]
+        # a control needs the true middle, and a gap has none
+        plain = [name for name in baseline_names("all") if name not in {*FITTED, *CONTROLS}]
         fitted = FITTED if self.dataset else ()
         return (*([MODEL] if self.model else []), *plain, *fitted)
 
