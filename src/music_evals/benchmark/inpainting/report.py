@@ -159,7 +159,8 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
 def _interval_shares(found: Found, system: str) -> Curve:
     """Return where the bin of each interval begins, and its share of all that a system wrote."""
     bins = found.readable(system).listed(INTERVALS)
-    return np.arange(INTERVAL_BINS) - INTERVAL_BINS // 2 - 0.5, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
+    edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
+    return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
 def _music(results: Mapping[str, Any], found: Found) -> str:
