@@ -149,6 +149,7 @@ def test_pairs_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "as failed, with --allow-missing" in err
 
 
+@pytest.mark.filterwarnings("default::music_evals.errors.ContextMismatchWarning")
 def test_warnings_are_told_without_a_path_of_our_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_midi(tmp_path / "pairs" / "reference" / "a.mid")
     write_midi(tmp_path / "pairs" / "prediction" / "a.mid")

@@ -83,6 +83,14 @@ def test_inpainting_from_end_to_end(inpainting_run: Path, tmp_path: Path) -> Non
     record_of = {(row.system, row.metric): row for row in records}
     one = record_of["markov", "groove_divergence"]
     assert (one.kind, len(one.values[0]), len(one.reference_values)) == ("divergence", 2, 70)
+    # what stands beside the ranking metric is shown and has no rank of its own
+    beside = record_of["markov", "interval_divergence"], record_of["markov", "repeated_note_rate"]
+    assert [(row.kind, row.direction, len(row.values)) for row in beside] == [
+        ("divergence", "lower", 70), ("mean", "none", 70),
+    ]  # fmt: skip
+    assert beside[0].unranked == "an item has many intervals, which the record does not hold"
+    assert beside[1].unranked == "a rate, which is compared with the reference's own"
+    assert cell_of(table, "markov", "note_f1")["why"] == ""
     reader = DetailReader(tmp_path / "board")
     assert len(reader.content(one.run, one.items[0], "", "context")["tokens"]) == 384
     assert len(reader.content(one.run, one.items[0], "markov", "middle")["tokens"]) == 96

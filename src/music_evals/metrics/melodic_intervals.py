@@ -5,8 +5,8 @@ between them play no part. The steps from the past into the middle and from the 
 they are of two melodies, and a middle is judged without its context here.
 
 `interval_divergence` compares the intervals of two sets, `repeated_note_rate` counts those of size 0. Note F1 pays for
-the commonest pitch at every beat; such a line has a repeated note rate near 1, where tunes have a fifth or less, and an
-interval divergence near its maximum.
+one pitch at every beat; such a line has a repeated note rate of 1, where the voices of Bach's chorales have .13, and an
+interval divergence of .50 from them (test split of `jsb_chorales`, baseline `last_pitch_beats`).
 
 References
 ----------
@@ -107,7 +107,8 @@ def interval_pairs(reference: npt.ArrayLike, estimate: npt.ArrayLike) -> Interva
     first, second, _ = check_pairs(reference, estimate)
     sides = np.split(_bins(np.concatenate([first, second])), 2)
     items, places = np.nonzero((sides[0] >= 0) | (sides[1] >= 0))
-    return IntervalPairs(*(side[items, places].astype(np.int64) for side in sides), items)
+    true, estimated = (side[items, places].astype(np.int64) for side in sides)
+    return IntervalPairs(true, estimated, items)
 
 
 def interval_bins(middle: npt.ArrayLike) -> npt.NDArray[np.int8]:

@@ -383,9 +383,10 @@ def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
 def _weights_of_rate(name: str, middles: Tokens) -> IntArray:
     """Return the denominator of a rate: the measures with an onset, or the melodic intervals."""
     onsets = middles < HOLD
-    if name == "repeated_note_rate":
-        return np.maximum(onsets.sum(axis=1) - 1, 0)
-    return onsets.reshape(len(middles), -1, MUSIB_LAYOUT.steps_per_measure).any(axis=2).sum(axis=1)
+    weights: IntArray = np.maximum(onsets.sum(axis=1) - 1, 0)
+    if name == "self_replication_rate":
+        weights = onsets.reshape(len(middles), -1, MUSIB_LAYOUT.steps_per_measure).any(axis=2).sum(axis=1)
+    return weights
 
 
 def _mean_of_truth(pairs: _Pairs, name: str, average: str) -> float:

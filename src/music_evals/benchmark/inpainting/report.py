@@ -123,8 +123,9 @@ def _pictures(results: Mapping[str, Any], found: Found) -> str:
     outside = [name for name in systems if results["systems"][name]["role"] in OUTSIDE]
     for metric in DRAWN:
         by_song = {name: plots.song_means(found.values(list(found.items), name, metric), songs) for name in systems}
-        words = {"label": _words(metric), "outside": outside}
-        picture = plots.distributions(f"song-{metric}", by_song, _highlight(results), **words)
+        picture = plots.distributions(
+            f"song-{metric}", by_song, _highlight(results), label=_words(metric), outside=outside
+        )
         distributions.append((_words(metric), picture))
     divergences = _divergences(results, found, systems)
     return render(_PACKAGE, "pictures.html", distributions=distributions, divergences=divergences)
@@ -158,8 +159,8 @@ def _divergences(results: Mapping[str, Any], found: Found, systems: Sequence[str
 def _interval_shares(found: Found, system: str) -> Curve:
     """Return where the bin of each interval begins, and its share of all that a system wrote."""
     bins = found.readable(system).listed(INTERVALS)
-    counts = np.bincount(bins[bins >= 0], minlength=INTERVAL_BINS)
-    return np.arange(INTERVAL_BINS) - INTERVAL_BINS // 2 - 0.5, counts / max(counts.sum(), 1)
+    edges = np.linspace(-INTERVAL_BINS / 2, INTERVAL_BINS / 2 - 1, INTERVAL_BINS)
+    return edges, masses(bins[bins >= 0].astype(np.int64), INTERVAL_BINS)
 
 
 def _music(results: Mapping[str, Any], found: Found) -> str:

@@ -44,7 +44,7 @@ SUBSETS = {
 
 MONOTONE = (
     "Note F1 rewards monotone output, such as the commonest pitch at every beat: read it beside the divergence of "
-    "melodic intervals and the rate of repeated notes, of which neither a high nor a low value is good by itself."
+    "melodic intervals, and the rate of repeated notes beside that of the reference."
 )
 NEAR, REPEATS = "near copies of training", "repeats in context"
 
