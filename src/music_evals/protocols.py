@@ -219,6 +219,7 @@ RENDERED_DATASETS: dict[str, str] = {
 """Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
 
 PREPARED_DATASETS: dict[str, dict[str, str]] = {
+    "ailabs_1k7": {"ailabs_1k7": "music_evals.datasets.ailabs_1k7.build:prepare"},
     "irish_folk": dict.fromkeys(
         ("music21_folk", "small", "folk_rnn", "folk_rnn_small"), "music_evals.datasets.irish_folk.build:prepare"
     ),
