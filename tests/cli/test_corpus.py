@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.datasets.making import write_midis
+from tests.datasets.making import chords, melody, write_midis
 
 from music_evals.cli import main
+from music_evals.symbolic.midi import save_midi
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,9 @@ def test_wrong_use_is_told_in_the_words_of_the_command(tmp_path: Path, capsys: p
     command = ["corpus", "build", str(tmp_path / "mine"), "--out", str(tmp_path / "data")]
     assert main([*command, "--workers", "0"]) == 2
     assert "--workers must be at least 1" in capsys.readouterr().err
+    save_midi(chords(melody(1)), tmp_path / "mine/tune01.mid")
+    assert main([*command, "--workers", "1"]) == 2
+    assert "or the highest notes, --voices skyline" in capsys.readouterr().err
     assert main([*command, "--split", "80:20"]) == 2
     assert "as in 8:1:1" in capsys.readouterr().err
 
