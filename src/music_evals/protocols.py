@@ -259,11 +259,14 @@ RENDERED_DATASETS: dict[str, str] = {
 }
 """Dataset whose rows hold scores -> ``module:function``, a `RenderPair`."""
 
-PREPARED_DATASETS: dict[str, str] = {
-    "irish_folk": "music_evals.datasets.irish_folk.build:prepare",
+PREPARED_DATASETS: dict[str, dict[str, str]] = {
+    "ailabs_1k7": {"ailabs_1k7": "music_evals.datasets.ailabs_1k7.build:prepare"},
+    "irish_folk": dict.fromkeys(
+        ("music21_folk", "small", "folk_rnn", "folk_rnn_small"), "music_evals.datasets.irish_folk.build:prepare"
+    ),
 }
-"""Dataset some of whose configs are built on first use -> ``module:function``; the function takes the name of a config
-and returns the folder that holds it, or None where the dataset's own folder does."""
+"""Dataset -> its configs that are built on first use -> ``module:function``; the function takes the name of the config
+and returns the folder that holds it."""
 
 RENDERERS = ("additive", "fluidsynth")
 """What such rows are rendered with: the first needs nothing but us, the second FluidSynth and a soundfont."""
@@ -296,7 +299,8 @@ def prepared_place(place: str, config: str | None) -> str:
         What it is built from is missing; the message says what to do.
 
     """
-    name = Path(place).name
-    if config is None or name not in PREPARED_DATASETS:
+    built = PREPARED_DATASETS.get(Path(place).name, {})
+    if config is None or config not in built:
         return place
-    return load_plugin(PREPARED_DATASETS, name, "dataset")(config) or place
+    folder: str = load_plugin(built, config, "config")(config)
+    return folder

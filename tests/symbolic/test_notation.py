@@ -18,7 +18,16 @@ from music_evals.symbolic.contexts import tokens_from_score
 from music_evals.symbolic.limits import Limits
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.midi import read_midi, write_midi
-from music_evals.symbolic.notation import TICKS_PER_QUARTER, abc_tunes, from_music21, read_abc, read_musicxml
+from music_evals.symbolic.notation import (
+    TICKS_PER_QUARTER,
+    abc_fields,
+    abc_tunes,
+    from_abc,
+    from_music21,
+    read_abc,
+    read_musicxml,
+    split_abc,
+)
 
 SPEC = find_spec("music21")
 pytestmark = pytest.mark.skipif(SPEC is None, reason="needs the extra symbolic (music21)")
@@ -373,3 +382,46 @@ class TestCorpus:
         score = read_abc(path, tune=1)
         assert score.notes["pitch"][:6].tolist() == [69, 67, 71, 71, 71, 69]  # AG|B2B2 B2AG
         assert tokens_from_score(score, 384).shape == (384,)
+
+
+BOOK = (
+    "% A book\n\nX:1\nT:One\nT:Another Name\nM:C|\nL:1/4\nK:G\nGABc|dedB|]\n"
+    "\nX:1\nT:Two % of two\nM:4/4\nL:1/4\nK:Dm\n[M:2/4]DE|FG|]\n"
+)
+
+
+def test_a_book_is_split_into_tunes_that_read_alone(tmp_path):
+    (tmp_path / "book.abc").write_text(BOOK)
+    first, second = split_abc(tmp_path / "book.abc")  # two tunes of one number, which `read_abc` cannot tell apart
+    assert from_abc(first).notes["pitch"].tolist() == [67, 69, 71, 72, 74, 76, 74, 71]
+    assert from_abc(second).notes["pitch"].tolist() == [62, 64, 65, 67]
+    (tmp_path / "one.abc").write_text("T:No number\nM:4/4\nL:1/4\nK:C\nCDEF|\n")
+    assert len(split_abc(tmp_path / "one.abc")) == 1
+
+
+def test_fields_of_header_and_body(tmp_path):
+    (tmp_path / "book.abc").write_text(BOOK)
+    first, second = split_abc(tmp_path / "book.abc")
+    assert abc_fields(first, "T") == ("One", "Another Name")
+    assert abc_fields(second, "T") == ("Two",)
+    assert abc_fields(second, "M") == ("4/4", "2/4")
+    assert abc_fields(first, "Z") == ()
+
+
+def test_text_that_is_no_abc_is_named():
+    with pytest.raises(UnreadableFileError, match="tune 7: not an ABC file"):
+        from_abc("GABc|", name="tune 7")
+    with pytest.raises(FileTooLargeError):
+        from_abc(BOOK, limits=Limits(max_bytes=10))
+
+
+def test_musicxml_may_be_given_as_bytes(tmp_path):
+    from music21.musicxml.m21ToXml import GeneralObjectExporter
+    from music21.note import Note
+    from music21.stream import Stream
+
+    content = GeneralObjectExporter(Stream([Note("C4"), Note("E4")])).parse()
+    (tmp_path / "a.musicxml").write_bytes(content)
+    assert read_musicxml(content).notes.tolist() == read_musicxml(tmp_path / "a.musicxml").notes.tolist()
+    with pytest.raises(UnreadableFileError, match="MusicXML bytes"):
+        read_musicxml(b"<score/>")

@@ -15,7 +15,7 @@ from music_evals.errors import (
     UnreadableFileError,
     hub_errors,
 )
-from music_evals.protocols import prepared_place
+from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.windows import DATASETS, find_window, folders
 
 __all__ = [
@@ -70,7 +70,7 @@ def split_names(dataset: str, config: str | None, *, revision: str | None = None
         configs = datasets.get_dataset_config_names(path, revision=revision)
         if config is not None and config not in configs:
             kind = f"config of {dataset}"
-            raise UnknownNameError(kind, config, configs)
+            raise UnknownNameError(kind, config, {*configs, *PREPARED_DATASETS.get(Path(path).name, ())})
         return tuple(datasets.get_dataset_split_names(path, config, revision=revision))
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         raise _unreadable(dataset, error) from error

@@ -16,7 +16,7 @@ from music_evals.datasets.families import find_families
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import MEASURES, Measures, Tune
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
 from music_evals.files import Store, cache_folder
 from music_evals.symbolic.files import READERS
 from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
@@ -215,6 +215,8 @@ def _check_out(out: Path) -> None:
 def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:
     reasons = [piece.left_out for piece in kept if piece.left_out]
     first = f"; the first reason: {reasons[0]}" if reasons else ""
+    if any(reason.startswith(PolyphonyError.__name__) for reason in reasons):
+        first += "; take each voice, `voices='each'`, or the highest notes, `voices='skyline'`"
     return (
         f"{root}: {len(pieces)} pieces were read, {len(kept)} passed the filters, and none gives a window of 16 "
         f"measures of 4/4{first}"

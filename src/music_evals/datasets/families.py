@@ -19,14 +19,14 @@ nothing of a tune and is left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 
-__all__ = ["AGREEING_BEATS", "OVERLAP", "find_families", "overlap", "skeleton"]
+__all__ = ["AGREEING_BEATS", "OVERLAP", "find_families", "link", "overlap", "pair_overlaps", "skeleton"]
 
 AGREEING_BEATS = 12
 OVERLAP = 0.3
@@ -92,17 +92,32 @@ def find_families(
         Called with the number of pairs compared and of all pairs.
 
     """
+    return link(len(voices), pair_overlaps(voices, progress=progress), threshold)
+
+
+def pair_overlaps(
+    voices: Sequence[Tokens], *, progress: Callable[[int, int], object] | None = None
+) -> dict[tuple[int, int], float]:
+    """Return the overlap of every pair that the index finds."""
     bones = [skeleton(voice) for voice in voices]
     different = [passages(bone) for bone in bones]
-    first = list(range(len(voices)))
     pairs = sorted(_candidates(bones).items())
+    overlaps = {}
     for number, ((one, other), shifts) in enumerate(pairs):
-        roots = _root(first, one), _root(first, other)
-        if roots[0] != roots[1] and overlap(different[one], different[other], shifts) >= threshold:
-            first[max(roots)] = min(roots)
+        overlaps[one, other] = overlap(different[one], different[other], shifts)
         if progress is not None:
             progress(number + 1, len(pairs))
-    return [_root(first, index) for index in range(len(voices))]
+    return overlaps
+
+
+def link(n: int, overlaps: Mapping[tuple[int, int], float], threshold: float) -> list[int]:
+    """Return for each of `n` tunes the first of those that it is linked with by pairs from a threshold on."""
+    first = list(range(n))
+    for (one, other), found in overlaps.items():
+        if found >= threshold:
+            roots = _root(first, one), _root(first, other)
+            first[max(roots)] = min(roots)
+    return [_root(first, index) for index in range(n)]
 
 
 def _root(first: list[int], index: int) -> int:

@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from music_evals.datasets.families import link
 from music_evals.datasets.near_copies import NEAR, near_train
 from music_evals.datasets.tune_files import split_families
 from music_evals.datasets.tunes import Training, Tune
 from music_evals.datasets.windows import cut_windows, middle_keys
 
-__all__ = ["leaked_shares", "split_leakage"]
+__all__ = ["leaked_shares", "same_titles", "split_leakage", "threshold_table", "title_check"]
+
+# Words that say what kind of tune it is, or that are left out as often as not.
+_KINDS = [
+    "a",
+    "an",
+    "the",
+    "reel",
+    "reels",
+    "strathspey",
+    "hornpipe",
+    "jig",
+    "clog",
+    "march",
+    "fling",
+    "highland",
+    "favorite",
+    "quick",
+    "step",
+    "setting",
+    "st",
+    "nd",
+]
 
 
 def leaked_shares(tunes: Sequence[Tune], splits: Sequence[str], *, split: str = "test") -> dict[str, float]:
@@ -38,3 +65,36 @@ def split_leakage(tunes: Sequence[Tune], families: Sequence[object], *, seed: in
     """Compare a split by family with one that draws tunes at random, from the same seed."""
     by_family, by_tune = split_families(families, seed=seed), split_families(range(len(tunes)), seed=seed)
     return {"by_family": leaked_shares(tunes, by_family), "by_tune": leaked_shares(tunes, by_tune)}
+
+
+def same_titles(tunes: Sequence[Tune]) -> set[tuple[int, int]]:
+    """Return the pairs of tunes that have one title, apart from case, order of words and the kind of tune."""
+    by_title: dict[str, list[int]] = defaultdict(list)
+    for index, tune in enumerate(tunes):
+        words = re.findall(r"[a-z]+", tune.title.partition(" -- ")[0].lower().replace("'", ""))
+        if title := " ".join(sorted(set(words) - set(_KINDS))):
+            by_title[title].append(index)
+    return {pair for members in by_title.values() for pair in itertools.combinations(members, 2)}
+
+
+def title_check(overlaps: Mapping[tuple[int, int], float], titled: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """Count pairs with one title by their overlap: where the gap lies, a threshold parts settings from namesakes."""
+    found = [overlaps.get(pair, 0.0) for pair in titled]
+    edges = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 1.1)
+    return {
+        f"{low:.1f} to {min(high, 1):.1f}": sum(low <= value < high for value in found)
+        for low, high in itertools.pairwise(edges)
+    }
+
+
+def threshold_table(
+    tunes: Sequence[Tune], overlaps: Mapping[tuple[int, int], float], thresholds: Iterable[float], *, seed: int = 42
+) -> list[dict[str, Any]]:
+    """Say for each threshold how many families there are, how large, and what their split lets a model see."""
+    rows = []
+    for threshold in thresholds:
+        families = link(len(tunes), overlaps, threshold)
+        sizes = Counter(families)
+        shares = leaked_shares(tunes, split_families(families, seed=seed))
+        rows.append({"threshold": threshold, "families": len(sizes), "largest": max(sizes.values()), **shares})
+    return rows

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import random
+import shutil
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from music_evals.datasets.families import find_families
 from music_evals.datasets.manifest import parquet_bytes, rows_sha256
 from music_evals.datasets.tunes import Training, Tune, features, tune_rows
 from music_evals.errors import InvalidInputError
 from music_evals.files import write_atomically
 
-__all__ = ["SPLITS", "Placed", "parse_shares", "place", "split_counts", "split_families", "write_tunes"]
+__all__ = [
+    "SPLITS",
+    "Placed",
+    "families_of",
+    "folder_card",
+    "parse_shares",
+    "place",
+    "shown_on",
+    "split_counts",
+    "split_families",
+    "write_tunes",
+    "write_whole",
+]
 
 SPLITS = ("train", "validation", "test")
 SHARES = (8, 1, 1)
@@ -61,7 +77,8 @@ def split_families(families: Sequence[Any], *, shares: tuple[int, int, int] = SH
     sizes = Counter(families)
     order = list(sizes)
     random.Random(seed).shuffle(order)
-    least = 1 if len(order) >= len(SPLITS) else 0  # no split that was asked for stays empty
+    # no split that was asked for stays empty where there are families for all
+    least = min(sizes.values()) if len(order) >= len(SPLITS) else 0
     room = {
         split: max(len(families) * share // sum(shares), least * (share > 0))
         for split, share in zip(SPLITS, shares, strict=True)
@@ -164,3 +181,56 @@ def _shards(placed: Sequence[Placed]) -> Iterator[list[Placed]]:
             shard, rows = [], 0
     if shard:
         yield shard
+
+
+def write_whole(folder: Path, configs: dict[str, list[Placed]], title: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """Write a folder whole or not at all; of several writers one wins."""
+    from tqdm import tqdm
+
+    part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
+    try:
+        with tqdm(desc="writing windows", unit="window") as bar:
+            manifest = write_tunes(part, configs, card=folder_card(title, configs), progress=shown_on(bar), **facts)
+        with contextlib.suppress(OSError):  # somebody else was faster, with the same rows
+            part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return manifest
+
+
+def folder_card(title: str, configs: dict[str, list[Placed]]) -> str:
+    """Return a card that says which files belong to which config."""
+    lines = ["---", f"pretty_name: {title}", "configs:"]
+    for config, placed in configs.items():
+        splits = [split for split in SPLITS if any(item.split == split for item in placed)]
+        lines += [f"- config_name: {config}", "  data_files:"]
+        lines += [f'  - {{split: {split}, path: "data/{config}/{split}-*.parquet"}}' for split in splits]
+    return "\n".join(
+        [
+            *lines,
+            "---",
+            "",
+            f"# {title}",
+            "",
+            "Built where it is used; see the card of the data set.",
+            "",
+        ]
+    )
+
+
+def shown_on(bar: Any) -> Callable[[int, int], None]:
+    """Return a function of what is done and all there is to do that moves a bar."""
+
+    def show(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+
+    return show
+
+
+def families_of(tunes: Sequence[Tune]) -> list[int]:
+    """Find families, with a bar on stderr."""
+    from tqdm import tqdm
+
+    with tqdm(desc="finding settings of one tune", unit="pair") as bar:
+        return find_families([tune.tokens for tune in tunes], progress=shown_on(bar))

@@ -16,17 +16,14 @@ What is built is kept in the cache folder, whole or not at all.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import random
-import shutil
-import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from music_evals.datasets.families import find_families
+from music_evals.datasets.families import pair_overlaps
 from music_evals.datasets.irish_folk.folk_rnn import PUBLISHED, read_folk_rnn, song_counts
 from music_evals.datasets.irish_folk.music21_tunes import (
     CLEARED_COLLECTIONS,
@@ -35,15 +32,21 @@ from music_evals.datasets.irish_folk.music21_tunes import (
     read_tunes,
     tune_sources,
 )
-from music_evals.datasets.leakage import split_leakage
-from music_evals.datasets.tune_files import SPLITS, Placed, place, split_counts, write_tunes
-from music_evals.datasets.tunes import Tune
+from music_evals.datasets.leakage import same_titles, split_leakage, threshold_table, title_check
+from music_evals.datasets.tune_files import (
+    Placed,
+    families_of,
+    place,
+    shown_on,
+    split_counts,
+    write_tunes,
+    write_whole,
+)
 from music_evals.errors import InvalidInputError, NoDataError, importing
 from music_evals.files import Store, cache_folder
 
 __all__ = [
     "CLEARED",
-    "CONFIGS",
     "build_folk_rnn",
     "build_music21",
     "measure_leakage",
@@ -54,8 +57,6 @@ __all__ = [
 
 CLEARED = "music21_folk_cleared"
 FROM_MUSIC21 = ("music21_folk", "small")
-FROM_ARCHIVE = ("folk_rnn", "folk_rnn_small")
-CONFIGS = (CLEARED, *FROM_MUSIC21, *FROM_ARCHIVE)
 
 SMALL = {"train": 136, "validation": 17, "test": 18}
 """Tunes of `small`: those of MUSIB's JSB set, 171 in all."""
@@ -65,8 +66,8 @@ BUILD = 1
 """Raised when what is built changes, so that no older copy in a cache is taken for it."""
 
 
-def prepare(config: str | None) -> str | None:
-    """Return the folder that holds a config, built if it was not; None for one that lies in the data set's own folder.
+def prepare(config: str) -> str:
+    """Return the folder that holds a config that is built on first use, built now if it was not.
 
     Raises
     ------
@@ -76,20 +77,15 @@ def prepare(config: str | None) -> str | None:
         The config needs the user's own copy of an archive, and nothing was built from one.
 
     """
-    if config in FROM_MUSIC21:
-        folder = place_of("music21")
-        if not (folder / "manifest.json").is_file():
-            build_music21(folder)
-        return str(folder)
-    if config in FROM_ARCHIVE:
-        folder = place_of("folk_rnn")
-        if not (folder / "manifest.json").is_file():
+    folder = place_of("music21" if config in FROM_MUSIC21 else "folk_rnn")
+    if not (folder / "manifest.json").is_file():
+        if config not in FROM_MUSIC21:
             raise NoDataError(
                 f"config {config} of irish_folk is made from midi.tgz of folk-rnn, which is not passed on; get it "
                 "and run datasets_scripts/irish_folk/build.py on it once, as the card says"
             )
-        return str(folder)
-    return None
+        build_music21(folder)
+    return str(folder)
 
 
 def place_of(source: str) -> Path:
@@ -109,14 +105,6 @@ def place_music21() -> tuple[list[Placed], dict[str, int]]:
         store = Store(cache_folder("pieces"))
         tunes, counts = read_tunes(tune_sources(corpus_folder()), store=store, progress=shown_on(bar))
     return place(tunes, families_of(tunes), seed=SEED), counts
-
-
-def families_of(tunes: Sequence[Tune]) -> list[int]:
-    """Find families, with a bar on stderr."""
-    from tqdm import tqdm
-
-    with tqdm(desc="finding settings of one tune", unit="pair") as bar:
-        return find_families([tune.tokens for tune in tunes], progress=shown_on(bar))
 
 
 def build_music21(folder: Path) -> dict[str, Any]:
@@ -141,6 +129,18 @@ def music21_facts(configs: dict[str, list[Placed]], counts: dict[str, int]) -> d
     return {
         "source": f"music21 {version('music21')} corpus, {', '.join(COLLECTIONS)}",
         "counts": {config: split_counts(items) for config, items in configs.items()},
+        "families": {config: len({item.family for item in items}) for config, items in configs.items()},
+        "books": {
+            config: {
+                book: {
+                    "songs": sum(item.tune.collection == book for item in items),
+                    "measures": sum(item.tune.n_measures for item in items if item.tune.collection == book),
+                    "windows": sum(item.tune.n_windows for item in items if item.tune.collection == book),
+                }
+                for book in COLLECTIONS
+            }
+            for config, items in configs.items()
+        },
         "tunes": counts,
     }
 
@@ -168,35 +168,17 @@ def build_folk_rnn(archive: Path, folder: Path | None = None) -> dict[str, Any]:
 
 
 def measure_leakage() -> str:
-    """Return as JSON what the splits of `music21_folk` by family and by tune let a model see of its test."""
+    """Return as JSON what splits of `music21_folk` let a model see of its test, and where the threshold lies."""
     placed, _ = place_music21()
-    shares = split_leakage([item.tune for item in placed], [item.family for item in placed], seed=SEED)
-    return json.dumps(shares, indent=2)
-
-
-def write_whole(folder: Path, configs: dict[str, list[Placed]], title: str, facts: dict[str, Any]) -> dict[str, Any]:
-    """Write a folder whole or not at all; of several writers one wins."""
-    from tqdm import tqdm
-
-    part = folder.with_name(f".{folder.name}.{uuid.uuid4().hex}.part")
-    try:
-        with tqdm(desc="writing windows", unit="window") as bar:
-            manifest = write_tunes(part, configs, card=folder_card(title, configs), progress=shown_on(bar), **facts)
-        with contextlib.suppress(OSError):  # somebody else was faster, with the same rows
-            part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    return manifest
-
-
-def folder_card(title: str, configs: dict[str, list[Placed]]) -> str:
-    """Return a card that says which files belong to which config."""
-    lines = ["---", f"pretty_name: {title}", "configs:"]
-    for config, placed in configs.items():
-        splits = [split for split in SPLITS if any(item.split == split for item in placed)]
-        lines += [f"- config_name: {config}", "  data_files:"]
-        lines += [f'  - {{split: {split}, path: "data/{config}/{split}-*.parquet"}}' for split in splits]
-    return "\n".join([*lines, "---", "", f"# {title}", "", "See the card of `irish_folk`.", ""])
+    tunes = [item.tune for item in placed]
+    overlaps = pair_overlaps([tune.tokens for tune in tunes])
+    study = {
+        **split_leakage(tunes, [item.family for item in placed], seed=SEED),
+        "pairs_compared": len(overlaps),
+        "same_title": title_check(overlaps, same_titles(tunes)),
+        "thresholds": threshold_table(tunes, overlaps, (0.2, 0.25, 0.3, 0.4, 0.5), seed=SEED),
+    }
+    return json.dumps(study, indent=2)
 
 
 def cleared_only(placed: Sequence[Placed]) -> list[Placed]:
@@ -212,13 +194,3 @@ def draw_small(placed: Sequence[Placed], *, seed: int = SEED) -> list[Placed]:
         names = [item.tune.name for item in placed if item.split == split]
         drawn.update(rng.sample(names, min(size, len(names))))
     return [item for item in placed if item.tune.name in drawn]
-
-
-def shown_on(bar: Any) -> Callable[[int, int], None]:
-    """Return a function of what is done and all there is to do that moves a bar."""
-
-    def show(done: int, total: int) -> None:
-        bar.total = total
-        bar.update(done - bar.n)
-
-    return show

@@ -1,0 +1,72 @@
+"""The verb ``corpus``, and what `inpainting` and `train` make of its data set."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.datasets.making import chords, melody, write_midis
+
+from music_evals.cli import main
+from music_evals.symbolic.midi import save_midi
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("corpus")
+    write_midis(root / "mine", list(range(10)), n_measures=17)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUSIC_EVALS_CACHE", str(root / "cache"))
+        assert main(["corpus", "build", str(root / "mine"), "--out", str(root / "data"), "--workers", "1"]) == 0
+    return root / "data"
+
+
+def test_failures_are_listed_and_the_rest_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+    write_midis(tmp_path / "mine", [1, 2, 3], n_measures=16)
+    (tmp_path / "mine/broken.mid").write_bytes(b"no MIDI")
+    write_midis(tmp_path / "mine/short", [4], n_measures=4)
+    command = ["corpus", "build", str(tmp_path / "mine"), "--out", str(tmp_path / "data"), "--workers", "1", "--json"]
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    content = json.loads(out)
+    assert content["counts"]["train"]["songs"] == 1
+    assert list(content["failures"]) == ["broken.mid"]
+    assert list(content["left_out"]) == ["short/tune04.mid"]
+    assert "1 failed:\n  broken.mid: UnreadableFileError" in err
+
+
+def test_wrong_use_is_told_in_the_words_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_midis(tmp_path / "mine", [1])
+    command = ["corpus", "build", str(tmp_path / "mine"), "--out", str(tmp_path / "data")]
+    assert main([*command, "--workers", "0"]) == 2
+    assert "--workers must be at least 1" in capsys.readouterr().err
+    save_midi(chords(melody(1)), tmp_path / "mine/tune01.mid")
+    assert main([*command, "--workers", "1"]) == 2
+    assert "or the highest notes, --voices skyline" in capsys.readouterr().err
+    assert main([*command, "--split", "80:20"]) == 2
+    assert "as in 8:1:1" in capsys.readouterr().err
+
+
+def test_inpainting_reads_it(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["inpainting", "--dataset", str(built), "--baselines", "copy_past,corpus_prior", "--seeds", "1"]
+    assert main([*command, "--out", str(tmp_path), "--no-report", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert set(results["systems"]) >= {"copy_past", "corpus_prior"}
+
+
+def test_train_reads_it(built: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    recipe = tmp_path / "train.yaml"
+    recipe.write_text(
+        "model_type: anticipation_rnn\n"
+        "data: {dataset: nowhere, config: none}\n"
+        "model: {note_embedding_size: 6, metadata_embedding_size: 1, hidden_size: 8, linear_size: 8}\n"
+        "training: {batch_size: 8, cycles: [1], learning_rate: 0.01, threads: 1}\n"
+    )
+    command = ["train", str(recipe), "--set", f"data.dataset={built}", "--set", "data.config=default"]
+    assert main([*command, "--out", str(tmp_path / "model"), "--device", "cpu"]) == 0
+    assert (tmp_path / "model/model.safetensors").is_file()

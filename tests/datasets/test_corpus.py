@@ -1,0 +1,145 @@
+"""Anybody's scores become a data set that trains and is judged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from tests.datasets.making import chords, melody, score, write_abc, write_midis
+
+from music_evals.datasets import pieces
+from music_evals.datasets.corpus import CorpusSettings, build_corpus, score_sources
+from music_evals.datasets.manifest import load_split
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.symbolic.midi import save_midi
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Twelve tunes, three of which come back in other keys, and files that are no tunes."""
+    root = tmp_path / "mine"
+    write_midis(root, list(range(12)), n_measures=18)
+    for seed in range(3):
+        save_midi(score([pitch - 3 for pitch in melody(seed, 18)]), root / f"again{seed}.mid")
+    save_midi(score(melody(40), meter=(3, 4)), root / "waltz.mid")
+    save_midi(chords(melody(41)), root / "chords.mid")
+    (root / "broken.mid").write_bytes(b"no MIDI")
+    return root
+
+
+def songs_of(out: Path) -> dict[str, list[str]]:
+    """Return song -> its splits."""
+    found = defaultdict(set)
+    for split in ("train", "validation", "test"):
+        for song in load_split(out, "default", split)["song"]:
+            found[song].add(split)
+    return {song: sorted(splits) for song, splits in found.items()}
+
+
+def test_a_folder_of_midi(folder: Path, tmp_path: Path) -> None:
+    steps: list[tuple[int, int, str]] = []
+    corpus = build_corpus(
+        CorpusSettings(folder, tmp_path / "out", workers=1), progress=lambda *step: steps.append(step)
+    )
+    songs = songs_of(corpus.folder)
+    assert set(songs) == {f"tune{seed:02d}.mid" for seed in range(12)} | {f"again{seed}.mid" for seed in range(3)}
+    assert all(len(splits) == 1 for splits in songs.values())
+    for seed in range(3):  # settings of one tune stay together
+        assert songs[f"tune{seed:02d}.mid"] == songs[f"again{seed}.mid"]
+    assert list(corpus.failures) == ["broken.mid"]
+    assert {name: reason.partition(":")[0] for name, reason in corpus.left_out.items()} == {
+        "chords.mid": "PolyphonyError",
+        "waltz.mid": "ContextLengthError",
+    }
+    manifest = json.loads((corpus.folder / "manifest.json").read_text())
+    assert manifest["failures"] == corpus.failures
+    assert manifest["settings"]["split"] == "8:1:1"
+    assert sum(counts["songs"] for counts in corpus.counts.values()) == 15
+    assert (18, 18, "reading pieces") in steps
+
+
+def test_it_is_the_same_again_and_goes_on_where_it_was(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = build_corpus(CorpusSettings(folder, tmp_path / "out", workers=1))
+    manifest = (first.folder / "manifest.json").read_text()
+    shutil.rmtree(first.folder)
+    started: list[str] = []
+    original = pieces.ReaderProcess.read
+    monkeypatch.setattr(
+        pieces.ReaderProcess,
+        "read",
+        lambda self, item, *, name: started.append(name) or original(self, item, name=name),
+    )
+    build_corpus(CorpusSettings(folder, tmp_path / "out", workers=1))
+    assert (first.folder / "manifest.json").read_text() == manifest
+    assert not started  # nothing was read twice
+
+
+def test_voices_filters_and_shares(folder: Path, tmp_path: Path) -> None:
+    settings = CorpusSettings(
+        folder, tmp_path / "out", filters="contexts", voices="skyline", split="1:0:1", seed=1, workers=1
+    )
+    corpus = build_corpus(settings)
+    assert corpus.counts["validation"]["songs"] == 0
+    assert corpus.counts["test"]["songs"] >= 6
+    removed = {step.name: [removal.filename for removal in step.removed] for step in corpus.filters.steps}
+    assert removed["only_4_4"] == ["chords.mid", "waltz.mid"]
+    skyline = build_corpus(CorpusSettings(folder, tmp_path / "line", voices="skyline", measures="fixed", workers=1))
+    assert {"chords.mid", "waltz.mid"} <= set(songs_of(skyline.folder))
+
+
+def test_abc_books_and_names(tmp_path: Path) -> None:
+    write_abc(tmp_path / "in/sub/book.abc", [(1, "One", melody(1, 16)), (1, "Two", melody(2, 16))])
+    save_midi(score(melody(3)), tmp_path / "in/tune.MID")
+    found = [(source.name, source.collection, source.suffix) for source in score_sources(tmp_path / "in")]
+    assert found == [
+        ("sub/book.abc/1", "sub", ".abc"),
+        ("sub/book.abc/1.2", "sub", ".abc"),
+        ("tune.MID", "in", ".mid"),
+    ]
+
+
+def test_all_voices_of_a_piece_stand_in_one_split(tmp_path: Path) -> None:
+    from music_evals.annotations import Score, TimeSignature
+    from music_evals.symbolic.notes import make_notes
+
+    (tmp_path / "in").mkdir()
+    for number in range(8):
+        pitches = melody(number, 16) + melody(number + 20, 16)
+        onsets = [480 * place for place in range(64)] * 2
+        notes = make_notes(onsets, [480] * 128, pitches, voice=[0] * 64 + [1] * 64)
+        duet = Score(notes, 480, (TimeSignature(0, 4, 4),), voices=("upper", "lower"))
+        save_midi(duet, tmp_path / f"in/duet{number}.mid")
+    corpus = build_corpus(CorpusSettings(tmp_path / "in", tmp_path / "out", voices="each", split="2:1:1", workers=1))
+    songs = songs_of(corpus.folder)
+    assert len(songs) == 8
+    assert all(len(splits) == 1 for splits in songs.values())
+    rows = load_split(corpus.folder, "default", "train")
+    assert set(rows["voice"]) == {"upper", "lower"}
+    assert len(set(rows["item_id"])) == len(rows)
+
+
+def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match="no such folder"):
+        build_corpus(CorpusSettings(tmp_path / "nowhere", tmp_path / "out"))
+    with pytest.raises(UnknownNameError, match="only_4_4"):
+        CorpusSettings(folder, tmp_path / "out", filters="only_44")
+    with pytest.raises(UnknownNameError, match="skyline"):
+        CorpusSettings(folder, tmp_path / "out", voices="top")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="workers"):
+        CorpusSettings(folder, tmp_path / "out", workers=0)
+    with pytest.raises(InvalidInputError, match="holds other files"):
+        build_corpus(CorpusSettings(folder, folder))
+    shutil.rmtree(folder)
+    write_midis(folder, [1], n_measures=8)
+    with pytest.raises(NoDataError, match="1 pieces were read, 1 passed the filters, and none gives a window"):
+        build_corpus(CorpusSettings(folder, tmp_path / "out", workers=1))
