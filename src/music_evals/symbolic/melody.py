@@ -1,0 +1,54 @@
+"""One melody out of several voices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from music_evals.annotations import NoteArray
+
+__all__ = ["skyline"]
+
+
+def skyline(notes: NoteArray, *, overlap: float = 0) -> NoteArray:
+    """Return the highest notes: of all that sound together the highest, as a melody of one note at a time.
+
+    Of notes that start together the highest stays. A note that starts while a higher one sounds is left out, and one
+    that is overtaken by a higher one ends there. This is how Uitdenbogerd and Zobel ("Manipulation of music for melody
+    matching", ACM Multimedia 1998) extract a melody, the most reliable way of those they compared. It loses melodies
+    that lie below their accompaniment.
+
+    Parameters
+    ----------
+    notes
+        Any notes, sorted by onset, shape (n,).
+    overlap
+        Ticks; a note that sounds on for fewer than these counts as over, so that played legato loses no note.
+
+    Returns
+    -------
+    NoteArray
+        Shape (m,), m <= n, sorted by onset; no two sound at once.
+
+    Examples
+    --------
+    A chord of two notes, under whose end a lower note starts:
+
+    >>> from music_evals.symbolic.notes import make_notes
+    >>> skyline(make_notes([0, 0, 360, 480], [480, 480, 240, 480], [60, 67, 55, 64]))["pitch"].tolist()
+    [67, 64]
+
+    """
+    ends = notes["onset_tick"] + notes["duration_tick"]
+    kept: list[int] = []
+    for index in np.lexsort((-notes["pitch"].astype(np.int64), notes["onset_tick"])).tolist():
+        onset = notes["onset_tick"][index]
+        if kept and ends[kept[-1]] > onset:
+            before = kept[-1]
+            over = notes["pitch"][index] > notes["pitch"][before] or ends[before] - onset < overlap
+            if notes["onset_tick"][before] == onset or not over:
+                continue
+            ends[before] = onset
+        kept.append(index)
+    line: NoteArray = notes[kept].copy()
+    line["duration_tick"] = ends[kept] - line["onset_tick"]
+    return line
