@@ -16,6 +16,7 @@ from music_evals.benchmark.inpainting.systems import load_model
 from music_evals.errors import (
     ContextLengthError,
     InvalidInputError,
+    InvalidNotesError,
     InvalidTokensError,
     NoDataError,
     UnknownNameError,
@@ -288,8 +289,7 @@ def test_kinds_may_be_drawn_at_a_temperature_of_their_own(kind, contexts):
 
 
 @TOKENS
-def test_two_stages_of_one_temperature_draw_like_whole_tokens_at_1(kind, contexts):
-    """At temperature 1 the kinds have the temperature of the pitches unless another is given."""
+def test_kinds_have_the_temperature_of_the_pitches_unless_another_is_given(kind, contexts):
     network = build(kind)
     apart = build(kind, kind_temperature=1.0)
     np.testing.assert_array_equal(inpaint(network, contexts, "two_stage"), inpaint(apart, contexts, "two_stage"))
@@ -457,6 +457,8 @@ def spoil(change: dict[str, Any]) -> Callable[[Any], None]:
         (lambda folder: (folder / "model.safetensors").unlink(), NoDataError, "holds no model.safetensors; train it"),
         (lambda folder: (folder / "config.json").unlink(), NoDataError, "holds no config.json"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"12"), UnreadableFileError, "damaged"),
+        (lambda folder: (folder / "config.json").write_text("{"), UnreadableFileError, "config.json is not JSON"),
+        (lambda folder: (folder / "config.json").write_text("[]"), UnreadableFileError, "holds no settings by name"),
         (spoil({"dropout": 0.5, "future_switch": 1}), UnreadableFileError, "future_switch.*another version"),
         (spoil({"model_type": "somebody_elses"}), InvalidInputError, "load the model with the class of its type"),
     ],
@@ -465,6 +467,17 @@ def test_what_cannot_be_loaded_is_named(kind, break_it, error, message, tmp_path
     build(kind).save_pretrained(tmp_path)
     break_it(tmp_path)
     with pytest.raises(error, match=message):
+        kind.from_pretrained(tmp_path)
+
+
+@NETWORKS
+@pytest.mark.parametrize("other", list(TINY), ids=[kind.__name__ for kind in TINY])
+def test_weights_of_another_model_are_named(kind, other, tmp_path):
+    build(other).save_pretrained(tmp_path)
+    if kind is other:
+        kind.from_pretrained(tmp_path)
+        return
+    with pytest.raises((UnreadableFileError, InvalidInputError), match=r"another model|class of its type"):
         kind.from_pretrained(tmp_path)
 
 
@@ -490,6 +503,25 @@ def test_contexts_are_checked(kind, decoding, contexts):
     broken[0, 0] = 130
     with pytest.raises(InvalidTokensError, match="token 130"):
         inpaint(network, broken, decoding)
+
+
+@NETWORKS
+@pytest.mark.parametrize("pitch", [0, 21, 108, 127])
+def test_every_pitch_is_read_or_refused_by_name(kind, pitch, contexts):
+    """Low and high pitches before the gap and in the true middle: never a KeyError, nor an index out of range."""
+    network = build(kind)
+    low, high = network.pitch_range
+    for step in (0, 150, 300):
+        odd = contexts.copy()
+        odd[2, step] = pitch
+        calls = [lambda odd=odd: inpaint(network, odd, "argmax"), lambda odd=odd: network.note_nll(odd)]
+        for asked, call in enumerate(calls):
+            hidden = step == 150 and asked == 0  # the middle is not read
+            if low <= pitch <= high or hidden:
+                call()
+            else:
+                with pytest.raises(InvalidNotesError, match=rf"context 2 has the pitch {pitch}.*transpose the tune"):
+                    call()
 
 
 @NETWORKS

@@ -203,6 +203,11 @@ def test_sketches_can_be_taken_from_a_middle(contexts):
         ({"pitches": (None, (128,), None, None)}, "pitches of measure 1"),
         ({"rhythms": (None, None, (1, 2), None)}, "rhythms of measure 2 must be 24 steps of 1 onset, 2 hold or 3 rest"),
         ({"rhythms": ((0,) * 24, None, None, None)}, "rhythms of measure 0"),
+        ({"pitches": (60, None, None, None)}, "pitches of measure 0 must be .* got 60"),
+        (
+            {"pitches": (None, (60, 62), None, None), "rhythms": (None, (1, 2, 3) * 8, None, None)},
+            "measure 1 has 2 pitches and a rhythm of 8 onsets; give as many of both, or leave one to the network",
+        ),
     ],
 )
 def test_sketches_are_checked(fields, message):
@@ -210,11 +215,16 @@ def test_sketches_are_checked(fields, message):
         Sketch(**fields)
 
 
+def test_something_else_than_sketches_is_named(contexts):
+    with pytest.raises(InvalidInputError, match=r"sketches must be Sketch objects; Sketch\.from_tokens makes one"):
+        fill(network(), contexts, list(contexts[:, 144:240]))
+
+
 @pytest.mark.parametrize("decoding", ["without_connector", "reference_pitch"])
 def test_some_decodings_take_no_sketch(contexts, decoding):
     model = network()
     model.decoding = decoding
-    with pytest.raises(InvalidInputError, match=f"{decoding} takes no sketches; choose argmax or sample"):
+    with pytest.raises(InvalidInputError, match=f"{decoding} takes no sketches; choose argmax, sample or two_stage"):
         fill(model, contexts, Sketch())
 
 

@@ -1,6 +1,9 @@
 """Training in stages: recipes, what each stage trains, and going on after a kill in any of them."""
 
 import csv
+import json
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +11,7 @@ import pytest
 import torch
 
 from music_evals.annotations import HOLD
-from music_evals.errors import CorruptRecordsError, InvalidInputError, UnknownNameError
+from music_evals.errors import CorruptRecordsError, InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.recipe import DataConfig, Recipe, Stage, TrainingConfig, read_recipe
 from music_evals.models.training import draw_transpositions, fit, train_from_file
@@ -174,3 +177,42 @@ def test_a_recipe_names_the_stages_of_its_network(kind, changes, message, tmp_pa
     model = "{}" if kind == "anticipation_rnn" else "{size: small}"
     with pytest.raises(InvalidInputError, match=message):
         train_from_file(write_recipe(tmp_path, model_type=kind, model=model, **changes))
+
+
+# --- a dashboard
+
+
+def test_curves_go_to_trackio_where_it_is_there(tmp_path, tiny_dataset, write_recipe, monkeypatch):
+    """A stand-in for the package: what it is called with, and that the run is ended."""
+    calls: list[tuple[str, dict]] = []
+    stand_in = types.SimpleNamespace(
+        init=lambda **options: calls.append(("init", options)),
+        log=lambda row: calls.append(("log", row)),
+        finish=lambda: calls.append(("finish", {})),
+    )
+    monkeypatch.setitem(sys.modules, "trackio", stand_in)
+    sizes = {"note_embedding_size": 4, "measure_size": 8, "latent_size": 4, "context_size": 6}
+    path = write_recipe(
+        tmp_path,
+        model_type="inpaintnet",
+        model=json.dumps(sizes),
+        data=json.dumps({"dataset": str(tiny_dataset), "config": "musib"}),
+        training="{batch_size: 12, cycles: [1], threads: 1}",
+        stages="[{name: vae}, {name: latent_rnn}]",
+    )
+    train_from_file(path, trackio="project")
+    assert [name for name, _ in calls] == ["init", "log", "log", "finish"]
+    assert calls[0][1]["project"] == "project"
+    assert calls[0][1]["config"]["model_type"] == "inpaintnet"
+    with (tmp_path / "run" / "vae" / "log.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert calls[1][1] == {f"vae/{name}": float(value) for name, value in row.items()}
+    assert "latent_rnn/train_loss" in calls[2][1]
+
+
+def test_trackio_is_named_where_it_is_missing(tmp_path, tiny_dataset, write_recipe, monkeypatch):
+    monkeypatch.setitem(sys.modules, "trackio", None)
+    data = json.dumps({"dataset": str(tiny_dataset), "config": "musib"})
+    with pytest.raises(MissingBackendError, match="needs the package 'trackio'; install it with: pip install trackio"):
+        train_from_file(write_recipe(tmp_path, data=data), trackio="project")
+    assert not (tmp_path / "run").exists()

@@ -284,7 +284,7 @@ def test_the_number_of_notes_may_be_known(contexts, decoding, n_notes):
 
 
 def test_each_context_may_have_its_own_number_of_notes(contexts):
-    wanted = [3, 0, 40, 1, 2, 8]
+    wanted = [3, 0, np.int64(40), 1, 2, 8]
     assert [len(onsets) for onsets in onsets_of(fill(network(), contexts, n_notes=wanted))] == wanted
 
 
@@ -292,6 +292,7 @@ def test_each_context_may_have_its_own_number_of_notes(contexts):
     ("model", "n_notes", "error", "message"),
     [
         (network, 65, InvalidInputError, r"room for 0\.\.64 notes, got 65"),
+        (network, [3.5] * 6, InvalidInputError, r"room for 0\.\.64 notes, got 3.5"),
         (network, [3], PairCountError, "expected one number of notes a context, 6, or one for all; got 1"),
         (lambda: network("true_length"), 3, InvalidInputError, "takes no number of notes; choose argmax or sample"),
         (lambda: network(free_onsets=True), 3, InvalidInputError, "takes no number of notes"),

@@ -23,6 +23,8 @@ def add(verbs: Any) -> None:
         description="Train a model from its recipe, on a GPU if there is one; a run that was killed is taken up again.",
         epilog="examples:\n"
         "  music-evals train models/anticipation_rnn/train.yaml\n"
+        "  music-evals train models/vli/train-folk.yaml --trackio inpainting\n"
+        "  music-evals train models/inpaintnet/train.yaml --set stages.vae.cycles=[2] --out runs/probe\n"
         "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe",
     )
     verb.add_argument("recipe", help="a train.yaml, beside which weights are written; or, with --out, a model")
@@ -32,9 +34,10 @@ def add(verbs: Any) -> None:
         default=[],
         dest="changes",
         metavar="SECTION.SETTING=VALUE",
-        help="replace a setting of the recipe; may be given many times",
+        help="replace a setting of the recipe, or stages.NAME.SETTING of one stage; may be given many times",
     )
     verb.add_argument("--out", metavar="DIR", help="folder for the weights, the log and the checkpoint")
+    verb.add_argument("--trackio", metavar="PROJECT", help="also log the curves of an inpainter to a trackio dashboard")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
     verb.add_argument(
         "--trust-remote-code", action="store_true", help="run code that comes with a tagger's encoder; read it first"
@@ -55,6 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         resume=options.resume,
         device=options.device,
         progress=True,
+        trackio=options.trackio,
         trust_remote_code=options.trust_remote_code,
     )
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}

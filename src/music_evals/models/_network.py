@@ -80,6 +80,9 @@ class NetworkConfig:
                 f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
             )
         check_choice(self.decoding, self.temperature, network.decodings, self.top_p)
+        of_kinds = getattr(self, "kind_temperature", None)  # of those that write token by token
+        if of_kinds is not None and not 0 <= of_kinds < float("inf"):
+            raise InvalidInputError(f"kind_temperature must be 0 or more, got {of_kinds}")
 
 
 def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
@@ -381,7 +384,15 @@ def _check_folder(folder: Path, config_class: type[Any]) -> None:
     config = folder / "config.json"
     if not config.exists():
         raise NoDataError(f"{folder} holds no config.json; it lies beside model.safetensors where training wrote both")
-    unknown = set(json.loads(config.read_bytes())) - {field.name for field in dataclasses.fields(config_class)}
+    try:
+        settings = json.loads(config.read_bytes())
+    except ValueError as error:
+        raise UnreadableFileError(
+            f"{config} is not JSON ({error}); take it and model.safetensors from one training run"
+        ) from error
+    if not isinstance(settings, dict):
+        raise UnreadableFileError(f"{config} holds no settings by name; expected what save_pretrained wrote")
+    unknown = set(settings) - {field.name for field in dataclasses.fields(config_class)}
     if unknown:
         raise UnreadableFileError(
             f"{config} has the settings {', '.join(sorted(unknown))}, which {config_class.__name__} does not know: "

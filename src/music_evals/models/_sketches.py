@@ -35,7 +35,7 @@ class Sketch:
     Raises
     ------
     InvalidInputError
-        Not four entries, or an entry of another form.
+        Not four entries, an entry of another form, or a measure with other numbers of pitches and of onsets.
 
     Examples
     --------
@@ -58,8 +58,15 @@ class Sketch:
                     f"{name} needs one entry a measure of the middle, {_N_MIDDLE}; got {len(entries)}"
                 )
             for measure, entry in enumerate(entries):
-                if entry is not None and not (len(entry) in lengths and all(value in values for value in entry)):
+                fits = isinstance(entry, Sequence) and len(entry) in lengths and all(value in values for value in entry)
+                if entry is not None and not fits:
                     raise InvalidInputError(f"{name} of measure {measure} must be {wanted}, or None; got {entry}")
+        for measure, (notes, steps) in enumerate(zip(self.pitches, self.rhythms, strict=True)):
+            if notes is not None and steps is not None and len(notes) != steps.count(1):
+                raise InvalidInputError(
+                    f"measure {measure} has {len(notes)} pitches and a rhythm of {steps.count(1)} onsets; give as many "
+                    "of both, or leave one to the network (None)"
+                )
 
     @classmethod
     def from_tokens(cls, middle: npt.ArrayLike, *, pitch: bool = True, rhythm: bool = True) -> Self:

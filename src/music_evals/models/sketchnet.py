@@ -412,7 +412,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         InvalidTokensError, ContextLengthError
             Not contexts, or for a decoding that leaks not whole ones.
         InvalidInputError
-            A sketch for a decoding that does without.
+            A sketch for a decoding that does without, or something else than sketches.
         PairCountError
             Another number of sketches than of contexts.
 
@@ -429,6 +429,8 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         wanted = [sketches] * len(checked) if isinstance(sketches, Sketch) else sketches
         if wanted is not None and len(wanted) != len(checked):
             raise PairCountError(f"expected one sketch a context, {len(checked)}, or one for all; got {len(wanted)}")
+        if wanted is not None and not all(isinstance(sketch, Sketch) for sketch in wanted):
+            raise InvalidInputError("sketches must be Sketch objects; Sketch.from_tokens makes one of a middle")
 
         def decode(rows: slice, uniform: Tensor) -> Tensor:
             return self._decode(self._tensor(checked[rows]), uniform, None if wanted is None else wanted[rows])

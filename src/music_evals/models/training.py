@@ -36,6 +36,7 @@ from music_evals.models._checkpoints import (
     write_rows,
 )
 from music_evals.models._schedules import learning_rate
+from music_evals.models._tracking import Log, tracking
 from music_evals.models.recipe import (
     DataConfig,
     Recipe,
@@ -89,6 +90,7 @@ def train_from_file(
     resume: bool = True,
     device: str | None = None,
     progress: bool = False,
+    trackio: str | None = None,
     trust_remote_code: bool = False,
 ) -> TrainingResult | TaggerTrainingResult:
     """Train the network of a recipe; what ``music-evals train <path>`` does.
@@ -113,6 +115,8 @@ def train_from_file(
         PyTorch device; by default a GPU if there is one.
     progress
         Show a bar on stderr.
+    trackio
+        Project of trackio, a dashboard, that the curves of an inpainter are logged to as well, epoch by epoch.
     trust_remote_code
         Whether code in the repository of a tagger's encoder may run here; no recipe can say so.
 
@@ -135,6 +139,8 @@ def train_from_file(
         The checkpoint is damaged or belongs to another recipe.
     OutputError
         The folder cannot be written to.
+    MissingBackendError
+        `trackio` is given and not installed.
 
     """
     path, folder = find_recipe(path, out)
@@ -143,6 +149,8 @@ def train_from_file(
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger
 
+        if trackio is not None:
+            raise InvalidInputError("the curves of a tagger are files alone; leave trackio out")
         return train_tagger(
             values,
             path.parent,
@@ -166,9 +174,9 @@ def train_from_file(
         )
     train = _load_contexts(recipe.data, recipe.data.train, path.parent)
     validation = _load_contexts(recipe.data, recipe.data.validation, path.parent)
-    with _seeded(recipe.training):
+    with tracking(trackio, recipe.key()) as log, _seeded(recipe.training):
         model = network(config)
-        return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress)
+        return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress, log=log)
 
 
 def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
@@ -265,6 +273,7 @@ def fit(
     resume: bool = True,
     device: str | None = None,
     progress: bool = False,
+    log: Log | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> TrainingResult:
     """Train a network on contexts in memory; see `train_from_file` for the files that it writes.
@@ -284,6 +293,8 @@ def fit(
         Where the files go.
     resume, device, progress
         As in `train_from_file`.
+    log
+        Is given each row of the log as well, names after the stage: ``vae/validation_loss``.
     clock
         Seconds that epochs are timed by.
 
@@ -308,6 +319,9 @@ def fit(
             started = clock()
             train_loss = run.train_epoch(train, progress=progress)
             run.end_epoch(train_loss, run.validation_loss(validation), clock() - started)
+            if log is not None:
+                prefix = f"{stage.name}/" if stage else ""
+                log({f"{prefix}{name}": value for name, value in run.history[-1].items()})
         run.take_best()
         history += run.history
     try:

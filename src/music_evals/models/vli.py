@@ -430,13 +430,13 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
             raise InvalidInputError(
                 f"{self.name} takes no number of notes; choose argmax or sample, without free onsets"
             )
-        counts = [n_notes] * n if isinstance(n_notes, int) else [int(count) for count in n_notes]
+        counts = [n_notes] * n if isinstance(n_notes, int | np.integer) else list(n_notes)
         if len(counts) != n:
             raise PairCountError(f"expected one number of notes a context, {n}, or one for all; got {len(counts)}")
         for count in counts:
-            if not 0 <= count <= SLOTS:
+            if not (isinstance(count, int | np.integer) and 0 <= count <= SLOTS):
                 raise InvalidInputError(f"a middle has room for 0..{SLOTS} notes, got {count}")
-        return counts
+        return [int(count) for count in counts]
 
     def _pick(self, log_p: Tensor, uniform: Tensor) -> Tensor:
         """Choose a class a row from log-probabilities (batch, classes) with uniform numbers (batch,)."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from music_evals.annotations import MUSIB_LAYOUT, ContextLayout, NoteArray, Score, Tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, PolyphonyError, UnknownNameError
 from music_evals.symbolic.measures import meter_map
+from music_evals.symbolic.melody import LEGATO_QUARTERS, skyline
 from music_evals.symbolic.notes import rescale_tick
 from music_evals.symbolic.noteseq import encode
 
@@ -37,15 +38,18 @@ STEPS_PER_QUARTER = 6  # MUSIB, "Data representation": 24 steps a measure of 4/4
 Measures = Literal["fixed", "notated"]
 
 
-def pick_voice(score: Score, voice: int | str | None = None) -> NoteArray:
-    """Return the notes of one voice.
+def pick_voice(score: Score, voice: int | str | None = None, *, highest: bool = False) -> NoteArray:
+    """Return the notes of one voice, or its highest ones.
 
     Parameters
     ----------
     score
         Any score.
     voice
-        Index or name. None takes the only voice that has notes; a score without notes gives none.
+        Index or name. None takes the only voice that has notes, or with `highest` all of them; a score without notes
+        gives none.
+    highest
+        Whether to keep the highest notes alone, one at a time; see `melody.skyline`.
 
     Raises
     ------
@@ -55,12 +59,16 @@ def pick_voice(score: Score, voice: int | str | None = None) -> NoteArray:
         There is no voice of this index or name.
 
     """
+    if highest:
+        notes = score.notes if voice is None else pick_voice(score, voice)
+        return skyline(notes, overlap=score.ticks_per_quarter * LEGATO_QUARTERS)
     if voice is None:
         sounding = np.unique(score.notes["voice"])
         if len(sounding) > 1:
             names = ", ".join(f"{index} {score.voices[index]!r}" for index in sounding)
             raise PolyphonyError(
-                f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice="
+                f"one voice is needed, but {len(sounding)} have notes ({names}); choose one with voice=, or the "
+                "highest notes of all with highest=True"
             )
         return score.notes
     index = score.voices.index(voice) if voice in score.voices else voice
@@ -103,7 +111,8 @@ def quantize_voice(notes: NoteArray, from_tpq: int, to_tpq: int) -> NoteArray:
         second = notes[1:][together][0]
         raise PolyphonyError(
             f"one voice is needed, but pitch {second['pitch']} starts at tick {second['onset_tick']} "
-            f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices or keep one"
+            f"({second['onset_tick'] / from_tpq:.2f} quarters) while another note sounds; split the voices, or keep "
+            "the highest notes with highest=True"
         )
     starts = rescale_tick(onsets, from_tpq, to_tpq)
     stops = np.maximum(rescale_tick(ends, from_tpq, to_tpq), starts + 1)
@@ -120,6 +129,7 @@ def tokens_from_score(
     n_steps: int | None = None,
     *,
     voice: int | str | None = None,
+    highest: bool = False,
     steps_per_quarter: int = STEPS_PER_QUARTER,
 ) -> Tokens:
     """Encode one voice of a score as NoteSeq tokens.
@@ -131,7 +141,7 @@ def tokens_from_score(
     n_steps
         Length of the result: what lies beyond it is cut, what is missing is rest. None takes the whole piece up to the
         end of its last note, in whole steps.
-    voice
+    voice, highest
         As `pick_voice`.
     steps_per_quarter
         The grid.
@@ -155,7 +165,7 @@ def tokens_from_score(
     [60, 128, 128, 128, 128, 128, 64, 128, 128, 129]
 
     """
-    notes = quantize_voice(pick_voice(score, voice), score.ticks_per_quarter, steps_per_quarter)
+    notes = quantize_voice(pick_voice(score, voice, highest=highest), score.ticks_per_quarter, steps_per_quarter)
     if n_steps is None:
         n_steps = int((notes["onset_tick"] + notes["duration_tick"]).max(initial=0))
     return encode(notes, n_steps)
@@ -210,6 +220,7 @@ def cut_context(
     start: int,
     *,
     voice: int | str | None = None,
+    highest: bool = False,
     measures: Measures = "fixed",
     layout: ContextLayout = MUSIB_LAYOUT,
 ) -> Tokens:
@@ -224,7 +235,7 @@ def cut_context(
         Any score.
     start
         First measure of the context, from 0.
-    voice
+    voice, highest
         As `pick_voice`.
     measures
         ``"fixed"`` or ``"notated"``; see the module. A notated pickup is bar 0.
@@ -257,7 +268,8 @@ def cut_context(
             f"no context starts at measure {start}: the piece has measures 0..{max(math.ceil(n_measures) - 1, 0)}"
         )
     stop = first_step + layout.n_steps
-    return tokens_from_score(score, stop, voice=voice, steps_per_quarter=steps_per_quarter)[first_step:].copy()
+    tokens = tokens_from_score(score, stop, voice=voice, highest=highest, steps_per_quarter=steps_per_quarter)
+    return tokens[first_step:].copy()
 
 
 def _first_notated_step(score: Score, start: int, layout: ContextLayout) -> int:

@@ -200,7 +200,7 @@ def test_progress_is_told_stage_by_stage() -> None:
 def test_a_file_is_opened_voice_by_voice(tmp_path: Path) -> None:
     path = midi_file(tmp_path / "a.mid", 20, pitches=(60, 48))
     piece, voices, voice, last, text, note = inpainting_space.open_file(path)
-    assert voices == ["1: voice <0> (20 notes)", "2: voice <1> (20 notes)"]
+    assert voices == ["1: voice <0> (20 notes)", "2: voice <1> (20 notes)", "the highest notes of all voices"]
     assert (voice, last) == (voices[0], 5)
     assert read_melody(text).notes[0] == [0, 12, 60]
     assert "20 measures, 2 voices" in note
@@ -220,11 +220,15 @@ def test_a_short_file_ends_in_silence(tmp_path: Path) -> None:
     assert (read_melody(text).tokens[3 * 24 :] == REST).all()
 
 
-def test_a_voice_of_chords_is_refused_by_name(tmp_path: Path) -> None:
+def test_of_chords_the_highest_notes_are_taken_and_that_is_said(tmp_path: Path) -> None:
     notes = make_notes([0, 0, 1920], [480, 480, 480], [60, 64, 67])
     (tmp_path / "chords.mid").write_bytes(write_midi(Score(notes, 480)))
+    piece, voices, voice, _, text, note = inpainting_space.open_file(str(tmp_path / "chords.mid"))
+    assert voice == voices[-1] == "the highest notes of all voices"
+    assert [row[2] for row in read_melody(text).notes] == [64, 67]
+    assert "1 voices. No voice has one note at a time: these are the highest notes." in note
     with pytest.raises(PolyphonyError, match="while another note sounds"):
-        inpainting_space.open_file(str(tmp_path / "chords.mid"))
+        piece.cut(voices[0], 1)
 
 
 def test_chords_elsewhere_do_no_harm_and_a_voice_of_one_note_at_a_time_is_found(tmp_path: Path) -> None:

@@ -110,7 +110,9 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
     """
     piece = melody_sources.open_piece(path)
     voice = piece.first_voice()
-    note = f"{escape(piece.name)}: {piece.n_measures} measures, {len(piece.voices)} voices."
+    note = f"{escape(piece.name)}: {piece.n_measures} measures, {len(piece.voices) - 1} voices."
+    if voice == melody_sources.HIGHEST:
+        note += " No voice has one note at a time: these are the highest notes."
     if piece.n_measures < MUSIB_LAYOUT.n_measures:
         note += " It is shorter than sixteen measures: the rest is silence."
     return piece, list(piece.voices), voice, piece.last_start, write_melody(piece.cut(voice, 1)), note
@@ -188,7 +190,12 @@ def _melody_part(places: Places) -> gr.HTML:
     with gr.Accordion("Upload MIDI, MusicXML or ABC", open=False, elem_id="upload_part"):
         file = gr.File(label="A score of one or more voices", file_types=list(SCORE_TYPES), elem_id="upload")
         with gr.Row():
-            voice = gr.Dropdown([], label="Voice", info="One note at a time: chords cannot be used.", elem_id="voice")
+            voice = gr.Dropdown(
+                [],
+                label="Voice",
+                info="One note at a time; of chords, the highest notes can be taken.",
+                elem_id="voice",
+            )
             start = gr.Slider(1, 2, 1, step=1, label="First of the sixteen measures", info=WINDOW_HELP, elem_id="start")
         note = gr.Markdown(elem_id="upload_note")
     piece = gr.State(None, time_to_live=frame.RETENTION_SEC)

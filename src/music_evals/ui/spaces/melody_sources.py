@@ -11,13 +11,13 @@ import numpy as np
 
 from music_evals.annotations import MUSIB_LAYOUT, Score
 from music_evals.errors import FileTooLargeError, NoDataError, PolyphonyError, UnknownNameError
-from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER, pick_voice, quantize_voice
 from music_evals.symbolic.notes import make_notes, rescale_tick
 from music_evals.symbolic.noteseq import encode
 from music_evals.ui.uploads import load_score
 from music_evals.ui.widgets.roll_editor import Melody
 
-__all__ = ["EXAMPLES", "Piece", "chorale", "example", "open_piece"]
+__all__ = ["EXAMPLES", "HIGHEST", "Piece", "chorale", "example", "open_piece"]
 
 MAX_VOICES = 64  # a full orchestra has about forty
 
@@ -44,13 +44,17 @@ EXAMPLES: Final[Mapping[str, str]] = {
 """Melodies of sixteen measures that ship with the page, as text for `_spelled`."""
 
 
+HIGHEST: Final = "the highest notes of all voices"
+"""Label of what is a melody whatever the file holds."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Piece:
     """An uploaded file, of which one voice is taken at a time."""
 
     name: str  # of the file, without its folder
     score: Score  # what it holds
-    voices: Mapping[str, int]  # label -> number of each voice that has notes
+    voices: Mapping[str, int | None]  # label -> number of each voice that has notes; None for `HIGHEST`
 
     @property
     def n_measures(self) -> int:
@@ -64,8 +68,8 @@ class Piece:
         return max(self.n_measures - MUSIB_LAYOUT.n_measures, 0) + 1
 
     def first_voice(self) -> str:
-        """Return the first voice whose first sixteen measures can be used, or the first of all."""
-        return next((label for label in self.voices if self._is_one_voice(label)), next(iter(self.voices)))
+        """Return the first voice whose first sixteen measures can be used: that of the highest notes always can."""
+        return next(label for label in self.voices if self._is_one_voice(label))
 
     def cut(self, voice: str, first_measure: int) -> Melody:
         """Return sixteen measures of a voice; what lies beyond the end of the piece is rest."""
@@ -75,7 +79,7 @@ class Piece:
         start = (first - 1) * MUSIB_LAYOUT.steps_per_measure
         stop = start + MUSIB_LAYOUT.n_steps
         ticks_per_quarter = self.score.ticks_per_quarter
-        notes = self.score.voice(self.voices[voice])
+        notes = pick_voice(self.score, self.voices[voice], highest=self.voices[voice] is None)
         begins = notes["onset_tick"] * STEPS_PER_QUARTER < stop * ticks_per_quarter
         lasts = (notes["onset_tick"] + notes["duration_tick"]) * STEPS_PER_QUARTER > start * ticks_per_quarter
         kept = quantize_voice(notes[begins & lasts], ticks_per_quarter, STEPS_PER_QUARTER)
@@ -104,7 +108,7 @@ def open_piece(path: str | os.PathLike[str] | None) -> Piece:
             limit=MAX_VOICES,
             found=len(sounding),
         )
-    return Piece(name, score, {_label(score, voice): voice for voice in sounding})
+    return Piece(name, score, {**{_label(score, voice): voice for voice in sounding}, HIGHEST: None})
 
 
 def example(name: str) -> Melody:
