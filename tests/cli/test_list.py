@@ -64,7 +64,7 @@ def test_a_task_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"harmony_preservation", "music_context_preservation"} < set(kept)
     assert not {"note_f1", "lyric_song", "musical_inpainting"} & set(kept)
     assert set(listed("metrics", capsys, "--task", "lyric_writing")) == set(LYRIC_SCORES)
-    assert list(lines("datasets", capsys, "--task", "inpainting")) == ["jsb_chorales"]
+    assert list(lines("datasets", capsys, "--task", "inpainting")) == ["ailabs_1k7", "irish_folk", "jsb_chorales"]
     assert list(lines("models", capsys, "--task", "descriptions")) == ["music_tagger"]
     assert list(lines("tasks", capsys, "--task", "discrepancy")) == ["discrepancy"]
 

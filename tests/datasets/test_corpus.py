@@ -139,6 +139,9 @@ def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
         CorpusSettings(folder, tmp_path / "out", workers=0)
     with pytest.raises(InvalidInputError, match="holds other files"):
         build_corpus(CorpusSettings(folder, folder))
+    chorales = Path(__file__).resolve().parents[2] / "datasets_scripts" / "jsb_chorales"
+    with pytest.raises(InvalidInputError, match="holds other files"):  # another data set is not written over
+        build_corpus(CorpusSettings(folder, chorales))
     shutil.rmtree(folder)
     write_midis(folder, [1], n_measures=8)
     with pytest.raises(NoDataError, match="1 pieces were read, 1 passed the filters, and none gives a window"):

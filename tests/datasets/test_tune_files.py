@@ -60,12 +60,24 @@ def test_written_files_are_those_of_the_manifest(tmp_path: Path, monkeypatch: py
     assert split_counts(placed)["test"] == {"songs": 1, "families": 1, "measures": 20, "windows": 5}
 
 
+def test_nothing_of_an_earlier_data_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tunes = [tune_from_score(score(melody(seed, 20)), f"tune{seed}") for seed in range(6)]
+    placed = place(tunes, range(6), shares=(4, 1, 1))
+    monkeypatch.setattr("music_evals.datasets.tune_files.ROWS_PER_FILE", 6)
+    write_tunes(tmp_path, {"folk": placed})
+    monkeypatch.undo()
+    manifest = write_tunes(tmp_path, {"folk": placed})
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.parquet")} == set(manifest["files"])
+    assert len(load_split(tmp_path, "folk", "train")) == 20
+
+
 def test_a_manifest_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tune = tune_from_score(score(melody(1)), "a")
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
+    (tmp_path / "manifest.json").write_text("{}")  # of an earlier data set
     with pytest.raises(KeyboardInterrupt):
         write_tunes(tmp_path, {"folk": [Placed(tune, "a", "train")]}, progress=stop)
     assert not (tmp_path / "manifest.json").exists()

@@ -18,7 +18,7 @@ jsb_chorales and irish_folk. `train` and `inpainting` read it.
 _EXAMPLES = """\
 examples:
   music-evals corpus build my_tunes --out my_data
-  music-evals corpus build my_midi --filters unique,only_4_4 --voices skyline --split 8:1:1 --seed 1 --out my_data
+  music-evals corpus build my_midi --voices skyline --measures fixed --split 8:1:1 --seed 1 --out my_data
   music-evals inpainting --dataset my_data --baselines all --out results
   music-evals train models/anticipation_rnn/train.yaml --set data.dataset=my_data \\
       --set data.config=default --out my_model

@@ -208,8 +208,14 @@ def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
 
 
 def _check_out(out: Path) -> None:
-    if out.exists() and any(out.iterdir()) and not (out / "manifest.json").is_file() and not (out / "data").is_dir():
-        raise InvalidInputError(f"{out} holds other files; name a new folder, or an empty one")
+    """Raise for a folder that holds anything but a corpus of ours, finished or not."""
+    if not out.exists():
+        return
+    inside = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    ours = {name for name in inside if name.startswith(f"data/{CONFIG}/") or name in {"README.md", "manifest.json"}}
+    made_here = "manifest.json" not in inside or '"settings"' in (out / "manifest.json").read_text(encoding="utf-8")
+    if inside - ours or not made_here:
+        raise InvalidInputError(f"{out} holds other files; name a new folder, an empty one, or one that was built so")
 
 
 def _why_nothing(root: Path, pieces: list[Piece], kept: list[Piece]) -> str:

@@ -129,6 +129,8 @@ def write_tunes(
 ) -> dict[str, Any]:
     """Write every config in files of some thousand rows, the card, and the manifest that vouches for them at last.
 
+    What an earlier data set left in the folder is removed: its manifest first, and its Parquet files in the end.
+
     Parameters
     ----------
     folder
@@ -143,6 +145,7 @@ def write_tunes(
         Further entries of the manifest.
 
     """
+    (folder / "manifest.json").unlink(missing_ok=True)
     files: dict[str, Any] = {}
     total = sum(item.tune.n_windows for placed in configs.values() for item in placed)
     written = 0
@@ -163,6 +166,9 @@ def write_tunes(
                 written += len(rows)
                 if progress is not None:
                     progress(written, total)
+    for path in folder.glob("data/*/*.parquet"):
+        if path.relative_to(folder).as_posix() not in files:
+            path.unlink()
     if card:
         write_atomically(folder / "README.md", card.encode(), parents=True)
     manifest = {**facts, "files": files}

@@ -113,7 +113,7 @@ def build_archive(archive: Path, folder: Path | None = None) -> dict[str, Any]:
 def build_stand_in(folder: Path) -> dict[str, Any]:
     """Write `stand_in` into the data set's own folder, card apart."""
     placed = stand_ins()
-    facts = {
+    facts: dict[str, Any] = {
         "source": "made by music_evals/datasets/ailabs_1k7/build.py; no piece of AILabs1k7",
         "counts": {STAND_IN: split_counts(placed)},
     }
