@@ -216,3 +216,8 @@ def test_trackio_is_named_where_it_is_missing(tmp_path, tiny_dataset, write_reci
     with pytest.raises(MissingBackendError, match="needs the package 'trackio'; install it with: pip install trackio"):
         train_from_file(write_recipe(tmp_path, data=data), trackio="project")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_tagger_has_no_curves_for_trackio(tmp_path, write_recipe):
+    with pytest.raises(InvalidInputError, match="the curves of a tagger are files alone; leave trackio out"):
+        train_from_file(write_recipe(tmp_path, model_type="music_tagger"), trackio="project")

@@ -25,16 +25,7 @@ from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = [
-    "InpaintingNetwork",
-    "NetworkConfig",
-    "TokenConfig",
-    "TokenNetwork",
-    "check_choice",
-    "chunks",
-    "draw",
-    "fill_sizes",
-]
+__all__ = ["InpaintingNetwork", "NetworkConfig", "TokenConfig", "TokenNetwork", "draw", "fill_sizes"]
 
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
 # of matrices may depend on how many rows it has.
@@ -326,8 +317,8 @@ class TokenNetwork(InpaintingNetwork):
 
         Each step is given past, future and the true middle before it, as far as the network reads that: `forward` says
         what reaches a step. It is the distribution that ``"sample"`` draws from at temperature 1, over the 130 real
-        tokens, so that the sum over steps is the likelihood of the middle. The published losses differ: see
-        `training_loss`.
+        tokens, so that the sum over steps is the likelihood of the middle; a network with `sampled_latents` is given
+        their means here. The published losses differ: see `training_loss`.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Score
+from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Score, TimeSignature
 from music_evals.benchmark.inpainting.predictions import load_pairs
 from music_evals.errors import (
     FileTooLargeError,
@@ -229,6 +229,15 @@ def test_of_chords_the_highest_notes_are_taken_and_that_is_said(tmp_path: Path) 
     assert "1 voices. No voice has one note at a time: these are the highest notes." in note
     with pytest.raises(PolyphonyError, match="while another note sounds"):
         piece.cut(voices[0], 1)
+
+
+def test_another_meter_is_said(tmp_path: Path) -> None:
+    meters = (TimeSignature(0, 3, 4), TimeSignature(480 * 12, 2, 2), TimeSignature(480 * 24, 6, 8))
+    score = Score(make_notes([0], [480 * 64], [60]), 480, time_signatures=meters)
+    (tmp_path / "waltz.mid").write_bytes(write_midi(score))
+    note = inpainting_space.open_file(str(tmp_path / "waltz.mid"))[-1]
+    assert "Its meter is 3/4, 6/8; measures here last four quarters" in note
+    assert "meter" not in inpainting_space.open_file(midi_file(tmp_path / "a.mid", 20))[-1]
 
 
 def test_chords_elsewhere_do_no_harm_and_a_voice_of_one_note_at_a_time_is_found(tmp_path: Path) -> None:

@@ -113,6 +113,10 @@ def open_file(path: str | None) -> tuple[Piece, list[str], str, int, str, str]:
     note = f"{escape(piece.name)}: {piece.n_measures} measures, {len(piece.voices) - 1} voices."
     if voice == melody_sources.HIGHEST:
         note += " No voice has one note at a time: these are the highest notes."
+    meters = {(meter.numerator, meter.denominator) for meter in piece.score.time_signatures}
+    other = [f"{upper}/{lower}" for upper, lower in sorted(meters) if upper != lower]
+    if other:
+        note += f" Its meter is {', '.join(other)}; measures here last four quarters, wherever its bar lines are."
     if piece.n_measures < MUSIB_LAYOUT.n_measures:
         note += " It is shorter than sixteen measures: the rest is silence."
     return piece, list(piece.voices), voice, piece.last_start, write_melody(piece.cut(voice, 1)), note
