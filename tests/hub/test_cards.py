@@ -80,14 +80,14 @@ def test_scores_on_other_datasets_stay(results: dict[str, Any]) -> None:
     elsewhere = {**results, "dataset": {**results["dataset"], "id": "irish_folk"}}
     card = ModelCard(fill_card(results, "mine", fill_card(elsewhere, "mine", CARD)))
     assert {result.dataset_type for result in card.data.eval_results} == {"irish_folk", results["dataset"]["id"]}
-    assert len(card.data.eval_results) == 14
+    assert len(card.data.eval_results) == 18
 
 
 def test_each_variant_has_its_own_scores(results: dict[str, Any]) -> None:
     official = {**results, "variant": "official"}
     card = fill_card(official, "mine", fill_card(results, "mine", CARD))
     variants = [result.metric_args["variant"] for result in ModelCard(card).data.eval_results]
-    assert sorted(variants) == ["corrected"] * 7 + ["official"] * 7
+    assert sorted(variants) == ["corrected"] * 9 + ["official"] * 9
     assert fill_card(official, "mine", card) == card
 
 

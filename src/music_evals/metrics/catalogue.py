@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 DIRECTIONS: Final = ("higher", "lower", "zero", "none")
+"""What is better of a score, see `Metric`."""
 KINDS: Final = ("item", "set")
 
 

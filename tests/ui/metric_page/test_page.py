@@ -37,7 +37,7 @@ from music_evals.ui.metric_page import inputs as metric_inputs
 from music_evals.ui.metric_page import results as metric_results
 from music_evals.ui.metric_page.card import PageMetric
 from music_evals.ui.metric_page.results import Judged
-from music_evals.ui.widgets.bars import bar_of
+from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
@@ -411,12 +411,12 @@ def test_the_meaning_of_every_score_is_that_of_its_card(folder: Path) -> None:
 
     _, text = metric_card.load_card(folder)
     section = text[text.index("## Range and direction") :]
-    rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) to ([\d.]+|∞).*? \| (\w+) is better \|$", section, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (-?[\d.]+) to ([\d.]+|∞).*? \| (.*) \|$", section, re.MULTILINE)
     assert rows
-    for name, low, high, direction in rows:
+    for name, low, high, words in rows:
         bar = bar_of(name, 0.5, entrance="audio", variant="corrected")
         assert (bar.chance is not None and bar_of(name, 0.5).chance is None) == (folder.name in EDITS)
-        assert (bar.low, bar.direction) == (float(low), direction)
+        assert (bar.low, DIRECTIONS[bar.direction]) == (float(low), words)
         assert bar.high == pytest.approx(math.inf if high == "∞" else float(high), abs=5e-4)
         assert all(bar.low <= mark.value <= bar.high for mark in bar.marks.values())
 
