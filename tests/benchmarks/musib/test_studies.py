@@ -232,9 +232,9 @@ def test_a_run_begins_with_the_weights_of_the_run_before(done: Studies, monkeypa
     begun = []
     fit = module.fit
 
-    def spy(model, *args):
+    def spy(model, *args, **options):
         begun.append({name: value.clone() for name, value in model.state_dict().items()})
-        return fit(model, *args)
+        return fit(model, *args, **options)
 
     monkeypatch.setattr(module, "fit", spy)
     studies.do(after)
