@@ -46,6 +46,22 @@ def affordable(left: Sequence[Run], estimates: Mapping[str, float], minutes: flo
     return chosen
 
 
+def reasons(
+    studies: Studies, left: Sequence[Run], chosen: Sequence[Run], estimates: Mapping[str, float]
+) -> dict[str, str]:
+    """Return why each run that is neither done nor chosen is left out."""
+    there = {*studies.done(), *(run.name for run in chosen)}
+    found = {}
+    for run in (run for run in studies.table if run.name not in there):
+        if run not in left:
+            found[run.name] = f"the data set {run.data} is not on this machine"
+        elif run.start is not None and run.start not in there:
+            found[run.name] = f"it starts from `{run.start}`, which is left out"
+        else:
+            found[run.name] = f"about {estimates[run.name]:.0f} core-minutes, which the budget no longer had"
+    return found
+
+
 def result_rows(studies: Studies) -> Iterator[Row]:
     """Yield one row for each score of each run that is done."""
     for name, about in studies.done().items():
@@ -135,11 +151,7 @@ def main() -> None:
     for run in chosen:
         print(f"{run.name} ...", file=sys.stderr)
         studies.do(run)
-    left_out = {
-        run.name: f"{run.data} is not on this machine" for run in studies.table if run.data not in studies.places
-    }
-    left_out |= {run.name: f"about {estimates[run.name]:.0f} core-minutes, which the budget no longer had"
-                 for run in left if run not in chosen}  # fmt: skip
+    left_out = reasons(studies, left, chosen, estimates)
     folder = HERE if options.write else options.out / "tables"
     text = write(studies, left_out, folder)
     if options.write:

@@ -236,13 +236,14 @@ class Studies:
         folder, recipe = self.folder(run), self.recipe(run)
         train, validation = (self.items(run, split).contexts for split in ("train", "validation"))
         with _settings(recipe):
-            trained = fit(self._network(recipe, start), train, validation, recipe, folder)
-            began = time.monotonic()
+            # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
+            trained = fit(self._network(recipe, start), train, validation, recipe, folder, clock=time.process_time)
+            began = time.process_time()
             scores = judge(self._network(recipe, folder), self.items(run, "test"), self.limits.seeds)
-            seconds = trained.seconds + time.monotonic() - began
+            seconds = trained.seconds + time.process_time() - began
         write_atomically(folder / "scores.json", json.dumps(scores, allow_nan=False).encode())
         found = {
-            "core_minutes": round(seconds * _threads(recipe) / 60, 2),
+            "core_minutes": round(seconds / 60, 2),
             "size": size_of(folder),
             "epochs": trained.epochs,
             "validation_loss": trained.validation_loss,
@@ -282,11 +283,11 @@ class Studies:
             per_epoch = self.limits.epoch_steps + len(self.items(run, "validation")) / self.limits.batch / 3
             trained = sum(n * per_epoch * step for n, step in zip(epochs, steps, strict=True))
             judged = seconds_a_window * len(self.items(run, "test")) * self.limits.seeds
-            found[run.name] = (trained + judged) * _threads(recipe) / 60
+            found[run.name] = (trained + judged) / 60
         return found
 
     def _measure(self, run: Run) -> tuple[list[float], float]:
-        """Return the seconds of a step of each stage, and of filling a window."""
+        """Return the processor seconds of a step of each stage, and of filling a window."""
         recipe = self.recipe(run)
         stages = [stage.training for stage in recipe.stages] or [recipe.training]
         n = 2 * self.limits.batch
@@ -298,24 +299,20 @@ class Studies:
         contexts = self.items(run, "train").contexts[:n]
         with tempfile.TemporaryDirectory() as folder, _settings(recipe):
             model = self._network(recipe, None)
-            fit(model, contexts, contexts[:1], short, Path(folder))
+            fit(model, contexts, contexts[:1], short, Path(folder), clock=time.process_time)
             places = [Path(folder) / "run" / stage.name / "log.csv" for stage in named] or [
                 Path(folder) / "run/log.csv"
             ]
             # the first epoch of a stage has what is done once in it
             steps = [min(float(row["seconds"]) for row in _rows(place)) / 2 for place in places]
-            began = time.monotonic()
+            began = time.process_time()
             model.inpaint(mask_middle(contexts[:8]), rng=np.random.default_rng(0))
-            return steps, (time.monotonic() - began) / len(contexts[:8])
+            return steps, (time.process_time() - began) / len(contexts[:8])
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def _threads(recipe: Recipe) -> int:
-    return recipe.training.threads or torch.get_num_threads()
 
 
 @contextlib.contextmanager
@@ -324,7 +321,7 @@ def _settings(recipe: Recipe) -> Iterator[None]:
     threads = torch.get_num_threads()
     with torch.random.fork_rng():
         torch.manual_seed(recipe.training.seed)
-        torch.set_num_threads(_threads(recipe))
+        torch.set_num_threads(recipe.training.threads or threads)
         try:
             yield
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import re
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from benchmarks.musib.hypotheses import Scores  # noqa: E402
 from benchmarks.musib.likelihood import bits_a_note, own_loss, published_table  # noqa: E402
 from benchmarks.musib.systems import DATA, DESIGNS, Data, n_parameters, size_of, weights_of  # noqa: E402
 
-from benchmarks.musib import judging, relations, run, systems, tables  # noqa: E402 - after the checks
+from benchmarks.musib import hypotheses, judging, relations, run, systems, tables  # noqa: E402 - after the checks
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig  # noqa: E402
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig  # noqa: E402
 from music_evals.models.training import fit  # noqa: E402
@@ -117,6 +118,7 @@ def test_all_tables_from_one_model(options, monkeypatch: pytest.MonkeyPatch) -> 
     assert {path.suffix for path in folder.iterdir()} == {".csv", ".svg"}
 
     scores = tables.read_csv(folder / "results.csv")
+    check_page("\n".join(sections.values()), folder)
     sized = {row["system"]: row["size"] for row in scores}
     assert sized["anticipation_rnn"] == "paper, 0.00 M"
     assert sized["copy_past"] == ""
@@ -163,6 +165,28 @@ def test_first_windows_of_each_song(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     folder = judging.first_windows(data, tmp_path / "out")
     assert load_dataset(str(folder), split="test")["item_id"][:] == ["b0", "a2"]
     assert len(load_dataset(str(folder), split="train")) == 5
+
+
+# --- the page
+
+
+def check_page(page: str, folder: Path) -> None:
+    """Hold the note F1 and the verdicts of a page to the files beside it."""
+    rows = [row for row in tables.read_csv(folder / "results.csv") if row["metric"] == "note_f1"]
+    rows = [row for row in rows if (row["protocol"], row["subset"]) == ("honest", "all")]
+    assert rows
+    for row in rows:
+        shown = re.escape(f"`{row['system']}`") + r"\*? \| " + re.escape(row["size"])
+        assert re.search(rf"{shown} \| {float(row['value']):.3f}", page), row
+    differences = tables.read_csv(folder / "differences.csv")
+    if (folder / run.STUDIES).is_file():
+        differences += tables.read_csv(folder / run.STUDIES)
+    assert hypotheses.verdict_table(differences) in page
+
+
+@pytest.mark.skipif(not (systems.HERE / "results.csv").is_file(), reason="the tables have not been written yet")
+def test_the_page_is_what_the_files_say() -> None:
+    check_page((systems.HERE / "README.md").read_text(encoding="utf-8"), systems.HERE)
 
 
 # --- pieces

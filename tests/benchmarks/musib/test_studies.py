@@ -232,9 +232,9 @@ def test_a_run_begins_with_the_weights_of_the_run_before(done: Studies, monkeypa
     begun = []
     fit = module.fit
 
-    def spy(model, *args):
+    def spy(model, *args, **options):
         begun.append({name: value.clone() for name, value in model.state_dict().items()})
-        return fit(model, *args)
+        return fit(model, *args, **options)
 
     monkeypatch.setattr(module, "fit", spy)
     studies.do(after)
@@ -264,3 +264,15 @@ def test_a_budget_leaves_out_what_does_not_fit_and_what_needs_it() -> None:
     assert [run.name for run in equal_budget.affordable(left, minutes, 10, [])] == ["a", "d"]
     assert [run.name for run in equal_budget.affordable(left, minutes, 30, [])] == ["a", "b", "c", "d"]
     assert [run.name for run in equal_budget.affordable(left[2:], minutes, 1, ["b"])] == ["c"]
+
+
+def test_what_is_left_out_says_why(tmp_path: Path, models: Path) -> None:
+    table = [Run("a", "vli", "jsb"), Run("b", "vli", "folk"), Run("c", "vli", "jsb", start="b"), Run("d", "vli", "jsb")]
+    one = Studies(tmp_path, LIMITS, models, table=table, places={"jsb": ("nowhere", "none")})
+    left, minutes = one.left(), {"a": 4.0, "c": 1.0, "d": 9.0}
+    chosen = equal_budget.affordable(left, minutes, 10, [])
+    assert equal_budget.reasons(one, left, chosen, minutes) == {
+        "b": "the data set folk is not on this machine",
+        "c": "it starts from `b`, which is left out",
+        "d": "about 9 core-minutes, which the budget no longer had",
+    }
