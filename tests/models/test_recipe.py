@@ -72,7 +72,7 @@ def test_every_shipped_recipe_is_whole(path):
     assert [stage.name for stage in recipe.stages] == list(network.stages)
     folk = path.stem == "train-folk"
     assert (Path(recipe.data.dataset).name, recipe.data.config) == (
-        ("irish_folk", "music21_folk") if folk else ("jsb_chorales", "musib")
+        ("irish_folk", "music21_folk_cleared") if folk else ("jsb_chorales", "musib")
     )
     for training in [stage.training for stage in recipe.stages] or [recipe.training]:
         assert training.max_minutes is None  # else the weights would depend on the machine
