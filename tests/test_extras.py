@@ -271,7 +271,7 @@ def test_every_module_loads_and_those_of_tokens_compute_without_any_extra(run: R
         "for name in sys.argv[2:]:\n"
         "    module = evaluate.load(f'./metrics/{name}', cache_dir=sys.argv[1])\n"
         "    if name == 'musical_inpainting':\n"
-        "        result = module.compute(predictions=tokens[:, 144:240], references=tokens, n_resamples=20)\n"
+        "        result = module.compute(predictions=tokens[:, 144:240], references=tokens)\n"
         "        assert result['note_f1'] == 1\n"
     )
     names = sorted(path.parent.name for path in APPS if path.parent.parent.name == "metrics")

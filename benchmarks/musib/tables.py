@@ -17,7 +17,7 @@ from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.tables import MARKDOWN, mark, order, table_of
 from music_evals.files import write_atomically
-from music_evals.stats import Interval, bootstrap_mean
+from music_evals.stats import Interval, mean_interval
 
 Row = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _subsets(results: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Map
 
 def interval_of_mean(values: npt.ArrayLike, songs: Sequence[str], confidence: float = 0.95) -> Interval:
     """Return the mean over windows with its interval by songs."""
-    return bootstrap_mean(values, list(songs), confidence=confidence)
+    return mean_interval(values, list(songs), confidence=confidence)
 
 
 def compared_rows(data: Data, runs: Sequence[Judged]) -> Iterator[Row]:

@@ -22,6 +22,7 @@ from music_evals.benchmark.tables import (
 )
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
+from music_evals.stats.intervals import simulated_coverage
 
 SCALES = block(
     *(Metric(f"part_{number}", f"Part {number}", "parts", high=9.0) for number in range(10)),
@@ -74,7 +75,8 @@ def records(values: Mapping[tuple[str, str], float], **header: Any) -> list[dict
 
 @pytest.fixture
 def rows() -> list[dict[str, Any]]:
-    values = {("a", f"{n}"): 1.0 for n in range(12)} | {("b", f"{n}"): 2.0 for n in range(12)}
+    wobble = [0.01 * (-1) ** n for n in range(12)]
+    values = {(name, f"{n}"): level + wobble[n] for name, level in (("a", 1.0), ("b", 2.0)) for n in range(12)}
     return records({**values, ("oracle", "0"): 9.0})
 
 
@@ -106,13 +108,13 @@ def test_published_results_are_told_on_request(rows: list[dict[str, Any]]) -> No
 
 @pytest.mark.parametrize(("system", "beside"), [("a", True), ("a" * MOST_CHARACTERS, False)])
 def test_intervals_stand_beside_the_values_where_there_is_room(system: str, beside: bool) -> None:
-    scores = {(system, str(number)): float(number) for number in range(3)}
+    scores = {(system, str(number)): float(number) for number in range(3, 6)}
     text = text_report(build_results(collect(records(scores), TASK), TASK))
     rest = text.partition("\nRest\n")[2].split("\n\n")[0].splitlines()[1:]
     interval = rest[0].split()[2] if beside else rest[1].split()[0]
     low, high = interval.split("..")
-    assert 0 <= float(low) < 1 < float(high) <= 2
-    assert rest[0].split() == [system, *(["1.000", interval] * 2 if beside else ["1.000"] * 2)]
+    assert 0 <= float(low) < 4 < float(high) <= 9
+    assert rest[0].split() == [system, *(["4.000", interval] * 2 if beside else ["4.000"] * 2)]
     assert len(rest) == (1 if beside else 2)
 
 
@@ -191,8 +193,47 @@ def test_scores_that_are_not_shown(rows: list[dict[str, Any]]) -> None:
 
 
 def test_nothing_to_caution_against() -> None:
-    results = build_results(collect(records({("a", f"{n}"): 1.0 for n in range(12)}), TASK), TASK)
+    results = build_results(collect(records({("a", f"{n}"): float(n % 2) for n in range(12)}), TASK), TASK)
     assert cautions(results) == []
+
+
+def test_scores_without_spread_are_explained() -> None:
+    results = build_results(collect(records({("a", f"{n}"): 0.0 for n in range(12)}), TASK), TASK)
+    assert results["scores"]["a"]["loss"]["low"] is None
+    (caution,) = cautions(results)
+    assert caution == "a score that is the same in all groups does not say how far it may move, and has no interval: a"
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_intervals_from_few_groups_come_with_what_they_cover(n: int, read_page: Any) -> None:
+    found = collect(records({("a", f"{number}"): float(number % 3) for number in range(n)}), TASK)
+    results = build_results(found, TASK)
+    assert results["scores"]["a"]["loss"]["n_clusters"] == pytest.approx(n)
+    page = " ".join(read_page(score_page(results, found, {})).text)
+    for text in (text_report(results), markdown_report(results), page):
+        assert ("Effective number of groups 12.0: in simulations with so few, nominal 95 %" in text) == (n < 30)
+    low, high = (round(100 * share) for share in simulated_coverage(12).means)  # type: ignore[union-attr]
+    assert (f"held the truth {low} to {high} % of the time for means." in page) == (n < 30)
+
+
+def test_differences_have_intervals(rows: list[dict[str, Any]], read_page: Any) -> None:
+    for row in rows:  # so that not all groups differ alike
+        if row["kind"] == "score" and row["system"] == "b":
+            row["value"] += 0.02 * (int(row["item"]) % 3 - 1)
+    found = collect(rows, TASK)
+    results = build_results(found, TASK)
+    (test,) = (test for test in results["comparisons"] if test["metric"] == "loss")
+    assert test["difference"] == pytest.approx(-1)
+    assert test["low"] < test["difference"] < test["high"]
+    shown = f"-1.000 ({test['low']:.3f}..{test['high']:.3f})"
+    assert f"Loss: a - b = {shown}, p = " in text_report(results)
+    assert shown in " ".join(read_page(score_page(results, found, {})).text)
+
+
+def test_an_interval_without_0_beside_a_large_p_is_counted(rows: list[dict[str, Any]]) -> None:
+    results = build_results(collect(rows, TASK), TASK)
+    results["comparisons"][0] |= {"difference": 0.5, "low": 0.1, "high": 0.9, "p_holm": 0.2}
+    assert "1 further difference with an interval that leaves out 0" in text_report(results)
 
 
 def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
@@ -207,4 +248,4 @@ def test_a_score_outside_of_its_interval_is_explained_where_it_stands(
     for text in told:
         assert "0.100..0.400†" in text
         assert "† The score lies outside of its interval" in " ".join(text.split())
-        assert "basic bootstrap" in " ".join(text.split())
+        assert "makes a divergence larger than it truly is" in " ".join(text.split())

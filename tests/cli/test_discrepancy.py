@@ -39,7 +39,7 @@ def test_the_demo_songs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = arguments(tmp_path, "--by", "emotion", "--permutations", "50", "--resamples", "20", "--no-plot", "--json")
+    command = arguments(tmp_path, "--by", "emotion", "--permutations", "50", "--no-plot", "--json")
     assert main(command) == 0
     told = capsys.readouterr()
     results = json.loads(told.out)

@@ -72,6 +72,11 @@ EDITS = {name for name in NAMES if set(SCORES[name]) <= set(PRESERVATION_METRICS
 OF_TEXTS = {"lyric_structure", "tag_semantic_similarity"}
 
 
+def resamples(name: str, n: int) -> dict[str, int]:
+    """Return the option of the modules that can draw resamples: those of tokens, among which are divergences."""
+    return {} if name in EDITS | OF_TEXTS | {"inpainting_nll"} else {"n_resamples": n}
+
+
 @pytest.fixture(params=FOLDERS, ids=NAMES)
 def folder(request: pytest.FixtureRequest) -> Path:
     return request.param
@@ -320,11 +325,13 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
     output, options = section(card[1], "Output"), section(card[1], "Options")
     for name in SCORES[folder.name]:
         prefix = name if SCORES[folder.name] == [folder.name] else "<name>"
-        keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined"]
+        keys = [prefix, f"{prefix}_ci", f"{prefix}_n", f"{prefix}_n_defined", f"{prefix}_n_clusters"]
         keys += [f"{prefix}_null"] if CATALOGUE[name].kind == "set" else []
         keys += [f"{prefix}_reference"] if CATALOGUE[name].direction == "none" else []
         assert all(f"`{key}`" in output for key in keys)
-    wanted = ["groups", "confidence", "n_resamples", "seed", "per_item"]
+    drawn = any(CATALOGUE[name].kind == "set" for name in SCORES[folder.name])
+    assert ("| `n_resamples` |" in options) == ("| `seed` |" in options) == drawn  # means need no resamples
+    wanted = ["groups", "confidence", "per_item"]
     wanted += ["variant"] if folder.name not in {"inpainting_nll", "tag_semantic_similarity"} else []
     wanted += ["rhyme", "normalise", "strict"] if folder.name == "lyric_structure" else []
     wanted += ["encoder", "aggregation", "empty"] if folder.name == "tag_semantic_similarity" else []
@@ -379,25 +386,28 @@ def test_what_the_module_says_of_itself(module: Any, folder: Path) -> None:
 
 def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> None:
     inputs = inputs_for(module, rng)
-    result = module.compute(**inputs, n_resamples=50, **LIGHT.get(module.name, {}))
+    result = module.compute(**inputs, **resamples(module.name, 50), **LIGHT.get(module.name, {}))
     expected: list[str] = []
     for name in SCORES[module.name]:
-        expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined"]
+        expected += [name, f"{name}_ci", f"{name}_n", f"{name}_n_defined", f"{name}_n_clusters"]
         expected += [f"{name}_null"] if CATALOGUE[name].kind == "set" else []
         expected += [f"{name}_reference"] if CATALOGUE[name].direction == "none" else []
         assert type(result[name]) is float
         assert CATALOGUE[name].low <= result[name] <= CATALOGUE[name].high
         low, high = result[f"{name}_ci"]
         assert {type(low), type(high)} == {float}
-        assert low <= high
+        assert low <= high or (math.isnan(low) and math.isnan(high))  # all items alike
         assert (type(result[f"{name}_n"]), result[f"{name}_n"]) == (int, 12)
         assert 0 < result[f"{name}_n_defined"] <= 12
+        assert 0 < result[f"{name}_n_clusters"] <= 12 + 1e-9
     assert list(result) == expected + EXTRAS.get(module.name, [])
-    json.dumps(result, allow_nan=False)
+    json.dumps({key: value for key, value in result.items() if not key.endswith("_ci")}, allow_nan=False)
 
 
 def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> None:
-    result = module.compute(**inputs_for(module, rng), n_resamples=0, per_item=True, **LIGHT.get(module.name, {}))
+    result = module.compute(
+        **inputs_for(module, rng), **resamples(module.name, 0), per_item=True, **LIGHT.get(module.name, {})
+    )
     rows = result["per_item"]
     assert len(rows) == 12
     names = SCORES[module.name] if module.name in EDITS | OF_TEXTS else list(rows[0])
@@ -415,18 +425,18 @@ def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
     inputs = inputs_for(module, rng, n)
     options: list[dict[str, Any]] = [
         {},
-        {"groups": [f"song {i // 2}" for i in range(n)], "seed": 7, "confidence": 0.8, "n_resamples": 60},
+        {"groups": [f"song {i // 2}" for i in range(n)], "confidence": 0.8, **resamples(module.name, 60)},
     ]
     if module.name == "tag_semantic_similarity":
-        options += [{"aggregation": "f1"}, {"normalize_by_self": True, "n_resamples": 20}]
+        options += [{"aggregation": "f1"}, {"normalize_by_self": True}]
     elif "references" in module.features:
-        options += [{"variant": "official", "n_resamples": 20}, {"variant": "paper", "n_resamples": 20}]
+        options += [{"variant": name, **resamples(module.name, 20)} for name in ("official", "paper")]
     for chosen in [{**LIGHT.get(module.name, {}), **given} for given in options]:
         assert same(module.compute(**inputs, **chosen), library_result(module, inputs, **chosen))
 
 
 def test_added_one_by_one_is_the_same(module: Any, rng: np.random.Generator) -> None:
-    inputs, options = inputs_for(module, rng, 3), {"n_resamples": 20, **LIGHT.get(module.name, {})}
+    inputs, options = inputs_for(module, rng, 3), {**resamples(module.name, 20), **LIGHT.get(module.name, {})}
     whole = module.compute(**inputs, **options)
     for i, prediction in enumerate(inputs["predictions"]):
         reference = {"reference": inputs["references"][i]} if "references" in inputs else {}
@@ -447,11 +457,11 @@ def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
         return
     if module.name in EDITS:
         pieces = [piece(rng) for _ in range(3)]
-        result = module.compute(predictions=pieces, references=pieces, n_resamples=20)
+        result = module.compute(predictions=pieces, references=pieces, **resamples(module.name, 20))
     elif "references" in module.features:
-        result = module.compute(predictions=contexts[:, 144:240], references=contexts, n_resamples=20)
+        result = module.compute(predictions=contexts[:, 144:240], references=contexts, **resamples(module.name, 20))
     else:
-        result = module.compute(predictions=np.zeros((3, 96)), n_resamples=20)
+        result = module.compute(predictions=np.zeros((3, 96)), **resamples(module.name, 20))
     for name in SCORES[module.name]:
         assert result[name] == (1.0 if CATALOGUE[name].direction == "higher" else 0.0)
 
@@ -467,7 +477,7 @@ def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Ge
         wrong, right = ("oficial", "official") if module.name == "lyric_structure" else ("correct", "corrected")
         with pytest.raises(LookupError, match=f"did you mean {right}"):
             module.compute(**inputs, variant=wrong, **LIGHT.get(module.name, {}))
-    assert module.compute(**inputs, n_resamples=20, **LIGHT.get(module.name, {}))
+    assert module.compute(**inputs, **resamples(module.name, 20), **LIGHT.get(module.name, {}))
 
 
 # Modules of one formula; the others have the variants of `compute`.
@@ -479,7 +489,7 @@ def test_a_config_name_is_a_variant(folder: Path, in_root: Path, tmp_path: Path,
     import evaluate
 
     name = folder.name
-    path, cache, options = f"./metrics/{name}", str(tmp_path), {"n_resamples": 20, **LIGHT.get(name, {})}
+    path, cache, options = f"./metrics/{name}", str(tmp_path), {**resamples(name, 20), **LIGHT.get(name, {})}
     plain = load(name, tmp_path)
     inputs = inputs_for(plain, rng, 2)
     default = plain.compute(**inputs, **options)
@@ -533,10 +543,10 @@ def test_modules_of_edits_combine(in_root: Path, tmp_path: Path, rng: np.random.
 
     pieces = [piece(rng) for _ in range(2)]
     inputs = {"references": pieces, "predictions": [edited(score, rng) for score in pieces]}
-    whole = load("music_context_preservation", tmp_path).compute(**inputs, n_resamples=20)
+    whole = load("music_context_preservation", tmp_path).compute(**inputs)
     for names in (list(PRESERVATION_METRICS), [f"{facet}_preservation" for facet in FACETS]):
         combined = evaluate.combine([load(name, tmp_path) for name in names])
-        assert same(combined.compute(**inputs, n_resamples=20), whole)
+        assert same(combined.compute(**inputs), whole)
 
 
 def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -553,7 +563,7 @@ def test_likelihoods_combine(in_root: Path, tmp_path: Path) -> None:
     import evaluate
 
     works = {"one": load("inpainting_nll", tmp_path), "two": load("inpainting_nll", tmp_path)}
-    result = evaluate.combine(works, force_prefix=True).compute(predictions=[[-0.5, -1.5], [-1.0, -2.0]], n_resamples=0)
+    result = evaluate.combine(works, force_prefix=True).compute(predictions=[[-0.5, -1.5], [-1.0, -2.0]])
     assert result["one_inpainting_nll"] == result["two_inpainting_nll"] == 1.25
 
 
@@ -562,7 +572,7 @@ def test_tags_by_dimension(in_root: Path, tmp_path: Path) -> None:
     module = load("tag_semantic_similarity", tmp_path)
     people = {"musical_genres": ["流行"], "tempo_rhythm": ["慢速"]}
     other = {"musical_genres": ["流行"], "tempo_rhythm": []}
-    result = module.compute(predictions=[people, other], references=[people] * 2, encoder="char-ngrams", n_resamples=20)
+    result = module.compute(predictions=[people, other], references=[people] * 2, encoder="char-ngrams")
     names = [key.removesuffix("_n_defined") for key in result if key.endswith("_n_defined")]
     assert names == [
         "tag_semantic_similarity", "professional_average", "professional/musical_genres", "professional/tempo_rhythm"
@@ -571,7 +581,7 @@ def test_tags_by_dimension(in_root: Path, tmp_path: Path) -> None:
     assert [result[f"{name}_n_defined"] for name in names] == [1, 1, 2, 1]
     nested = [{"professional": item} for item in (people, other)]
     whole = {"predictions": nested, "references": [{"professional": people}] * 2}
-    assert same(module.compute(**whole, encoder="char-ngrams", n_resamples=20), result)
+    assert same(module.compute(**whole, encoder="char-ngrams"), result)
 
 
 def workers(count: int, folder: Path) -> Iterator[subprocess.Popen[str]]:

@@ -125,7 +125,7 @@ def test_tables_kept_by_an_earlier_version_still_give_their_tests(tmp_path: Path
 
 
 FORGED: list[tuple[tuple[Any, ...], Any]] = [
-    (("format",), 2),
+    (("format",), 1),
     (("records",), "0" * 32),
     (("tables",), {}),
     (("tables", 0, "tests"), 7),
@@ -134,7 +134,8 @@ FORGED: list[tuple[tuple[Any, ...], Any]] = [
     *(
         (("tables", 0, "tests", 0, key), value)
         for key, value in [
-            ("n", "<b>"), ("difference", None), ("difference", math.inf), ("difference", "1"), ("difference", True),
+            ("n", "<b>"), ("low", math.inf), ("high", "1"),
+            ("difference", None), ("difference", math.inf), ("difference", "1"), ("difference", True),
             ("p_value", -0.1), ("p_value", 2.0), ("p_value", math.nan), ("a", "none"), ("column", ["x"]),
         ]
     ),

@@ -10,6 +10,7 @@ import pytest
 from tests.leaderboard.toy_records import A, B, C, record
 
 from music_evals.leaderboard.ranks import Comparison, compare, compare_pairs, rank_ranges
+from music_evals.stats.paired import NOT_COMPARED
 
 
 def test_ranges_by_hand() -> None:
@@ -91,4 +92,4 @@ def test_seeds_are_one_item() -> None:
 
 
 def test_a_pair_that_was_not_compared_is_open() -> None:
-    assert [tuple(row) for row in rank_ranges(2, [Comparison(0, 1, 0, None, math.nan, math.nan, 0)])] == [(1, 2)] * 2
+    assert [tuple(row) for row in rank_ranges(2, [Comparison(0, 1, 0, None, *NOT_COMPARED)])] == [(1, 2)] * 2

@@ -96,7 +96,7 @@ def test_parity_with_a_plain_loop() -> None:
 
 def test_evaluation_is_the_mean_of_rows_of_means() -> None:
     encoder = Counting()
-    result = evaluate_descriptions(REFERENCES, GENERATED, encoder=encoder, n_resamples=100, per_item=True)
+    result = evaluate_descriptions(REFERENCES, GENERATED, encoder=encoder, per_item=True)
     assert sorted(encoder.asked) == sorted(set(encoder.asked))  # each once, over all songs
     averages = []
     for group, names in SCORED.items():
@@ -121,7 +121,7 @@ def test_evaluation_is_the_mean_of_rows_of_means() -> None:
 
 def test_songs_one_by_one_and_together_agree() -> None:
     generated, references = dict(zip("abcd", GENERATED, strict=True)), dict(zip("dcba", REFERENCES[::-1], strict=True))
-    together = evaluate_descriptions(references, generated, encoder="char-ngrams", n_resamples=0, per_item=True)
+    together = evaluate_descriptions(references, generated, encoder="char-ngrams", per_item=True)
     songs = {song["id"]: song for song in together["per_item"]}
     assert list(songs) == list("dcba")
     for place, item in enumerate("abcd"):
@@ -133,15 +133,14 @@ def test_songs_one_by_one_and_together_agree() -> None:
 def test_perfect_and_options() -> None:
     perfect = evaluate_descriptions(REFERENCES, REFERENCES, encoder="char-ngrams", normalize_by_self=True)
     assert perfect["tag_semantic_similarity"] == 1
-    assert perfect["tag_semantic_similarity_ci"] == (1, 1)
+    assert np.isnan(perfect["tag_semantic_similarity_ci"]).all()  # all songs alike: nobody knows how far the next is
     scores = [
-        evaluate_descriptions(REFERENCES, REFERENCES, encoder="char-ngrams", aggregation=name, n_resamples=0)
+        evaluate_descriptions(REFERENCES, REFERENCES, encoder="char-ngrams", aggregation=name)
         for name in ("mean", "best_match", "f1")
     ]
     assert scores[0]["amateur_average"] < 0.9
     for result in scores[1:]:
         assert result["amateur_average"] == pytest.approx(1, abs=1e-6)
-        assert np.isnan(result["amateur_average_ci"]).all()
 
 
 def test_nobody_gains_by_silence() -> None:

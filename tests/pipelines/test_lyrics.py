@@ -112,11 +112,11 @@ def test_true_and_foreign_lyrics_of_real_songs() -> None:
     words, patterns = (
         [sections_text(sections_of_rows(song["structure"], field)) for song in songs] for field in ("lines", "rhyme")
     )
-    true = evaluate_lyrics(patterns, words, n_resamples=0)
+    true = evaluate_lyrics(patterns, words)
     # over all 1,000 songs the authors' code gives 107.46 and 43.72
     assert true["lyric_structure"] == pytest.approx(107.46, abs=0.3)
     assert true["lyric_section"] == 32.5
-    other = evaluate_lyrics(patterns[1:] + patterns[:1], words, n_resamples=0)
+    other = evaluate_lyrics(patterns[1:] + patterns[:1], words)
     assert other["lyric_structure"] == pytest.approx(43.72, abs=1.5)
 
 
@@ -298,7 +298,7 @@ def test_means_and_their_intervals() -> None:
     chosen = [CASES[name] for name in NAMES]
     result = evaluate_lyrics(
         [case["reference"] for case in chosen], [case["generated"] for case in chosen],
-        groups=[0, 0, 1, 1, 2], per_item=True, n_resamples=200,
+        groups=[0, 0, 1, 1, 2], per_item=True,
     )  # fmt: skip
     for name, level in zip(LYRIC_SCORES, ("total", *MAXIMUM), strict=True):
         expected = [case["scores"][level] for case in chosen]
@@ -308,7 +308,7 @@ def test_means_and_their_intervals() -> None:
         assert (result[f"{name}_n"], result[f"{name}_n_defined"]) == (5, 5)
         assert [item[name] for item in result["per_item"]] == expected
     assert [item["notes"] for item in result["per_item"]] == [[]] * 5
-    again = evaluate_lyrics(iter([PATTERN]), iter([LYRICS]), n_resamples=0, rhyme="char")
+    again = evaluate_lyrics(iter([PATTERN]), iter([LYRICS]), rhyme="char")
     assert again["lyric_structure"] == lyric_structure(PATTERN, LYRICS, rhyme="char").total
     assert all(map(math.isnan, again["lyric_structure_ci"]))
     assert "per_item" not in again
@@ -317,13 +317,13 @@ def test_means_and_their_intervals() -> None:
 def test_a_set_with_texts_without_chinese_warns() -> None:
     told = r"1 of 2 lyrics have no Chinese character, the first is generated\[1\]; .*scores like true lyrics"
     with pytest.warns(NoChineseWarning, match=told) as caught:
-        result = evaluate_lyrics([PATTERN] * 2, [LYRICS, PATTERN], n_resamples=0, rhyme="char", per_item=True)
+        result = evaluate_lyrics([PATTERN] * 2, [LYRICS, PATTERN], rhyme="char", per_item=True)
     assert [Path(each.filename).name for each in caught] == ["test_lyrics.py"]
     assert [item["notes"] for item in result["per_item"]] == [[], [NO_CHINESE]]
 
 
 def test_options_are_those_of_one_song() -> None:
-    result = evaluate_lyrics([PATTERN] * 2, ["", LYRICS], n_resamples=0, rhyme="char", strict=False, per_item=True)
+    result = evaluate_lyrics([PATTERN] * 2, ["", LYRICS], rhyme="char", strict=False, per_item=True)
     assert result["per_item"][0]["lyric_structure"] == 0.0
     assert result["per_item"][0]["notes"] == ["the lyrics are empty"]
 
@@ -358,4 +358,4 @@ def inputs() -> Iterator[str]:
 
 
 def test_any_iterable_will_do() -> None:
-    assert evaluate_lyrics((PATTERN,), inputs(), n_resamples=0, rhyme="char")["lyric_section"] == 32.5
+    assert evaluate_lyrics((PATTERN,), inputs(), rhyme="char")["lyric_section"] == 32.5

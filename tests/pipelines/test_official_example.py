@@ -30,7 +30,7 @@ def skip_without(package: str, what: str) -> None:
 
 
 def judge(*metrics: str) -> dict[str, float]:
-    result = evaluate_preservation([PAIR[0]], [PAIR[1]], metrics=metrics, variant="official", n_resamples=0)
+    result = evaluate_preservation([PAIR[0]], [PAIR[1]], metrics=metrics, variant="official")
     return {name: result[name] for name in metrics}
 
 

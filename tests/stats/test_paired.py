@@ -8,8 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.stats import _clusters, paired, paired_mean_test, paired_mean_tests, swap_test_divergence
+from music_evals.stats import (
+    _clusters,
+    mean_interval,
+    paired,
+    paired_mean_test,
+    paired_mean_tests,
+    swap_test_divergence,
+)
 from music_evals.stats._clusters import random_bits
+from music_evals.stats.intervals import degrees_of_freedom
 
 
 def total_variation(p, q):
@@ -32,6 +40,11 @@ def clustered_bins(rng, n_clusters, difference=0.0, n_bins=10):
     return *np.clip(np.floor(values + n_bins / 2).astype(int), 0, n_bins - 1), groups
 
 
+def without_interval(result):
+    """Return what the test says, without the interval."""
+    return result.difference, result.p_value, result.n
+
+
 # Means
 
 
@@ -51,26 +64,26 @@ def clustered_bins(rng, n_clusters, difference=0.0, n_bins=10):
     ],
 )
 def test_by_hand(a, b, groups, difference, p_value):
-    assert paired_mean_test(a, b, groups) == (difference, p_value, len(a))
+    assert without_interval(paired_mean_test(a, b, groups)) == (difference, p_value, len(a))
 
 
 def test_only_items_defined_for_both_are_compared():
     a, b = [1, np.nan, 1, 1, 5], [0, 0, 0, 0, np.nan]
-    assert paired_mean_test(a, b, None) == (1, 0.25, 3)
-    assert paired_mean_test(a, b, ["x", "x", "x", "y", "z"]) == (1, 0.5, 3)
+    assert without_interval(paired_mean_test(a, b, None)) == (1, 0.25, 3)
+    assert without_interval(paired_mean_test(a, b, ["x", "x", "x", "y", "z"])) == (1, 0.5, 3)
 
 
 def test_nothing_to_compare_is_undefined():
     for a, b in (([np.nan, 1], [1, np.nan]), ([], [])):
         result = paired_mean_test(a, b, None)
-        assert np.isnan(result[:2]).all()
+        assert np.isnan(result[:4]).all()
         assert result.n == 0
 
 
 def test_infinite_difference_has_no_p_value():
     result = paired_mean_test([np.inf, 1], [0, 1], None)
     assert (result.difference, result.n) == (np.inf, 2)
-    assert math.isnan(result.p_value)
+    assert np.isnan(result[1:4]).all()
     assert math.isnan(paired_mean_test([np.inf, 1], [np.inf, 1], None).difference)
 
 
@@ -114,8 +127,47 @@ def test_symmetric_and_blind_to_item_order(seed, n_clusters):
     order = rng.permutation(len(a))
     plain = paired_mean_test(a, b, groups, n_resamples=100)
     swapped = paired_mean_test(b, a, groups, n_resamples=100)
-    assert swapped == pytest.approx((-plain.difference, plain.p_value, plain.n), rel=1e-9)
+    mirrored = (-plain.difference, -plain.high, -plain.low, plain.p_value, plain.n)
+    assert swapped == pytest.approx(mirrored, rel=1e-9)
     assert paired_mean_test(a[order], b[order], groups[order], n_resamples=100) == pytest.approx(plain, rel=1e-9)
+
+
+def test_the_interval_is_that_of_the_differences_of_items():
+    rng = np.random.default_rng(5)
+    a, b, groups = clustered_pair(rng, 12, 0.5)
+    a[:3], b[7] = np.nan, np.nan
+    for confidence in (0.9, 0.95):
+        found, expected = (
+            paired_mean_test(a, b, groups, confidence=confidence),
+            mean_interval(a - b, groups, confidence=confidence),
+        )
+        assert (found.difference, found.low, found.high) == pytest.approx(expected[:3], rel=1e-12)
+
+
+def test_one_cluster_has_no_interval():
+    assert np.isnan(paired_mean_test([1, 2], [0, 0], ["a", "a"])[1:3]).all()
+    result = swap_test_divergence([0, 0], [0, 1], [1, 1], ["a", "a"], n_bins=2, divergence=total_variation)
+    assert np.isnan(result[1:3]).all()
+
+
+def test_the_interval_of_divergences_follows_every_resample_listed():
+    rng = np.random.default_rng(11)
+    sizes = [1, 4, 2, 7, 3]
+    songs = [rng.integers(0, 4, size=(size, 3)) for size in sizes]
+
+    def difference(rows):
+        shares = [np.bincount(side, minlength=4) / len(rows) for side in rows.T]
+        return float(total_variation(shares[0], shares[1]) - total_variation(shares[0], shares[2]))
+
+    whole = np.concatenate(songs)
+    law = np.array([difference(np.concatenate(drawn)) for drawn in itertools.product(songs, repeat=5)])
+    found = swap_test_divergence(
+        *whole.T, np.repeat(np.arange(5), sizes), n_bins=4, divergence=total_variation, n_bootstrap=20_000
+    )
+    reach = scipy.stats.t.ppf(0.975, degrees_of_freedom(np.array(sizes, dtype=float))) * law.std() * math.sqrt(5 / 4)
+    centre = 2 * difference(whole) - law.mean()
+    assert found.difference == pytest.approx(difference(whole), rel=1e-12)
+    assert (found.low, found.high) == pytest.approx((centre - reach, centre + reach), abs=0.015)
 
 
 def test_the_seed_decides():
@@ -163,7 +215,7 @@ def test_divergence_by_hand():
     # Three songs, the reference always 0; a is right everywhere, b nowhere: divergences 0 and 1.
     # Of the 8 swaps only none and all keep them that far apart.
     result = swap_test_divergence([0, 0, 0], [0, 0, 0], [1, 1, 1], None, n_bins=2, divergence=total_variation)
-    assert result == (-1, 0.25, 3)
+    assert without_interval(result) == (-1, 0.25, 3)
 
 
 def brute_force_p_value(reference, a, b, groups, n_bins):
@@ -215,12 +267,13 @@ def test_equal_systems_do_not_differ():
     bins = np.arange(60) % 7
     for groups in (None, bins):
         result = swap_test_divergence(bins, bins, bins, groups, n_bins=7, divergence=total_variation)
-        assert result == (0, 1, 60)
+        assert without_interval(result) == (0, 1, 60)
+        assert np.isnan([result.low, result.high]).all()
 
 
 def test_no_items_are_undefined():
     result = swap_test_divergence([], [], [], None, n_bins=7, divergence=total_variation)
-    assert np.isnan(result[:2]).all()
+    assert np.isnan(result[:4]).all()
     assert result.n == 0
 
 
@@ -229,7 +282,7 @@ def test_undefined_divergence_is_no_evidence():
         return np.where(q[:, 1] > 0, np.nan, total_variation(p, q))
 
     undefined = swap_test_divergence([0, 0], [0, 0], [1, 1], None, n_bins=3, divergence=never_for_bin_1)
-    assert np.isnan(undefined[:2]).all()
+    assert np.isnan(undefined[:4]).all()
 
     # the data are defined, every mixed swap is not: it counts as extreme, so all 4 swaps of 2 songs do
     def never_for_mixtures(p, q):

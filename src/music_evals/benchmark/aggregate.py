@@ -10,7 +10,8 @@ Sets
     seeds.
 Who is compared
     Systems are compared two by two on the items that they share and that have the same reference: a permutation test
-    that swaps the two within whole groups, with Holm's correction over all tests of the table. Best at a score is who
+    that swaps the two within whole groups, with Holm's correction over all tests of the table, and beside it the
+    difference with its interval, which is not corrected. Best at a score is who
     defines it for as many of the items that all share as any other, and is beaten by nobody. A task that ranks compares
     each system with the best baseline of each score, which is chosen on validation records, with Holm's correction over
     the scores of that system. What has seen the reference is never compared: it shows where a score begins and ends.
@@ -35,13 +36,14 @@ from music_evals.metrics.divergence import histogram_bins, jensen_shannon, masse
 from music_evals.stats import (
     PairedTest,
     bootstrap_divergence,
-    bootstrap_means,
     holm,
+    mean_intervals,
     null_divergence,
     paired_mean_test,
     paired_mean_tests,
     swap_test_divergence,
 )
+from music_evals.stats.paired import NOT_COMPARED
 
 if TYPE_CHECKING:
     from music_evals.benchmark.found import Found, Pairs
@@ -68,14 +70,18 @@ class Draws(NamedTuple):
     seed: int = 0
 
     @property
-    def of_intervals(self) -> dict[str, Any]:
+    def of_divergences(self) -> dict[str, Any]:
         """Options of a bootstrap."""
         return self._asdict()
 
     @property
-    def of_tests(self) -> dict[str, int]:
-        """Options of a permutation test."""
-        return {"n_resamples": TESTS_PER_RESAMPLE * self.n_resamples, "seed": self.seed}
+    def of_tests(self) -> dict[str, Any]:
+        """Options of a permutation test, and of the interval beside it."""
+        return {
+            "confidence": self.confidence,
+            "n_resamples": TESTS_PER_RESAMPLE * self.n_resamples,
+            "seed": self.seed,
+        }
 
 
 def table(found: Found, task: ScoreTask, best: Mapping[str, str], draws: Draws) -> dict[str, Any]:
@@ -110,11 +116,10 @@ def _rank(cell: Cell) -> tuple[int, float]:
 def _cells(found: Found, task: ScoreTask, system: str, draws: Draws) -> dict[str, Cell]:
     pairs = found.of(system)
     cells: dict[str, Cell] = {}
-    # one draw of resamples serves all scores of the same pairs
+    means = [name for name in found.names if not task.is_divergence(name)]
     for failed in (False, True):
-        names = [name for name in found.names if not task.is_divergence(name)]
-        names = [name for name in names if (name in task.without_prediction) == failed]
-        cells |= _mean_cells(found, system, names, draws, failed=failed) if names else {}
+        names = [name for name in means if (name in task.without_prediction) == failed]
+        cells |= _mean_cells(found, task, system, names, draws.confidence) if names else {}
     cells |= {name: _divergence_cell(found, task, system, name, draws) for name in found.names if name not in cells}
     if task.ranked_by:
         n_scored = len(found.readable(system))
@@ -134,12 +139,12 @@ def _n_failed(pairs: Pairs, task: ScoreTask, name: str) -> int:
     return int(np.count_nonzero(pairs.failed | np.isin(pairs.states(column), (ABSENT, ERROR))))
 
 
-def _mean_cells(
-    found: Found, system: str, names: Sequence[str], draws: Draws, *, failed: bool = False
-) -> dict[str, Cell]:
-    pairs = found.readable(system, failed=failed)
+def _mean_cells(found: Found, task: ScoreTask, system: str, names: Sequence[str], confidence: float) -> dict[str, Cell]:
+    """Return the cells of scores that all have a prediction, or all do without one."""
+    pairs = found.readable(system, failed=names[0] in task.without_prediction)
     values, groups = pairs.values(*names), pairs.groups
-    intervals = bootstrap_means(values, groups, **draws.of_intervals)
+    spans = [(task.scale(name).low, task.scale(name).high) for name in names]
+    intervals = mean_intervals(values, groups, confidence=confidence, spans=spans)
     return {
         name: {
             "value": interval.estimate,
@@ -147,6 +152,7 @@ def _mean_cells(
             "high": interval.high,
             "n_defined": interval.n_defined,
             "n_groups": n_distinct(groups[~np.isnan(column)]),
+            "n_clusters": interval.n_clusters,
             **({"seed_std": _seed_std(pairs.by_seed(name))} if found.items else {}),
         }
         for name, interval, column in zip(names, intervals, values.T, strict=True)
@@ -252,7 +258,7 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
     listed = _n_with_values(sides) if metric in task.listed else None
     if not sides.estimate.size or listed == 0:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
-        return {**undefined, "n_defined": 0, "n_groups": 0}
+        return {**undefined, "n_defined": 0, "n_groups": 0, "n_clusters": 0.0}
     n_seeds = len(sides.estimate)
     # the histograms of all seeds stand side by side, so that a group is drawn with all its seeds
     interval = bootstrap_divergence(
@@ -262,7 +268,7 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
         n_bins=n_seeds * size,
         divergence=over_seeds(n_seeds, size, sides.measure),
         upper=task.scale(metric).high,
-        **draws.of_intervals,
+        **draws.of_divergences,
     )
     null = functools.partial(
         null_divergence,
@@ -278,6 +284,7 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
         "high": interval.high,
         "n_defined": interval.n_defined // n_seeds if listed is None else listed,
         "n_groups": n_distinct(sides.groups),
+        "n_clusters": interval.n_clusters,
         "seed_std": _spread(_by_seed(sides)),
         "null": float(np.mean([null(sides.reference, row) for row in sides.estimate])),
     }
@@ -349,7 +356,7 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
     common = np.intersect1d(items[0], items[1])
     a, b = (_sides(found, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
-        return PairedTest(math.nan, math.nan, 0)
+        return NOT_COMPARED
     size = a.size
     # each seed stands in equally many rows
     n_seeds = math.lcm(len(a.estimate), len(b.estimate))
@@ -360,6 +367,7 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
         np.tile(a.groups, n_seeds),
         n_bins=n_seeds * size,
         divergence=over_seeds(n_seeds, size, a.measure),
+        n_bootstrap=draws.n_resamples,
         **draws.of_tests,
     )
     return test._replace(n=len(common))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from music_evals.stats.intervals import simulated_coverage
+
 __all__ = [
     "ARROWS",
     "BESIDE",
@@ -13,6 +15,8 @@ __all__ = [
     "WHY_BESIDE",
     "align",
     "counted",
+    "coverage_note",
+    "format_difference",
     "format_interval",
     "format_value",
     "is_beside",
@@ -29,7 +33,7 @@ BESIDE = "†"
 
 WHY_BESIDE = (
     "The score lies outside of its interval, which says where the true value is: with few items noise makes a "
-    "divergence larger than it truly is, and the interval (basic bootstrap) corrects for that."
+    "divergence larger than it truly is, and the interval corrects for that."
 )
 
 LAST_BITS = 1e-12
@@ -63,12 +67,36 @@ def format_interval(cell: Mapping[str, Any]) -> str:
     return f"{format_value(cell['low'])}..{format_value(cell['high'])}{BESIDE if is_beside(cell) else ''}"
 
 
+def format_difference(test: Mapping[str, Any]) -> str:
+    """Return the difference of two systems with its interval, as ``+0.157 (0.080..0.250)``."""
+    if test["difference"] is None:
+        return "n/a"
+    interval = format_interval({**test, "value": test["difference"]})
+    return f"{test['difference']:+.3f} ({interval})" if interval else f"{test['difference']:+.3f}"
+
+
 def is_beside(cell: Mapping[str, Any]) -> bool:
     """Tell whether a score lies outside of its own interval."""
     value, low, high = (cell[key] for key in ("value", "low", "high"))
     if not all(isinstance(number, int | float) for number in (value, low, high)):
         return False
     return bool(value < low - LAST_BITS or value > high + LAST_BITS)
+
+
+def coverage_note(numbers: Iterable[float], groups: str, *, divergences: bool) -> str:
+    """Return the effective number of groups behind intervals, and what was simulated for so few; empty for many."""
+    known = sorted(number for number in numbers if simulated_coverage(number))
+    if not known:
+        return ""
+    least, most = f"{known[0]:.1f}", f"{known[-1]:.1f}"
+    held = simulated_coverage(known[0])
+    covered = [f"{100 * held.means[0]:.0f} to {100 * held.means[1]:.0f} % of the time for means"] if held else []
+    if held and divergences:
+        covered.append(f"{100 * held.divergences[0]:.0f} to {100 * held.divergences[1]:.0f} % for divergences")
+    return (
+        f"effective number of {groups} {least if least == most else f'{least} to {most}'}: in simulations with so few, "
+        f"nominal 95 % intervals held the truth {', '.join(covered)}"
+    )
 
 
 def counted(n: int, plural: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.cells import format_difference
 from music_evals.benchmark.found import Found, Pairs
 from music_evals.benchmark.tables import (
     PAGE,
@@ -92,9 +93,8 @@ def _tests(results: Mapping[str, Any]) -> Iterable[list[str]]:
     for test in comparisons(results):
         p_value = "n/a" if test["p_holm"] is None else f"{test['p_holm']:.4f}"
         shown = Markup("<b>{}</b>").format(p_value) if id(test) in marked else p_value
-        difference = "n/a" if test["difference"] is None else f"{test['difference']:+.3f}"
         title = results["scales"][test["metric"]]["title"]
-        yield [test["a"], test["b"], title, difference, shown, str(test["n"])]
+        yield [test["a"], test["b"], title, format_difference(test), shown, str(test["n"])]
 
 
 def _how_compared(results: Mapping[str, Any]) -> str:
@@ -136,7 +136,8 @@ def _facts(results: Mapping[str, Any], found: Found, facts: Mapping[str, Any]) -
         "dataset": " / ".join(str(dataset[key]) for key in ("id", "config", "split") if dataset[key]),
         **{name: value for name, value in dataset.items() if name not in {"id", "config", "split"} and value},
         **facts,
-        "intervals": "{confidence:.0%}, {n_resamples} resamples, seed {seed}, clustered by {clusters}".format(
+        "intervals": "{confidence:.0%}, clustered by {clusters}".format(**results["intervals"]),
+        "resamples": "{n_resamples} for divergences and as many tens for tests, seed {seed}".format(
             **results["intervals"]
         ),
         "wall time": f"{found.wall_time_sec:.0f} s",

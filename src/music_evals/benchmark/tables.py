@@ -17,6 +17,8 @@ from music_evals.benchmark.cells import (
     WHY_BESIDE,
     align,
     counted,
+    coverage_note,
+    format_difference,
     format_interval,
     format_value,
     is_beside,
@@ -28,7 +30,6 @@ from music_evals.benchmark.results import OUTSIDE, WHOLE
 from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
-    "FEW_GROUPS",
     "MARKDOWN",
     "MOST_COLUMNS",
     "PAGE",
@@ -59,9 +60,6 @@ __all__ = [
     "unlisted",
     "verdict",
 ]
-
-FEW_GROUPS = 10
-"""From fewer groups than this an interval is noticeably too narrow; see `stats.bootstrap_mean`."""
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
@@ -257,9 +255,11 @@ def legend(results: Mapping[str, Any], style: Style = TEXT) -> str:
             f"{_chosen(results, style)}"
         )
     reported.append(wording["explained"])
-    if any(
-        is_beside(cell) for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()
-    ):
+    every = [cell for _, table in views(results) for cells in table["scores"].values() for cell in cells.values()]
+    held = [cell.get("n_clusters", 0) for cell in every if cell["low"] is not None]
+    if few := coverage_note(held, wording["groups"], divergences=divergences):
+        reported.append(f"{few[0].upper()}{few[1:]}.")
+    if any(map(is_beside, every)):
         reported.append(f"{BESIDE} {WHY_BESIDE}")
     roles = {about["role"] for about in results["systems"].values()}
     if "leaking" in roles:
@@ -336,20 +336,23 @@ def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
-    least = {
-        system: [cell["n_groups"] for cell in cells.values() if cell["n_defined"]]
+    held = [
+        (system, cell)
         for system, cells in table_of(results)["scores"].items()
-    }
-    few = {name: min(n for n in counts if n > 1) for name, counts in least.items() if any(n > 1 for n in counts)}
-    shown = [f"{name} ({n})" for name, n in few.items() if n < FEW_GROUPS]
-    if shown:
-        yield (
-            f"intervals from fewer than {FEW_GROUPS} {results['wording']['groups']} are too narrow (simulated, a "
-            f"nominal 95 % covers 82 % with 5 groups, 90 % with 10): {some(shown)}"
-        )
-    alone = [name for name, counts in least.items() if 1 in counts]
+        for cell in cells.values()
+        if cell["n_defined"] and cell["low"] is None
+    ]
+    alone = dict.fromkeys(system for system, cell in held if cell["n_groups"] == 1)
     if alone:
-        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some(alone)}"
+        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some([*alone])}"
+    alike = dict.fromkeys(
+        system for system, cell in held if cell["n_groups"] > 1 and isinstance(cell["value"], int | float)
+    )
+    if alike:
+        yield (
+            "a score that is the same in all groups does not say how far it may move, and has no interval: "
+            f"{some([*alike])}"
+        )
 
 
 def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
@@ -468,9 +471,10 @@ def _cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, nam
     kind = mark(results, table, system, name)
     hints = [f"between seeds ±{cell['seed_std']:.3f}"] if cell.get("seed_std") is not None else []
     if test := cell.get("test"):
-        numbers = (format_value(test[key]) for key in ("difference", "p_value", "p_holm"))
-        reported = "{}: difference {}, p {}, corrected {}, n {}"
-        hints.append(reported.format(test["against"], *numbers, test["n"]))
+        hints.append(
+            f"{test['against']}: difference {format_difference(test)}, p {format_value(test['p_value'])}, corrected "
+            f"{format_value(test['p_holm'])}, n {test['n']}"
+        )
     return Cell(format_value(cell["value"]), kind, format_interval(cell), cell_note(cell), "; ".join(hints))
 
 
@@ -481,12 +485,58 @@ def _told(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
     if results.get("comparisons"):
         points = [
             f"{results['scales'][test['metric']]['title']}: {style.name(test['a'])} - {style.name(test['b'])} = "
-            f"{test['difference']:+.3f}, p = {test['p_holm']:.4f}, n = {test['n']}"
+            f"{format_difference(test)}, p = {test['p_holm']:.4f}, n = {test['n']}"
             for test in significant(results)
         ]
         n_tests = len(results["comparisons"])
         title = f"Differences with p < {SIGNIFICANCE}, paired by item, swapped by group, Holm-corrected over all "
-        yield Block(f"{title}{n_tests} tests", points=tuple(points or ["none"]))
+        yield Block(f"{title}{n_tests} tests", points=(*(points or ["none"]), *_apart(results)))
+    if results.get("best_baseline"):
+        yield _against_baselines(results)
+
+
+def _apart(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how many intervals leave out 0 although the corrected test finds nothing."""
+    found = {id(test) for test in significant(results)}
+    tests = [test for test in comparisons(results) if test["low"] is not None and id(test) not in found]
+    n = sum(test["low"] > 0 or test["high"] < 0 for test in tests)
+    if n:
+        yield (
+            f"{counted(n, 'further differences')} with an interval that leaves out 0: intervals are not corrected for "
+            "the number of tests, and few groups allow no small p; results.json has all"
+        )
+
+
+def _against_baselines(results: Mapping[str, Any]) -> Block:
+    """Return a table of the differences from the best baseline of each score."""
+    table, best = table_of(results), results["best_baseline"]
+    names = [name for name in columns(table) if name in best]
+    rows = tuple(
+        Row(
+            system,
+            results["systems"][system]["role"],
+            tuple(_difference(results, table, system, name) for name in names),
+        )
+        for system in table["ranking"]
+    )
+    return Block(
+        "Difference from the best baseline of each score, with its interval, and the corrected p",
+        tuple(heading(results, name) for name in names),
+        rows,
+    )
+
+
+def _difference(results: Mapping[str, Any], table: Mapping[str, Any], system: str, name: str) -> Cell:
+    kind = mark(results, table, system, name) if name in table["scores"][system] else ""
+    test = table["scores"][system].get(name, {}).get("test")
+    if not test or test["difference"] is None:
+        return Cell("", kind)
+    return Cell(
+        f"{test['difference']:+.3f}",
+        kind,
+        format_interval({**test, "value": test["difference"]}),
+        f"p {format_value(test['p_holm'])}",
+    )
 
 
 def published_blocks(results: Mapping[str, Any]) -> Iterator[Block]:

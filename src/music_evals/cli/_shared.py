@@ -99,12 +99,19 @@ def add_encoder_options(group: Any) -> None:
     )
 
 
-def add_interval_options(group: Any) -> None:
-    """Add what the intervals are made with."""
+def add_interval_options(group: Any, *, resamples: bool = True) -> None:
+    """Add what the intervals are made with; `resamples` where there are divergences or tests."""
     group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")
-    group.add_argument(
-        "--resamples", type=int, default=1000, dest="n_resamples", metavar="N", help="(default: %(default)s)"
-    )
+    if resamples:
+        group.add_argument(
+            "--resamples",
+            type=int,
+            default=1000,
+            dest="n_resamples",
+            metavar="N",
+            help="behind the interval of a divergence; a test of a difference takes ten times as many; means need none "
+            "(default: %(default)s)",
+        )
 
 
 def add_engine_options(group: Any, default: str = "1") -> None:

@@ -65,7 +65,7 @@ def _add_options(how: Any) -> None:
     how.add_argument("--level", default="tags", help="tags (default), or joined: all tags of a dimension as one text")
     add_encoder_options(how)
     add_engine_options(how)
-    add_interval_options(how)
+    add_interval_options(how, resamples=False)
     how.add_argument(
         "--permutations",
         type=int,

@@ -27,13 +27,12 @@ __all__ = ["GROUPS", "INTERVALS", "Module", "PairModule", "check_filled", "list_
 
 INTERVALS = """\
     confidence: level of the interval, default 0.95.
-    n_resamples: bootstrap resamples, default 1000; 0 leaves the interval out.
-    seed: of the bootstrap, default 0.
     per_item: True adds "per_item", a list with one dict an item.
 Returns:
-    a dict of plain numbers: <name>, <name>_ci (low, high), <name>_n, <name>_n_defined"""
+    a dict of plain numbers: <name>, <name>_ci (low, high), <name>_n, <name>_n_defined, and <name>_n_clusters, the
+    effective number of clusters"""
 GROUPS = """\
-    groups: one cluster id an item (the song); the interval is resampled by groups. Default: every item on its own.
+    groups: one cluster id an item (the song); the interval is clustered by them. Default: every item on its own.
 """
 
 

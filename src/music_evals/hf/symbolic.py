@@ -46,6 +46,8 @@ Args:
     variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
     average: for means, "macro" (over items, default) or "micro" (over notes).
     base: for divergences, "nats" (default) or "bits".
+    n_resamples: for divergences, bootstrap resamples, default 1000; 0 leaves interval and noise floor out.
+    seed: of both, default 0.
 {INTERVALS}
     and, for a divergence, <name>_null, its noise floor.
 """

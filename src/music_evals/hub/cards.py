@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from music_evals.benchmark.cells import format_value
+from music_evals.benchmark.cells import format_difference, format_value
 from music_evals.benchmark.inpainting.results import HEADINGS, SUBSETS
 from music_evals.benchmark.tables import MARKDOWN, legend, markdown_table, verdict
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
@@ -109,6 +109,6 @@ def _verdict(results: Mapping[str, Any], system: str) -> str:
         return ""
     return (
         f"By {HEADINGS[metric]}, which ranks, the model is {verdict(results, system, metric)} the best baseline "
-        f"`{test['against']}`: difference {format_value(test['difference'])}, corrected p = "
+        f"`{test['against']}`: difference {format_difference(test)}, corrected p = "
         f"{format_value(test['p_holm'])}, over {test['n']} windows."
     )

@@ -297,7 +297,10 @@ def _receipt(scores: SystemScores, score: Score) -> str:
     parts = [f"config {place.config}, split {place.split}", f"variant {scores.variant}"]
     if score.low is not None and score.high is not None:
         percent = f"{100 * scores.confidence:g} %"
-        parts.append(f"{percent} interval {score.low:g} to {score.high:g}, clustered by {scores.clusters}")
+        effective = f" ({score.n_clusters:.1f} effective)" if score.n_clusters else ""
+        parts.append(f"{percent} interval {score.low:g} to {score.high:g}, clustered by {scores.clusters}{effective}")
+        if not score.low <= score.value <= score.high:
+            parts.append("the value lies outside: noise makes it too large, and the interval corrects for that")
     if score.null is not None:
         parts.append(f"noise floor {score.null:g}")
     parts.append(f"{score.n} {scores.items}, {score.n_defined} define it")

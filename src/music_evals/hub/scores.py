@@ -100,6 +100,8 @@ class Score:
     """Noise floor of a divergence."""
     n: int
     n_defined: int
+    n_clusters: float | None = None
+    """Effective number behind the interval; None in results of older versions."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -261,7 +263,7 @@ def _shared_tables(results: Results, system: str) -> tuple[Mapping[str, Any], Ma
 
 
 def _score(cell: Mapping[str, Any], title: str) -> Score:
-    bounds = {key: _rounded(cell.get(key)) for key in ("low", "high", "null")}
+    bounds = {key: _rounded(cell.get(key)) for key in ("low", "high", "null", "n_clusters")}
     return Score(round(float(cell["value"]), DECIMALS), title, **bounds, n=cell["n"], n_defined=cell["n_defined"])
 
 

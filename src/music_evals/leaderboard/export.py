@@ -24,6 +24,7 @@ from music_evals.leaderboard.ranks import Progress
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import FORMAT, Tests, make_leaderboard, records_digest
 from music_evals.stats import PairedTest
+from music_evals.stats.paired import NOT_COMPARED
 
 __all__ = [
     "LEGEND",
@@ -116,9 +117,11 @@ def _kept_tests(path: Path, records: Sequence[ResultRecord]) -> Tests:
 def _kept_test(row: Mapping[str, Any]) -> PairedTest:
     difference, p_value, n = row["difference"], row["p_value"], row["n"]
     if difference is None and p_value is None and n == 0:
-        return PairedTest(math.nan, math.nan, 0)
-    if type(difference) is float and math.isfinite(difference) and type(p_value) is float and 0 <= p_value <= 1:
-        return PairedTest(difference, p_value, int(n))
+        return NOT_COMPARED
+    low, high = (math.nan if row[key] is None else row[key] for key in ("low", "high"))
+    are_numbers = all(type(number) is float and not math.isinf(number) for number in (difference, low, high, p_value))
+    if are_numbers and not math.isnan(difference) and 0 <= p_value <= 1:
+        return PairedTest(difference, low, high, p_value, int(n))
     raise ValueError(row)
 
 

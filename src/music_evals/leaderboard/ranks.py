@@ -35,6 +35,7 @@ from music_evals.benchmark.aggregate import over_seeds, side_by_side
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.stats import PairedTest, holm, paired_mean_test, swap_test_divergence
+from music_evals.stats.paired import NOT_COMPARED
 
 __all__ = ["ALPHA", "Comparison", "RankRange", "compare", "compare_pairs", "rank_ranges"]
 
@@ -66,14 +67,16 @@ class RankRange(NamedTuple):
 class Comparison(NamedTuple):
     """Two systems at one metric, by their positions and that of the metric."""
 
-    # ``better`` is the one with the better score on the shared items, or None; ``difference``, ``p_value`` and ``n``
-    # are those of `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
+    # ``better`` is the one with the better score on the shared items, or None; ``difference`` to ``n`` are those of
+    # `stats.PairedTest`; ``p_holm`` is corrected over the table, and NaN where there is no test.
 
     a: int
     b: int
     column: int
     better: int | None
     difference: float
+    low: float
+    high: float
     p_value: float
     n: int
     p_holm: float = math.nan
@@ -89,7 +92,7 @@ def rank_ranges(n: int, comparisons: Sequence[Comparison]) -> list[RankRange]:
 
     Examples
     --------
-    >>> rank_ranges(3, [Comparison(0, 1, 0, 0, 0.2, 0.01, 9, 0.03)])
+    >>> rank_ranges(3, [Comparison(0, 1, 0, 0, 0.2, 0.1, 0.3, 0.01, 9, 0.03)])
     [RankRange(first=1, last=2), RankRange(first=2, last=3), RankRange(first=1, last=3)]
 
     """
@@ -132,7 +135,7 @@ def compare(first: ResultRecord, second: ResultRecord, *, n_tests: int = 1, seed
     # of the family.
     rows = _shared(first, second)
     if not rows:
-        return PairedTest(math.nan, math.nan, 0)
+        return NOT_COMPARED
     groups = _clusters([first.groups[i] for i, _ in rows], [second.groups[j] for _, j in rows])
     wanted = math.ceil(RESAMPLES_PER_TEST[first.kind] * n_tests)
     n_resamples = min(max(LEAST_RESAMPLES[first.kind], wanted), MOST_RESAMPLES)
@@ -185,7 +188,7 @@ def _compare_divergences(
     sides = [_by_seed([record.values[row[side]] for row in rows]) for side, record in enumerate((first, second))]
     chosen = ~np.isnan(reference) & ~np.isnan(sides[0]).any(axis=0) & ~np.isnan(sides[1]).any(axis=0)
     if not chosen.any() or not (len(sides[0]) and len(sides[1])):
-        return PairedTest(math.nan, math.nan, 0)
+        return NOT_COMPARED
     size, variant = n_bins(first.variant), first.variant
     n_seeds = math.lcm(len(sides[0]), len(sides[1]))
     if n_seeds > MOST_SEEDS:

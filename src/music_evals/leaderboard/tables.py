@@ -28,20 +28,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from music_evals.benchmark.cells import plain
+import numpy as np
+
+from music_evals.benchmark.cells import coverage_note, plain
 from music_evals.benchmark.published import (
     published_descriptions,
     published_lyrics,
     published_preservation,
     published_section,
 )
-from music_evals.benchmark.tables import FEW_GROUPS
 from music_evals.benchmark.versions import on_kernels
 from music_evals.leaderboard.board import read_board
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS, metric_of
 from music_evals.stats import PairedTest
+from music_evals.stats.intervals import effective_clusters
 
 __all__ = [
     "FORMAT",
@@ -52,17 +54,20 @@ __all__ = [
     "shown",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Of the tests in a kept leaderboard: those of another one are made again."""
 
 PUBLISHED, UNDEFINED = "published, not re-run", "undefined"
+
+FEW_GROUPS = 10
+"""A test of c groups has no p under 2 / 2^c, and Holm's correction multiplies it."""
 
 OUTSIDE = "* outside its interval, which is bias-corrected"
 """Beside a row with such a score."""
 
 BIAS = (
-    "* few items make a divergence too large; the interval (basic bootstrap) is corrected for that and the value is "
-    "not, so that a value may lie outside its interval"
+    "* few items make a divergence too large; the interval is corrected for that bias and the value is not, so that a "
+    "value may lie outside its interval"
 )
 
 NO_INTERVAL_DECIMALS, MOST_DECIMALS = 3, 6
@@ -442,7 +447,9 @@ def _cell(record: ResultRecord) -> Row:
 
 
 def _test(test: Comparison, column: Row, ranked: Sequence[ResultRecord], names: Mapping[str, str]) -> Row:
-    numbers = {key: getattr(test, key) for key in ("difference", "p_value", "p_holm", "n", "is_significant")}
+    numbers = {
+        key: getattr(test, key) for key in ("difference", "low", "high", "p_value", "p_holm", "n", "is_significant")
+    }
     return {"column": column["id"], "a": names[ranked[test.a].id], "b": names[ranked[test.b].id], **numbers}
 
 
@@ -464,7 +471,18 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterat
         yield BIAS
     clusters = {len(set(record.groups)) for record in counted if record.n_defined}
     if clusters and min(clusters) < FEW_GROUPS:
-        yield f"as few as {min(clusters)} groups of items: intervals are too narrow, and few differences can be found"
+        yield f"as few as {min(clusters)} groups of items: few differences can be found"
+    held = [record for record in counted if record.low is not None]
+    few = coverage_note(map(_n_clusters, held), "groups", divergences=any(r.kind == DIVERGENCE for r in held))
+    if few:
+        yield few
+
+
+def _n_clusters(record: ResultRecord) -> float:
+    """Return the effective number of groups behind a record."""
+    defined = [None not in seeds and bool(seeds) for seeds in record.values]
+    sizes = collections.Counter(group for group, is_defined in zip(record.groups, defined, strict=True) if is_defined)
+    return float(effective_clusters(np.array([*sizes.values()], dtype=np.float64)))
 
 
 def _fits(preset: Preset, settings: Mapping[str, Any]) -> bool:

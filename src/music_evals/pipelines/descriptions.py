@@ -44,9 +44,9 @@ from music_evals.pipelines._description_input import (
     description_of_row,
     pair_up,
 )
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
 from music_evals.protocols import TextEncoder
-from music_evals.stats import resampling
+from music_evals.stats.intervals import check_confidence
 
 __all__ = [
     "TOTAL",
@@ -302,8 +302,6 @@ def evaluate_descriptions(
     empty: str = "nan",
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
     per_item: bool = False,
 ) -> dict[str, Any]:
     """Compare descriptions of songs with those of people, all dimensions in one pass.
@@ -322,8 +320,6 @@ def evaluate_descriptions(
         Cluster of each song for the intervals, shape (n,); None makes each song its own.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
-    n_resamples, seed
-        Of the bootstrap; 0 resamples leave the intervals out (NaN).
     per_item
         True adds the scores of each song.
 
@@ -331,11 +327,12 @@ def evaluate_descriptions(
     -------
     dict
         For each description score of the catalogue that is judged: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n``
-        songs and ``<name>_n_defined`` of them that count; averages are those of the songs (see the module).
-        ``<group>/<dimension>_std``: mean over songs of the deviation over pairs. ``n_dimensions``: group -> dimensions
-        that any reference has tags for. ``n_without_reference``: group -> lists, one a song and dimension, that are in
-        no average because the reference has no tags there. ``encoder``: its name and revision. ``per_item``: one dict
-        a song: its scores, ``reasons`` (score -> why it is NaN) and, with ids, ``id``.
+        songs, ``<name>_n_defined`` of them that count and ``<name>_n_clusters``, the effective number of clusters;
+        averages are those of the songs (see the module). ``<group>/<dimension>_std``: mean over songs of the deviation
+        over pairs. ``n_dimensions``: group -> dimensions that any reference has tags for. ``n_without_reference``:
+        group -> lists, one a song and dimension, that are in no average because the reference has no tags there.
+        ``encoder``: its name and revision. ``per_item``: one dict a song: its scores, ``reasons`` (score -> why it is
+        NaN) and, with ids, ``id``.
 
     Raises
     ------
@@ -354,7 +351,7 @@ def evaluate_descriptions(
         A score is NaN because no song defines it.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     pairs, ids = pair_up(generated, references)
     clusters = check_groups(groups, len(pairs))
@@ -364,9 +361,8 @@ def evaluate_descriptions(
     songs = _all_judged(pairs, ids, loaded, scoring)
     names = list(songs[0].values)
     columns = np.array([[song.values[name] for name in names] for song in songs])
-    drawn = Options(clusters, confidence, n_resamples, seed)
     result: dict[str, Any] = {}
-    for name, interval in zip(names, intervals_of_means(columns, drawn), strict=True):
+    for name, interval in zip(names, intervals_of_means(names, columns, clusters, confidence), strict=True):
         result |= report(name, interval)
     result |= {f"{name}_std": _mean([song.similarities[name].std for song in songs]) for name in songs[0].similarities}
     reported = {

@@ -43,8 +43,9 @@ from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.metrics.semantics import check_options, semantic_similarity
 from music_evals.pipelines._description_input import Description, Descriptions, check_description
 from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means
-from music_evals.stats import holm, resampling
+from music_evals.pipelines.intervals import check_groups
+from music_evals.stats import holm, mean_intervals
+from music_evals.stats.intervals import check_confidence, check_seed
 from music_evals.stats.labels import label_mean_tests
 
 __all__ = [
@@ -136,9 +137,9 @@ class Cell(NamedTuple):
     similarity
         Mean over the songs of the group that define it, at most 1; lower is a larger discrepancy.
     low, high
-        Ends of its clustered bootstrap interval.
-    n, n_defined
-        Songs in the group, and those that count.
+        Ends of its clustered interval, see `stats.intervals`.
+    n, n_defined, n_clusters
+        Songs in the group, those that count, and their effective number of clusters.
     difference
         `similarity` minus that of the songs outside the group.
     p_value, p_adjusted
@@ -155,6 +156,7 @@ class Cell(NamedTuple):
     high: float
     n: int
     n_defined: int
+    n_clusters: float
     difference: float = math.nan
     p_value: float = math.nan
     p_adjusted: float = math.nan
@@ -168,7 +170,7 @@ class DiscrepancyStudy:
     ----------
     settings
         ``level``, ``aggregation``, ``normalize_by_self``, ``encoder`` (name and revision), ``confidence``,
-        ``n_resamples``, ``n_permutations``, ``seed``.
+        ``n_permutations``, ``seed``.
     n_songs
         Songs given.
     dimensions
@@ -216,6 +218,15 @@ class DiscrepancyStudy:
         }
 
 
+class _Drawn(NamedTuple):
+    """How intervals and tests are made."""
+
+    groups: npt.NDArray[Any] | None
+    confidence: float
+    n_permutations: int
+    seed: int
+
+
 def study_discrepancy(
     descriptions: Descriptions,
     *,
@@ -227,7 +238,6 @@ def study_discrepancy(
     normalize_by_self: bool = False,
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
     n_permutations: int = 10_000,
     seed: int = 0,
     similarities: npt.ArrayLike | None = None,
@@ -253,8 +263,8 @@ def study_discrepancy(
         of them.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
-    n_resamples, n_permutations, seed
-        Of the intervals and of the tests; 0 leaves them out (NaN).
+    n_permutations, seed
+        Of the tests; 0 leaves them out (NaN).
     similarities
         What `facing_similarities` found for these songs and options, where that is known already.
 
@@ -279,7 +289,8 @@ def study_discrepancy(
         The encoder cannot be loaded, or failed.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
+    check_seed(seed)
     if not isinstance(n_permutations, int) or n_permutations < 0:
         raise InvalidInputError(f"n_permutations must be a whole number of at least 0, got {n_permutations!r}")
     names = _check_names(by, dimensions)
@@ -293,13 +304,13 @@ def study_discrepancy(
     else:
         values = _check_similarities(similarities, (len(songs), len(names)))
     labels = {name: _labels(songs, name, clusters) for name in by}
-    drawn = Options(clusters, confidence, n_resamples, seed)
-    cells = _cells(values, np.ones((len(songs), 1), dtype=bool), [(ALL, ALL)], names, drawn)
+    drawn = _Drawn(clusters, confidence, n_permutations, seed)
+    cells = _cells(values, np.ones((len(songs), 1), dtype=bool), [(ALL, ALL)], names, drawn._replace(n_permutations=0))
     for grouping, inside in labels.items():
         keys = [(grouping, group.name) for group in GROUPINGS[grouping].groups]
-        cells += _cells(values, inside, keys, names, drawn, n_permutations=n_permutations)
+        cells += _cells(values, inside, keys, names, drawn)
     about = {"name": loaded.name, "revision": loaded.revision}
-    intervals = {"confidence": confidence, "n_resamples": n_resamples, "n_permutations": n_permutations, "seed": seed}
+    intervals = {"confidence": confidence, "n_permutations": n_permutations, "seed": seed}
     return DiscrepancyStudy(
         settings={"level": level, **options, "encoder": about, **intervals},
         n_songs=len(songs),
@@ -438,23 +449,31 @@ def _cells(
     inside: npt.NDArray[np.bool_],
     keys: Sequence[tuple[str, str]],
     names: Sequence[str],
-    drawn: Options,
-    *,
-    n_permutations: int = 0,
+    drawn: _Drawn,
 ) -> list[Cell]:
     """Return the cells of one grouping, group by group."""
     cells = []
     tests = [
-        label_mean_tests(column, inside, drawn.groups, n_resamples=n_permutations, seed=drawn.seed)
-        if n_permutations
+        label_mean_tests(column, inside, drawn.groups, n_resamples=drawn.n_permutations, seed=drawn.seed)
+        if drawn.n_permutations
         else None
         for column in values.T
     ]
     for place, (key, member) in enumerate(zip(keys, inside.T, strict=True)):
         clusters = None if drawn.groups is None else drawn.groups[member]
-        intervals = intervals_of_means(values[member], drawn._replace(groups=clusters))
+        spans = [(-1.0, 1.0)] * len(names)  # cosines
+        intervals = mean_intervals(values[member], clusters, confidence=drawn.confidence, spans=spans)
         for name, found, tested in zip(names, intervals, tests, strict=True):
-            cell = Cell(*key, name, found.estimate, found.low, found.high, found.n, found.n_defined)
+            cell = Cell(
+                *key,
+                name,
+                similarity=found.estimate,
+                low=found.low,
+                high=found.high,
+                n=found.n,
+                n_defined=found.n_defined,
+                n_clusters=found.n_clusters,
+            )
             if tested is not None:
                 cell = cell._replace(difference=tested[place].difference, p_value=tested[place].p_value)
             cells.append(cell)

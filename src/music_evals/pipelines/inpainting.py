@@ -27,8 +27,9 @@ from music_evals.metrics.arrays import (
     check_variant,
 )
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
-from music_evals.stats import resampling
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.stats import Interval, resampling
+from music_evals.stats.intervals import check_confidence, effective_clusters
 
 __all__ = [
     "FEATURES",
@@ -115,6 +116,15 @@ def item_features(contexts: npt.ArrayLike, middles: npt.ArrayLike, *, variant: s
     return _analyse(contexts, middles, divergence.FEATURES, variant).features
 
 
+class _Options(NamedTuple):
+    """How intervals and noise floors are made."""
+
+    groups: npt.NDArray[Any] | None
+    confidence: float
+    n_resamples: int
+    seed: int
+
+
 def evaluate_inpainting(
     contexts: npt.ArrayLike,
     middles: npt.ArrayLike,
@@ -148,7 +158,7 @@ def evaluate_inpainting(
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
     n_resamples
-        Resamples of the intervals and of the noise floors; 0 leaves both out (NaN).
+        Resamples of the divergences' intervals and of their noise floors; 0 leaves both out (NaN). Means need none.
     seed
         Seed of both. A metric's numbers do not depend on which others are computed.
     metrics
@@ -170,13 +180,14 @@ def evaluate_inpainting(
     Returns
     -------
     dict
-        For each name: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` items and ``<name>_n_defined`` of them that
-        count; for set metrics ``<name>_null``, the noise floor: their mean when true and filled middles are swapped at
-        random, a group as a whole. About half of pure noise lies above it. For rates, which are compared with those of
-        the true middles, ``<name>_reference``: the mean of these. Means have a clustered percentile interval, set
-        metrics a clustered basic one. ``per_item``: a list of one dict an item, with the item metrics and, for the
-        divergences, the value behind it of the filled middle (for that of intervals the rate of repeated notes); for
-        these values and the rates also that of the true middle (``..._reference``).
+        For each name: ``<name>``, ``<name>_ci`` (low, high), ``<name>_n`` items, ``<name>_n_defined`` of them that
+        count and ``<name>_n_clusters``, the effective number of clusters; for set metrics ``<name>_null``, the noise
+        floor: their mean when true and filled middles are swapped at random, a group as a whole. About half of pure
+        noise lies above it. For rates, which are compared with those of the true middles, ``<name>_reference``: the
+        mean of these. How intervals are made stands in `stats.intervals` for means and in `stats.resampling` for set
+        metrics. ``per_item``: a list of one dict an item, with the item metrics and, for the divergences, the value
+        behind it of the filled middle (for that of intervals the rate of repeated notes); for these values and the
+        rates also that of the true middle (``..._reference``).
 
     Raises
     ------
@@ -202,7 +213,7 @@ def evaluate_inpainting(
     _check_name("average", average, AVERAGES)
     resampling.check_options(confidence, n_resamples, seed, least=0)
     pairs = _analyse(contexts, middles, names, variant, _Replication(corpus, transposed))
-    options = Options(check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
+    options = _Options(check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
     scores = _item_scores(pairs, names, variant)
     intervals = _mean_intervals(pairs, scores, options, average)
     result: dict[str, Any] = {}
@@ -223,8 +234,6 @@ def evaluate_nll(
     *,
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
     per_item: bool = False,
 ) -> dict[str, Any]:
     """Return the mean `inpainting_nll` over items, in nats a step, with its interval.
@@ -233,13 +242,14 @@ def evaluate_nll(
     ----------
     log_probabilities
         Natural logarithm of the probability of the true token at each step, shape (n, steps), at most 0.
-    groups, confidence, n_resamples, seed, per_item
+    groups, confidence, per_item
         As in `evaluate_inpainting`.
 
     Returns
     -------
     dict
-        ``inpainting_nll`` and its ``_ci``, ``_n`` and ``_n_defined``. The interval is NaN where a value is infinite.
+        ``inpainting_nll`` and its ``_ci``, ``_n``, ``_n_defined`` and ``_n_clusters``. The interval is NaN where a
+        value is infinite.
 
     Raises
     ------
@@ -249,7 +259,7 @@ def evaluate_nll(
         No items, or not one group an item.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
     rows = np.asarray(log_probabilities, dtype=np.float64)
     if not len(rows):
         raise NoDataError("there are no log-probabilities; give one row an item")
@@ -258,8 +268,9 @@ def evaluate_nll(
             f"expected log-probabilities of shape (n, steps), got {rows.shape}; give one row an item"
         )
     values = np.asarray(likelihood.inpainting_nll(rows))
-    options = Options(check_groups(groups, len(values)), confidence, n_resamples, seed)
-    result = report("inpainting_nll", intervals_of_means(values[:, None], options)[0])
+    clusters = check_groups(groups, len(values))
+    [interval] = intervals_of_means(["inpainting_nll"], values[:, None], clusters, confidence)
+    result = report("inpainting_nll", interval)
     if per_item:
         result["per_item"] = [{"inpainting_nll": float(value)} for value in values]
     return result
@@ -356,15 +367,17 @@ def _item_scores(pairs: _Pairs, names: Sequence[str], variant: str) -> dict[str,
 
 
 def _mean_intervals(
-    pairs: _Pairs, scores: Mapping[str, FloatArray], options: Options, average: str
-) -> dict[str, resampling.Interval]:
+    pairs: _Pairs, scores: Mapping[str, FloatArray], options: _Options, average: str
+) -> dict[str, Interval]:
     """Return the interval of each item metric."""
     if not scores:
         return {}
     if average == "macro":
-        return dict(zip(scores, intervals_of_means(np.stack([*scores.values()], axis=1), options), strict=True))
+        columns = np.stack([*scores.values()], axis=1)
+        found = intervals_of_means([*scores], columns, options.groups, options.confidence)
+        return dict(zip(scores, found, strict=True))
     weights = _weights(pairs, scores)
-    return {name: _micro_interval(values, weights[name], options) for name, values in scores.items()}
+    return {name: _micro_interval(name, values, weights[name], options) for name, values in scores.items()}
 
 
 def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
@@ -399,17 +412,15 @@ def _mean_of_truth(pairs: _Pairs, name: str, average: str) -> float:
     return float(np.average(values[defined], weights=weights))
 
 
-def _micro_interval(values: FloatArray, weights: IntArray, options: Options) -> resampling.Interval:
-    """Let each item stand as often as it has notes: the mean over notes, resampled by the items' clusters."""
+def _micro_interval(name: str, values: FloatArray, weights: IntArray, options: _Options) -> Interval:
+    """Let each item stand as often as it has notes: the mean over notes, clustered as the items are."""
     items = np.repeat(np.arange(len(values)), weights)
     groups = items if options.groups is None else options.groups[items]
-    interval = intervals_of_means(values[items, None], options._replace(groups=groups))[0]
+    [interval] = intervals_of_means([name], values[items, None], groups, options.confidence)
     return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
 
 
-def _set_level(
-    pairs: _Pairs, name: str, options: Options, variant: str, base: str
-) -> tuple[resampling.Interval, float]:
+def _set_level(pairs: _Pairs, name: str, options: _Options, variant: str, base: str) -> tuple[Interval, float]:
     """Return a divergence with its interval, and its noise floor."""
     if name == "interval_divergence":
         return _interval_divergence(pairs, options, base)
@@ -418,13 +429,13 @@ def _set_level(
     return _divergence_interval(reference, estimate, divergence.n_bins(variant), measure, options)
 
 
-def _interval_divergence(pairs: _Pairs, options: Options, base: str) -> tuple[resampling.Interval, float]:
+def _interval_divergence(pairs: _Pairs, options: _Options, base: str) -> tuple[Interval, float]:
     """Resample and swap the intervals of an item together."""
     n = len(pairs.middles)
     intervals = melodic_intervals.interval_pairs(pairs.true, pairs.middles)
     items = intervals.items
     if not len(items):
-        return resampling.Interval(np.nan, np.nan, np.nan, n, 0), float("nan")
+        return Interval(np.nan, np.nan, np.nan, n, 0, 0.0), float("nan")
     measure = functools.partial(divergence.normalised_jensen_shannon, base=base)
     options = options._replace(groups=items if options.groups is None else options.groups[items])
     interval, null = _divergence_interval(
@@ -438,12 +449,16 @@ def _divergence_interval(
     estimate: IntArray,
     n_bins: int,
     measure: Callable[[FloatArray, FloatArray], FloatArray],
-    options: Options,
-) -> tuple[resampling.Interval, float]:
+    options: _Options,
+) -> tuple[Interval, float]:
     if not options.n_resamples:
         masses = (divergence.masses(bins, n_bins) for bins in (reference, estimate))
         n_defined = int(((reference >= 0) & (estimate >= 0)).sum())
-        return resampling.Interval(float(measure(*masses)), np.nan, np.nan, len(reference), n_defined), float("nan")
+        sizes = np.unique(np.arange(len(reference)) if options.groups is None else options.groups, return_counts=True)[
+            1
+        ]
+        n_clusters = float(effective_clusters(sizes.astype(np.float64)))
+        return Interval(float(measure(*masses)), np.nan, np.nan, len(reference), n_defined, n_clusters), float("nan")
     upper = float(measure(np.array([1.0, 0.0]), np.array([0.0, 1.0])))  # two histograms that share nothing
     interval = resampling.bootstrap_divergence(
         reference, estimate, n_bins=n_bins, divergence=measure, upper=upper, **options._asdict()

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import PairCountError, UndefinedMetricWarning
-from music_evals.stats import resampling
+from music_evals.metrics.catalogue import CATALOGUE
+from music_evals.stats import Interval, mean_intervals
 
-__all__ = ["Options", "check_groups", "intervals_of_means", "report"]
-
-
-class Options(NamedTuple):
-    """How intervals are made."""
-
-    groups: npt.NDArray[Any] | None
-    confidence: float
-    n_resamples: int
-    seed: int
+__all__ = ["check_groups", "intervals_of_means", "report"]
 
 
 def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
@@ -40,20 +33,19 @@ def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | Non
     return labels
 
 
-def intervals_of_means(columns: npt.NDArray[np.float64], options: Options) -> list[resampling.Interval]:
-    """Return the mean of each column of shape (n, metrics), NaN left out, with its interval; NaN without resamples."""
-    if options.n_resamples:
-        return resampling.bootstrap_means(columns, **options._asdict())
-    defined = (~np.isnan(columns)).sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        means = np.nansum(columns, axis=0) / defined
-    return [
-        resampling.Interval(float(mean), np.nan, np.nan, len(columns), int(n))
-        for mean, n in zip(means, defined, strict=True)
-    ]
+def intervals_of_means(
+    names: Sequence[str], columns: npt.NDArray[np.float64], groups: npt.ArrayLike | None, confidence: float
+) -> list[Interval]:
+    """Return the mean of each column of shape (n, metrics), NaN left out, with its interval.
+
+    The ends stay within the range that the catalogue gives for a score of this name.
+    """
+    known = [CATALOGUE.get(name) for name in names]
+    spans = [(-np.inf, np.inf) if metric is None else (metric.low, metric.high) for metric in known]
+    return mean_intervals(columns, groups, confidence=confidence, spans=spans)
 
 
-def report(name: str, interval: resampling.Interval, null: float | None = None) -> dict[str, Any]:
+def report(name: str, interval: Interval, null: float | None = None) -> dict[str, Any]:
     """Return the keys of one metric, and warn where it is undefined.
 
     Parameters
@@ -78,6 +70,7 @@ def report(name: str, interval: resampling.Interval, null: float | None = None) 
         f"{name}_ci": (interval.low, interval.high),
         f"{name}_n": interval.n,
         f"{name}_n_defined": interval.n_defined,
+        f"{name}_n_clusters": interval.n_clusters,
     }
     if null is not None:
         result[f"{name}_null"] = null

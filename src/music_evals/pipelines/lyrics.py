@@ -34,8 +34,8 @@ from music_evals.metrics.lyric_structure import (
     rhyme_agreement,
     structure_score,
 )
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
-from music_evals.stats import resampling
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.stats.intervals import check_confidence
 
 __all__ = [
     "EMPTY_TEXT",
@@ -163,8 +163,6 @@ def evaluate_lyrics(
     *,
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
     per_item: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
@@ -181,8 +179,6 @@ def evaluate_lyrics(
         makes each its own.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
-    n_resamples, seed
-        Of the bootstrap; 0 resamples leave the intervals out (NaN).
     per_item
         True adds the scores of each lyric.
     **options
@@ -191,9 +187,10 @@ def evaluate_lyrics(
     Returns
     -------
     dict
-        For each lyric score of the catalogue: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered percentile
-        interval, ``<name>_n`` lyrics and ``<name>_n_defined`` of them that count: all. ``per_item``: a list of one dict
-        a lyric: its scores by name, and ``notes``.
+        For each lyric score of the catalogue: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
+        (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of them that count: all, and
+        ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one dict a lyric: its scores by
+        name, and ``notes``.
 
     Warns
     -----
@@ -212,16 +209,17 @@ def evaluate_lyrics(
         An option out of range.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
     pairs = _pair_up(references, generated)
     clusters = check_groups(groups, len(pairs))
     rows = [_score_at(index, *pair, options) for index, pair in enumerate(pairs)]
     _warn_of_no_chinese(rows)
     scores = [scores_of(row) for row in rows]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
-    drawn = Options(clusters, confidence, n_resamples, seed)
     result: dict[str, Any] = {}
-    for name, interval in zip(LYRIC_SCORES, intervals_of_means(columns, drawn), strict=True):
+    for name, interval in zip(
+        LYRIC_SCORES, intervals_of_means(list(LYRIC_SCORES), columns, clusters, confidence), strict=True
+    ):
         result |= report(name, interval)
     if per_item:
         result["per_item"] = [{**row, "notes": list(each.notes)} for row, each in zip(scores, rows, strict=True)]

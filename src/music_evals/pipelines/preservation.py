@@ -46,8 +46,8 @@ from music_evals.pipelines._sources import (
     entrance,
     load_features,
 )
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
-from music_evals.stats import resampling
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.stats.intervals import check_confidence
 
 __all__ = [
     "COMPANIONS",
@@ -182,8 +182,6 @@ def evaluate_preservation(
     variant: str = "corrected",
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
     per_item: bool = False,
     backends: Mapping[str, str] | None = None,
     store: FeatureStore | str | os.PathLike[str] | None = None,
@@ -212,8 +210,6 @@ def evaluate_preservation(
         what the files hold.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
-    n_resamples, seed
-        Of the bootstrap; 0 resamples leave the intervals out (NaN).
     per_item
         True adds the scores of each pair.
     backends
@@ -233,9 +229,10 @@ def evaluate_preservation(
     -------
     dict
         For each name: ``<name>``, the mean over the pairs that define it, ``<name>_ci`` (low, high), a clustered
-        percentile interval, ``<name>_n`` pairs and ``<name>_n_defined`` of them that count. ``per_item``: a list of one
-        dict a pair: its scores by name, ``reasons`` (score -> why it is NaN), ``errors`` (score -> what failed),
-        ``notes`` (assumptions and doubts in words) and ``entrance``.
+        interval (`stats.intervals`), ``<name>_n`` pairs, ``<name>_n_defined`` of them that count, and
+        ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one dict a pair: its scores by
+        name, ``reasons`` (score -> why it is NaN), ``errors`` (score -> what failed), ``notes`` (assumptions and doubts
+        in words) and ``entrance``.
 
     Raises
     ------
@@ -259,7 +256,7 @@ def evaluate_preservation(
         A score is NaN because no pair defines it.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
     if failures not in ON_FAILURE:
         raise UnknownNameError("way with failures", failures, ON_FAILURE)
     settings = Settings.of(
@@ -272,9 +269,10 @@ def evaluate_preservation(
     if clusters is None:
         clusters = np.array([row.cluster for row in rows])
     columns = np.array([[row.scores[name] for name in settings.scores] for row in rows])
-    drawn = Options(clusters, confidence, n_resamples, seed)
     result: dict[str, Any] = {}
-    for name, interval in zip(settings.scores, intervals_of_means(columns, drawn), strict=True):
+    for name, interval in zip(
+        settings.scores, intervals_of_means(list(settings.scores), columns, clusters, confidence), strict=True
+    ):
         result |= report(name, interval)
     if per_item:
         result["per_item"] = [row.reported() for row in rows]

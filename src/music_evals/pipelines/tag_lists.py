@@ -22,8 +22,9 @@ from music_evals.pipelines.descriptions import (
     evaluate_descriptions,
     resolve_encoder,
 )
-from music_evals.pipelines.intervals import Options, check_groups, intervals_of_means, report
-from music_evals.stats import resampling
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.stats import mean_interval
+from music_evals.stats.intervals import check_confidence
 
 __all__ = ["TAG_FORMS", "TagItem", "check_item", "evaluate_tags", "form_of"]
 
@@ -87,8 +88,6 @@ def evaluate_tags(
     dimensions: Mapping[str, Sequence[str]] | None = None,
     groups: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
     per_item: bool = False,
 ) -> dict[str, Any]:
     """Compare the tags of songs with those of people.
@@ -109,8 +108,6 @@ def evaluate_tags(
         Cluster of each song for the intervals, shape (n,); None makes each song its own.
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
-    n_resamples, seed
-        Of the bootstrap; 0 resamples leave the intervals out (NaN).
     per_item
         True adds the scores of each song.
 
@@ -118,9 +115,9 @@ def evaluate_tags(
     -------
     dict
         For lists: ``tag_semantic_similarity``, the mean over the songs that define it, ``tag_semantic_similarity_ci``
-        (low, high), ``..._n`` songs, ``..._n_defined`` of them that count, ``..._std``, the mean over songs of the
-        deviation over pairs; ``encoder``, its name and revision; ``per_item``, one dict a song with its score and
-        ``reasons`` (score -> why it is NaN). For tags by dimension: as `evaluate_descriptions`.
+        (low, high), ``..._n`` songs, ``..._n_defined`` of them that count, ``..._n_clusters``, ``..._std``, the mean
+        over songs of the deviation over pairs; ``encoder``, its name and revision; ``per_item``, one dict a song with
+        its score and ``reasons`` (score -> why it is NaN). For tags by dimension: as `evaluate_descriptions`.
 
     Raises
     ------
@@ -140,16 +137,15 @@ def evaluate_tags(
         The score is NaN because no song defines it.
 
     """
-    resampling.check_options(confidence, n_resamples, seed, least=0)
+    check_confidence(confidence)
     check_options(aggregation, empty, normalize_by_self=normalize_by_self)
     options: dict[str, Any] = {"aggregation": aggregation, "normalize_by_self": normalize_by_self, "empty": empty}
-    drawn: dict[str, Any] = {"groups": groups, "confidence": confidence, "n_resamples": n_resamples, "seed": seed}
     first, second = _checked(generated, references)
     form = _common_form(first, second)
     if form == "list":
         if annotators is not None or dimensions is not None:
             raise InvalidTagsError("annotators and dimensions go with tags by dimension; these are lists")
-        return _evaluate_lists(first, second, encoder, options, Options(**drawn), per_item=per_item)
+        return _evaluate_lists(first, second, encoder, options, groups=groups, confidence=confidence, per_item=per_item)
     if form == "dimensions":
         annotators = annotators or _only_group([*first, *second])
         first, second = ([{annotators: item} for item in side] for side in (first, second))
@@ -160,8 +156,9 @@ def evaluate_tags(
         annotators=None if annotators is None else [annotators],
         dimensions=_named([*first, *second]) if dimensions is None else dimensions,
         per_item=per_item,
+        groups=groups,
+        confidence=confidence,
         **options,
-        **drawn,
     )
 
 
@@ -221,11 +218,12 @@ def _evaluate_lists(
     references: Sequence[Sequence[str]],
     encoder: EncoderLike,
     options: Mapping[str, Any],
-    drawn: Options,
     *,
+    groups: npt.ArrayLike | None,
+    confidence: float,
     per_item: bool,
 ) -> dict[str, Any]:
-    drawn = drawn._replace(groups=check_groups(drawn.groups, len(references)))
+    clusters = check_groups(groups, len(references))
     loaded = resolve_encoder(encoder)
     vectors = embed(loaded, (tag for side in (generated, references) for tags in side for tag in tags))
     songs = [
@@ -233,11 +231,10 @@ def _evaluate_lists(
         for i, (first, second) in enumerate(zip(generated, references, strict=True))
     ]
     values = np.array([[found.value] for found in songs])
-    deviations = np.array([[found.std] for found in songs])
-    [interval] = intervals_of_means(values, drawn)
-    [deviation] = intervals_of_means(deviations, drawn._replace(n_resamples=0))
+    deviations = np.array([found.std for found in songs])
+    [interval] = intervals_of_means([TOTAL], values, clusters, confidence)
     result = report(TOTAL, interval)
-    result[f"{TOTAL}_std"] = deviation.estimate
+    result[f"{TOTAL}_std"] = mean_interval(deviations, None).estimate
     result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
     if per_item:
         result["per_item"] = [

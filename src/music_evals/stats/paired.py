@@ -1,4 +1,4 @@
-"""Is system a better than system b on the same items? Permutation tests that swap the two systems.
+"""Is system a better than system b on the same items, and by how much? Permutation tests, and intervals beside them.
 
 Under the null hypothesis the two systems are exchangeable, so which output is called a's is arbitrary. Items of one
 cluster (song, source file) are not independent: the two systems are swapped in whole clusters. Two-sided p-values:
@@ -8,6 +8,11 @@ cluster (song, source file) are not independent: the two systems are swapped in 
   gives 0 (Phipson & Smyth 2010).
 
 With c clusters no p-value can be under 2 / 2^c, however large the difference: five songs cannot reach 0.05.
+
+The interval of a difference is that of `stats.intervals`, made of the differences of items; that of two divergences is
+the clustered bootstrap of `stats.resampling`, with the reference and both systems of an item drawn together. Test and
+interval answer different questions, and near the limit they may disagree: the test asks whether the systems could have
+been exchanged, the interval how far apart their true scores are.
 
 References
 ----------
@@ -42,8 +47,10 @@ from music_evals.stats._clusters import (
     swap_items,
     swap_moves,
 )
+from music_evals.stats.intervals import interval_of_column
+from music_evals.stats.resampling import bias_corrected, check_options, resampled_histograms
 
-__all__ = ["PairedTest", "paired_mean_test", "paired_mean_tests", "swap_test_divergence"]
+__all__ = ["NOT_COMPARED", "PairedTest", "paired_mean_test", "paired_mean_tests", "swap_test_divergence"]
 
 EXACT_MEAN_CLUSTERS = 20
 """Up to here all 2^(c-1) sign patterns of sums are listed: half a million numbers, some milliseconds."""
@@ -64,6 +71,8 @@ class PairedTest(NamedTuple):
     ----------
     difference
         Score of a minus score of b; NaN where nothing can be compared.
+    low, high
+        Ends of its interval; NaN with fewer than two clusters, and where all of them differ alike.
     p_value
         Two-sided, above 0 and at most 1; NaN where nothing can be compared.
     n
@@ -72,8 +81,14 @@ class PairedTest(NamedTuple):
     """
 
     difference: float
+    low: float
+    high: float
     p_value: float
     n: int
+
+
+NOT_COMPARED = PairedTest(np.nan, np.nan, np.nan, np.nan, 0)
+"""Nothing can be compared."""
 
 
 def paired_mean_test(
@@ -81,6 +96,7 @@ def paired_mean_test(
     b: npt.ArrayLike,
     groups: npt.ArrayLike | None,
     *,
+    confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> PairedTest:
@@ -88,7 +104,7 @@ def paired_mean_test(
 
     Only items where both scores are defined are compared; their number is returned. The statistic is the mean of a - b
     over items; swapping a cluster flips the sign of its sum of differences. Exact for up to 20 clusters that differ
-    at all. NaN where no item is defined for both; p is NaN where a difference is infinite.
+    at all. NaN where no item is defined for both; p and the interval are NaN where a difference is infinite.
 
     Parameters
     ----------
@@ -96,6 +112,8 @@ def paired_mean_test(
         Scores of the two systems, shape (n,), in the same order of items; NaN is undefined.
     groups
         Cluster of each item, shape (n,), whole numbers or strings; None makes each item its own cluster.
+    confidence
+        Nominal coverage of the interval, above 0 and below 1.
     n_resamples
         Number of random swaps where they cannot all be listed.
     seed
@@ -117,7 +135,9 @@ def paired_mean_test(
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or second.ndim != 1:
         raise InvalidInputError(f"a and b must have shape (n,), got {first.shape} and {second.shape}")
-    return paired_mean_tests(first[:, None], second[:, None], groups, n_resamples=n_resamples, seed=seed)[0]
+    return paired_mean_tests(
+        first[:, None], second[:, None], groups, confidence=confidence, n_resamples=n_resamples, seed=seed
+    )[0]
 
 
 def paired_mean_tests(
@@ -125,6 +145,7 @@ def paired_mean_tests(
     b: npt.ArrayLike,
     groups: npt.ArrayLike | None,
     *,
+    confidence: float = 0.95,
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> list[PairedTest]:
@@ -136,7 +157,7 @@ def paired_mean_tests(
     ----------
     a, b
         Scores of the two systems, shape (n, n_metrics), in the same order of items; NaN is undefined.
-    groups, n_resamples, seed
+    groups, confidence, n_resamples, seed
         As in `paired_mean_test`.
 
     Returns
@@ -159,24 +180,26 @@ def paired_mean_tests(
         raise PairCountError(
             f"a and b must score the same items, got {first.shape} and {second.shape}; align them by item id"
         )
-    check_count(n_resamples, "n_resamples")
-    codes, n_clusters = check_groups(groups, len(first))
-    swaps = _Signs(n_resamples, seed)
-    return [_mean_test(*both, codes, n_clusters, swaps) for both in zip(first.T, second.T, strict=True)]
+    check_options(confidence, n_resamples, seed)
+    clusters, swaps = check_groups(groups, len(first)), _Signs(n_resamples, seed)
+    return [_mean_test(*both, clusters, confidence, swaps) for both in zip(first.T, second.T, strict=True)]
 
 
-def _mean_test(first: Floats, second: Floats, codes: Integers, n_clusters: int, swaps: _Signs) -> PairedTest:
+def _mean_test(
+    first: Floats, second: Floats, clusters: tuple[Integers, int], confidence: float, swaps: _Signs
+) -> PairedTest:
     defined = ~(np.isnan(first) | np.isnan(second))
     n = int(np.count_nonzero(defined))
     if not n:
-        return PairedTest(np.nan, np.nan, 0)
+        return NOT_COMPARED
+    codes, n_clusters = clusters[0][defined], clusters[1]
     with np.errstate(invalid="ignore"):  # inf - inf is NaN, and rightly so
         differences = first[defined] - second[defined]
-        mean = float(differences.mean())
+    mean, low, high, _ = interval_of_column(differences, codes, n_clusters, confidence)
     if not np.isfinite(differences).all():
-        return PairedTest(mean, np.nan, n)
-    sums = np.bincount(codes[defined], weights=differences, minlength=n_clusters)
-    return PairedTest(mean, swaps.p_value(sums[sums != 0]), n)
+        return PairedTest(mean, np.nan, np.nan, np.nan, n)
+    sums = np.bincount(codes, weights=differences, minlength=n_clusters)
+    return PairedTest(mean, low, high, swaps.p_value(sums[sums != 0]), n)
 
 
 def swap_test_divergence(
@@ -187,7 +210,9 @@ def swap_test_divergence(
     *,
     n_bins: int,
     divergence: Divergence,
+    confidence: float = 0.95,
     n_resamples: int = 10_000,
+    n_bootstrap: int = 1000,
     seed: int = 0,
 ) -> PairedTest:
     """Test the difference of two systems' divergences from one reference by swapping the systems in whole clusters.
@@ -205,8 +230,12 @@ def swap_test_divergence(
         Number of bins.
     divergence
         As in `resampling.bootstrap_divergence`: masses (rows, n_bins), counts over items, to values (rows,).
+    confidence
+        Nominal coverage of the interval, above 0 and below 1.
     n_resamples
         Number of random swaps where they cannot all be listed.
+    n_bootstrap
+        Number of resamples behind the interval.
     seed
         Seed of the generator. Item order plays no part.
 
@@ -220,11 +249,12 @@ def swap_test_divergence(
     PairCountError
         Bins and groups differ in number.
     InvalidInputError
-        Bins out of range, `n_resamples` or `n_bins` below 1, or a `divergence` that does not give one value a row.
+        Bins out of range, an option out of range, or a `divergence` that does not give one value a row.
 
     """
     check_count(n_bins, "n_bins")
-    check_count(n_resamples, "n_resamples")
+    check_count(n_bootstrap, "n_bootstrap")
+    check_options(confidence, n_resamples, seed)
     names = ("bins_reference", "bins_a", "bins_b")
     given = (bins_reference, bins_a, bins_b)
     reference, first, second = (check_bins(bins, n_bins, name) for bins, name in zip(given, names, strict=True))
@@ -235,7 +265,7 @@ def swap_test_divergence(
         )
     pairs = BinPairs(first, second, *check_groups(groups, n), n_bins)
     if not n:
-        return PairedTest(np.nan, np.nan, 0)
+        return NOT_COMPARED
     target = np.bincount(reference, minlength=n_bins + 1).astype(np.float64)
 
     def differences(one: Floats, other: Floats) -> tuple[Floats, Floats]:
@@ -245,14 +275,21 @@ def swap_test_divergence(
 
     (difference,), (scale,) = differences(*pairs.histograms)
     if np.isnan(difference):
-        return PairedTest(np.nan, np.nan, n)
+        return NOT_COMPARED._replace(n=n)
     least = abs(difference) - TIE_TOLERANCE * scale
     swaps, exact = _swaps(pairs, n_resamples, generator(seed))
     # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
     extreme = np.concatenate([~(np.abs(differences(one, other)[0]) < least) for one, other in swaps])
     count = int(np.count_nonzero(extreme))
     p_value = count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
-    return PairedTest(float(difference), p_value, n)
+    sides, clusters = (reference, first, second), (pairs.codes, pairs.n_clusters)
+    draws = resampled_histograms(sides, clusters, n_bins + 1, n_bootstrap, generator(seed))
+    resampled = [
+        evaluate(divergence, p, one, p.sum(axis=1)) - evaluate(divergence, p, other, p.sum(axis=1))
+        for p, one, other in draws
+    ]
+    low, high, _ = bias_corrected(float(difference), np.concatenate([[], *resampled]), clusters, confidence)
+    return PairedTest(float(difference), low, high, p_value, n)
 
 
 class _Signs:

@@ -1,13 +1,13 @@
-"""How far a score would move with other data: clustered bootstrap intervals and the noise floor of a divergence.
+"""How far a divergence would move with other songs: its clustered bootstrap, and its noise floor.
 
 Windows of one song are not independent, so whole clusters (songs, source files) are drawn with replacement and never
-single items. Two kinds of score need two kinds of interval:
-
-- a mean of items gets the percentile interval: the middle 95 % of the resampled means;
-- a divergence between two histograms gets the basic interval 2θ̂ - q. A resampled histogram carries the sampling noise
-  twice, a divergence only grows with noise, and so the percentile interval lies above the estimate. The basic
-  interval reflects the resampled values about the estimate, which also takes the bias away; it is clipped.
-  Beside it stands `null_divergence`: the value that noise alone gives at this n.
+single items. A resampled histogram carries the sampling noise twice, and a divergence only grows with noise: resampled
+values lie above the estimate about as far as the estimate lies above the truth. So their mean says how large the bias
+is, and their deviation how wide the interval: with θ̂ the divergence of the data, b and s the mean and the standard
+deviation of the resampled ones, it is 2θ̂ - b ± t s. The t is Student's with the degrees of freedom of
+`stats.intervals`, and s is enlarged by the root of c / (c - 1) for c clusters, as in any variance of a sample.
+`benchmarks/interval_coverage` compares it with the percentile and the basic bootstrap. Beside it stands
+`null_divergence`: the value that noise alone gives at this n.
 
 Bins, masses and discarded values
     A divergence is computed from the bin of each item, 0..n_bins-1, or -1 for a value that the histogram discards.
@@ -16,20 +16,22 @@ Bins, masses and discarded values
 
 References
 ----------
-Davison & Hinkley (1997), Bootstrap Methods and Their Application, 3.8 (clusters) and 5.2-5.3 (basic, percentile).
+Davison & Hinkley (1997), Bootstrap Methods and Their Application, 2.2 (bias), 3.8 (clusters).
 Field & Welsh (2007), Bootstrapping clustered data, J. R. Stat. Soc. B 69(3).
 
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import InvalidInputError, PairCountError
+from music_evals.errors import PairCountError
 from music_evals.stats._clusters import (
     BinPairs,
     Divergence,
@@ -45,137 +47,16 @@ from music_evals.stats._clusters import (
     swap_items,
     swap_units,
 )
+from music_evals.stats.intervals import (
+    NO_SPREAD,
+    Interval,
+    check_confidence,
+    degrees_of_freedom,
+    effective_clusters,
+    student,
+)
 
-__all__ = ["Interval", "bootstrap_divergence", "bootstrap_mean", "bootstrap_means", "check_options", "null_divergence"]
-
-
-class Interval(NamedTuple):
-    """An estimate and its confidence interval.
-
-    Attributes
-    ----------
-    estimate
-        The score on the data as they are; NaN where nothing is defined.
-    low, high
-        Ends of the interval; NaN with fewer than two clusters, which say nothing about a third.
-    n
-        Items given.
-    n_defined
-        Items that the score could be computed from.
-
-    """
-
-    estimate: float
-    low: float
-    high: float
-    n: int
-    n_defined: int
-
-
-def bootstrap_mean(
-    values: npt.ArrayLike,
-    groups: npt.ArrayLike | None,
-    *,
-    confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> Interval:
-    """Clustered percentile bootstrap of the mean over items.
-
-    Clusters are drawn with replacement, as many as there are; the mean of a resample is the sum of its defined values
-    over their number (ratio of sums), so a long song weighs more than a short one, as it does in the estimate.
-    The interval is NaN where fewer than two clusters hold a defined value, and where a value is infinite.
-
-    Few clusters give too narrow an interval, as in every bootstrap. Simulated with clusters of 5 to 15 items and an
-    intra-cluster correlation of 0.5, a nominal 95 % covers 82 % with 5 clusters, 90 % with 10, 92 % with 18 and 93 to
-    94 % with 40 to 80. Without `groups` the same data cover 55 % (`tests/stats` holds these figures).
-
-    Parameters
-    ----------
-    values
-        Score of each item, shape (n,). NaN is undefined: left out of the mean and counted.
-    groups
-        Cluster of each item, shape (n,), whole numbers or strings; None makes each item its own cluster.
-    confidence
-        Nominal coverage, above 0 and below 1.
-    n_resamples
-        Number of bootstrap resamples.
-    seed
-        Seed of the generator; equal seeds give equal intervals. With `groups`, item order plays no part.
-
-    Returns
-    -------
-    Interval
-        In the unit of `values`.
-
-    Raises
-    ------
-    PairCountError
-        Not one group per value.
-    InvalidInputError
-        Values not of shape (n,), or an option out of range.
-
-    """
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1:
-        raise InvalidInputError(
-            f"values must have shape (n,), got {array.shape}; for several metrics at once use bootstrap_means"
-        )
-    return bootstrap_means(array[:, None], groups, confidence=confidence, n_resamples=n_resamples, seed=seed)[0]
-
-
-def bootstrap_means(
-    values: npt.ArrayLike,
-    groups: npt.ArrayLike | None,
-    *,
-    confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
-) -> list[Interval]:
-    """Return `bootstrap_mean` of several metrics of the same items, from one draw of resamples.
-
-    Equal to `bootstrap_mean` of each column with the same seed, in less time.
-
-    Parameters
-    ----------
-    values
-        Scores, shape (n, n_metrics); NaN is undefined.
-    groups, confidence, n_resamples, seed
-        As in `bootstrap_mean`.
-
-    Returns
-    -------
-    list of Interval
-        One per column.
-
-    Raises
-    ------
-    PairCountError
-        Not one group per row.
-    InvalidInputError
-        Values not of shape (n, n_metrics), or an option out of range.
-
-    """
-    columns = np.asarray(values, dtype=np.float64)
-    if columns.ndim != 2:
-        raise InvalidInputError(f"values must have shape (n, n_metrics), got {columns.shape}")
-    check_options(confidence, n_resamples, seed)
-    codes, n_clusters = check_groups(groups, len(columns))
-    totals = [_cluster_totals(column, codes, n_clusters) for column in columns.T]
-    every_count = np.array([counts for _, counts in totals]).T
-    rng = generator(seed)
-    resampled = [np.full(n_resamples, np.nan) for _ in totals]
-    start = 0
-    for drawn in _draw_clusters(rng, n_clusters, n_resamples):
-        # whole numbers have one sum in any order: those of all metrics come from how often each cluster was drawn
-        n_drawn = _times(drawn) @ every_count
-        for means, (sums, _), counts in zip(resampled, totals, n_drawn.T, strict=True):
-            _ratio(sums[drawn].sum(axis=1), counts, out=means[start : start + len(drawn)])
-        start += len(drawn)
-    return [
-        _percentile_interval(column, counts, means, confidence)
-        for column, (_, counts), means in zip(columns.T, totals, resampled, strict=True)
-    ]
+__all__ = ["bias_corrected", "bootstrap_divergence", "check_options", "null_divergence", "resampled_histograms"]
 
 
 def bootstrap_divergence(
@@ -190,16 +71,12 @@ def bootstrap_divergence(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Interval:
-    """Clustered basic bootstrap of a divergence between two histograms, clipped to the range of the divergence.
+    """Return a divergence between two histograms with its interval: a clustered bootstrap, corrected for bias.
 
-    Each resample draws clusters with replacement and takes reference and estimate of an item together. With θ̂ the
-    divergence of the data and q its quantiles over resamples, the interval is [2θ̂ - q_high, 2θ̂ - q_low], both ends
-    within 0 and `upper`. It answers "which true divergence": θ̂ itself is biased upwards by noise, so the interval may
-    lie below it. The interval is NaN with fewer than two clusters.
-
-    Simulated for Jensen-Shannon divergences, a nominal 95 % covers 94 to 100 % where the true divergence is small (the
-    clip at 0 makes it cautious) and falls to 90 % in the worst setting tried, 18 clusters of 17 items against 100 bins;
-    the percentile interval covers 0 % there (`tests/stats` holds these figures).
+    Each resample draws clusters with replacement and takes reference and estimate of an item together. The interval
+    answers "which true divergence": the estimate itself is biased upwards by noise, so that it may lie outside, and
+    both ends are clipped to 0 and `upper`. NaN with fewer than two clusters, and where no resample differs from
+    another. What it covers in simulations stands in `stats.intervals.SIMULATED_COVERAGE`.
 
     Parameters
     ----------
@@ -214,8 +91,12 @@ def bootstrap_divergence(
         number of items, discarded ones included (see the module docstring).
     upper
         Largest value of `divergence`: ln 2 for Jensen-Shannon in nats.
-    confidence, n_resamples, seed
-        As in `bootstrap_mean`. Item order plays no part.
+    confidence
+        Nominal coverage, above 0 and below 1.
+    n_resamples
+        Number of bootstrap resamples.
+    seed
+        Seed of the generator; equal seeds give equal intervals. Item order plays no part.
 
     Returns
     -------
@@ -235,16 +116,16 @@ def bootstrap_divergence(
     n_items = len(pairs.codes)
     n_defined = int(np.count_nonzero((pairs.first < n_bins) & (pairs.second < n_bins)))
     if not n_items:
-        return Interval(np.nan, np.nan, np.nan, 0, 0)
+        return Interval(np.nan, np.nan, np.nan, 0, 0, 0.0)
     observed = float(evaluate(divergence, *pairs.histograms, n_items)[0])
     if pairs.n_clusters < 2:
-        return Interval(observed, np.nan, np.nan, n_items, n_defined)
-    draw = _draw_items if pairs.n_clusters == n_items else _draw_cluster_bins
-    draws = draw(pairs, n_resamples, generator(seed))
+        return Interval(observed, np.nan, np.nan, n_items, n_defined, 1.0)
+    sides, clusters = (pairs.first, pairs.second), (pairs.codes, pairs.n_clusters)
+    draws = resampled_histograms(sides, clusters, n_bins + 1, n_resamples, generator(seed))
     resampled = np.concatenate([evaluate(divergence, p, q, p.sum(axis=1)) for p, q in draws])
-    quantile_low, quantile_high = _quantiles(resampled, confidence)
-    low, high = np.clip([2 * observed - quantile_high, 2 * observed - quantile_low], 0, upper)
-    return Interval(observed, float(low), float(high), n_items, n_defined)
+    low, high, effective = bias_corrected(observed, resampled, clusters, confidence)
+    low, high = np.clip([low, high], 0, upper)
+    return Interval(observed, float(low), float(high), n_items, n_defined, effective)
 
 
 def null_divergence(
@@ -310,8 +191,7 @@ def check_options(confidence: float, n_resamples: int, seed: int, *, least: int 
     """
     check_count(n_resamples, "n_resamples", least=least)
     check_count(seed, "seed", least=0)
-    if not isinstance(confidence, float | int | np.number) or not 0 < confidence < 1:
-        raise InvalidInputError(f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95")
+    check_confidence(confidence)
 
 
 def _check_bin_pairs(
@@ -325,16 +205,6 @@ def _check_bin_pairs(
             f"bins_reference and bins_estimate must pair up, got {len(reference)} and {len(estimate)} items"
         )
     return BinPairs(reference, estimate, *check_groups(groups, len(reference)), n_bins)
-
-
-def _cluster_totals(column: Floats, codes: Integers, n_clusters: int) -> tuple[Floats, Floats]:
-    """Sum and number of the defined values of each cluster, shape (n_clusters,) each."""
-    defined = ~np.isnan(column)
-    # Infinite values have no interval; 0 in their place keeps the sums of the other columns' pass free of inf - inf.
-    summed = np.where(np.isfinite(column), column, 0.0)
-    sums = np.bincount(codes, weights=summed, minlength=n_clusters)
-    counts = np.bincount(codes, weights=defined, minlength=n_clusters)
-    return sums.astype(np.float64, copy=False), counts.astype(np.float64, copy=False)
 
 
 def _draw_clusters(rng: np.random.Generator, n_clusters: int, n_resamples: int) -> Iterator[Integers]:
@@ -351,61 +221,50 @@ def _times(drawn: Integers) -> Floats:
     return np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.float64)
 
 
-def _ratio(sums: Floats, counts: Floats, *, out: Floats) -> None:
-    """Write sums / counts into `out`, which keeps its NaN where nothing was counted."""
-    np.divide(sums, counts, out=out, where=counts > 0)
-
-
-def _percentile_interval(column: Floats, counts: Floats, resampled: Floats, confidence: float) -> Interval:
-    values = column[~np.isnan(column)]
-    n, n_defined = len(column), len(values)
-    if not n_defined:
-        return Interval(np.nan, np.nan, np.nan, n, 0)
-    with np.errstate(invalid="ignore"):  # the mean of inf and -inf is NaN, and rightly so
-        estimate = float(values.mean())
-    if np.count_nonzero(counts) < 2 or not np.isfinite(values).all():
-        return Interval(estimate, np.nan, np.nan, n, n_defined)
-    low, high = _quantiles(resampled, confidence)
-    return Interval(estimate, low, high, n, n_defined)
-
-
-def _quantiles(resampled: Floats, confidence: float) -> tuple[float, float]:
-    """Return the ends of the middle `confidence` of the defined resamples; one with no defined item says nothing."""
+def bias_corrected(
+    observed: float, resampled: Floats, clusters: tuple[Integers, int], confidence: float
+) -> tuple[float, float, float]:
+    """Return low, high and the effective number of clusters; NaN with one cluster or without any spread."""
+    codes, n_clusters = clusters
+    counts = np.bincount(codes, minlength=n_clusters).astype(np.float64)
+    effective = float(effective_clusters(counts))
     defined = resampled[~np.isnan(resampled)]
-    if not len(defined):
-        return float("nan"), float("nan")
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high)
+    if n_clusters < 2 or not len(defined) or not defined.std() > NO_SPREAD * max(abs(observed), np.abs(defined).max()):
+        return np.nan, np.nan, effective
+    deviation = defined.std() * math.sqrt(n_clusters / (n_clusters - 1))
+    reach = float(student(degrees_of_freedom(counts), confidence)) * deviation
+    centre = 2 * observed - defined.mean()
+    return float(centre - reach), float(centre + reach), effective
 
 
-def _draw_cluster_bins(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
-    """Yield both histograms of each resample of clusters, shape (rows, n_bins + 1)."""
-    n_clusters = pairs.n_clusters
-    counts = _stacked_counts(pairs.first, pairs.second, pairs.codes, (pairs.n_bins + 1, n_clusters))
-    for drawn in _draw_clusters(rng, n_clusters, n_resamples):
-        yield _weigh(counts, _times(drawn))
+def resampled_histograms(
+    sides: Sequence[Integers], clusters: tuple[Integers, int], size: int, n_resamples: int, rng: np.random.Generator
+) -> Iterator[Sequence[Floats]]:
+    """Yield the histograms of all sides, shape (rows, size) each, of resamples that draw whole clusters."""
+    codes, n_clusters = clusters
+    if n_clusters < len(codes):
+        counts = _stacked_counts(sides, codes, (size, n_clusters))
+        for drawn in _draw_clusters(rng, n_clusters, n_resamples):
+            yield _weigh(counts, _times(drawn), len(sides))
+        return
+    # Each item is a cluster. Items with the same bins are alike, so their numbers in a resample are multinomial: the
+    # cost goes with the number of different bins, not with the number of items, and the law is the same.
+    numbers = functools.reduce(lambda number, side: number * size + side, sides)
+    _, places, frequencies = np.unique(numbers, return_index=True, return_counts=True)
+    counts = _stacked_counts([side[places] for side in sides], np.arange(len(places)), (size, len(places)))
+    for rows in blocks(n_resamples, max(len(places), size)):
+        drawn = rng.multinomial(len(codes), frequencies / len(codes), size=rows)
+        yield _weigh(counts, drawn, len(sides))
 
 
-def _draw_items(pairs: BinPairs, n_resamples: int, rng: np.random.Generator) -> Iterator[tuple[Floats, Floats]]:
-    """Do as `_draw_cluster_bins` where each item is a cluster."""
-    # Items with the same two bins are alike, so their numbers in a resample are multinomial: the cost goes with the
-    # number of different pairs of bins, not with the number of items, and the law is the same.
-    size = pairs.n_bins + 1
-    kinds, frequencies = np.unique(pairs.first * size + pairs.second, return_counts=True)
-    counts = _stacked_counts(kinds // size, kinds % size, np.arange(len(kinds)), (size, len(kinds)))
-    n_items = len(pairs.codes)
-    for rows in blocks(n_resamples, max(len(kinds), size)):
-        yield _weigh(counts, rng.multinomial(n_items, frequencies / n_items, size=rows))
-
-
-def _stacked_counts(first: Integers, second: Integers, units: Integers, shape: tuple[int, int]) -> Any:
-    """Return the sparse matrix (2 * bins, units): the first histogram of each unit above the second."""
+def _stacked_counts(sides: Sequence[Integers], units: Integers, shape: tuple[int, int]) -> Any:
+    """Return the sparse matrix (sides * bins, units): the histograms of each unit, one above the other."""
     size, n_units = shape
-    return bin_counts(np.concatenate([first, size + second]), np.tile(units, 2), 1, (2 * size, n_units))
+    bins = np.concatenate([number * size + side for number, side in enumerate(sides)])
+    return bin_counts(bins, np.tile(units, len(sides)), 1, (len(sides) * size, n_units))
 
 
-def _weigh(counts: Any, weights: Integers | Floats) -> tuple[Floats, Floats]:
-    """Return both histograms, shape (rows, bins), of units taken `weights` times, shape (rows, units)."""
-    first, second = np.split(counts @ np.ascontiguousarray(weights.T, dtype=np.float64), 2)
-    return first.T, second.T
+def _weigh(counts: Any, weights: Integers | Floats, n_sides: int) -> list[Floats]:
+    """Return the histograms, shape (rows, bins), of units taken `weights` times, shape (rows, units)."""
+    stacked = counts @ np.ascontiguousarray(weights.T, dtype=np.float64)
+    return [side.T for side in np.split(stacked, n_sides)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from scipy.spatial.distance import jensenshannon
 
 from music_evals.benchmark import aggregate, results
@@ -16,6 +17,7 @@ from music_evals.benchmark.tables import cell_note, markdown_report, markdown_ta
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import INPAINTING_METRICS
 from music_evals.pipelines.inpainting import FEATURES
+from music_evals.stats.intervals import degrees_of_freedom
 
 SONGS = ("s1", "s1", "s2", "s2")
 
@@ -366,10 +368,13 @@ def test_unequal_seeds_against_every_swap_and_draw(seeds: tuple[int, int]) -> No
 
     assert cell["value"] == pytest.approx(mean(truth, a))
     resampled = [drawn(tuple(sorted(names))) for names in itertools.product("abcd", repeat=4)]
-    low, high = np.quantile(resampled, [0.025, 0.975])
+    sizes = np.array([2.0, 1, 2, 1])
+    reach = scipy.stats.t.ppf(0.975, degrees_of_freedom(sizes)) * np.std(resampled) * math.sqrt(4 / 3)
+    centre = 2 * cell["value"] - np.mean(resampled)
     upper = math.log(2)
-    assert cell["low"] == pytest.approx(np.clip(2 * cell["value"] - high, 0, upper), abs=0.02)
-    assert cell["high"] == pytest.approx(np.clip(2 * cell["value"] - low, 0, upper), abs=0.02)
+    assert cell["low"] == pytest.approx(np.clip(centre - reach, 0, upper), abs=0.02)
+    assert cell["high"] == pytest.approx(np.clip(centre + reach, 0, upper), abs=0.02)
+    assert cell["n_clusters"] == pytest.approx(36 / 10)
     # the swap test: all 2**4 swaps of songs, each seed of one beside each of the other equally often
     n_seeds = math.lcm(*seeds)
     first, second = (np.tile(side, (n_seeds // len(side), 1)) for side in (a, b))

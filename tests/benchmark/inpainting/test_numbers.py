@@ -16,6 +16,8 @@ from music_evals.benchmark.results import build_results, collect
 
 BEFORE = Path(__file__).parent / "tables_at_5945143.json"
 """Our own numbers before the engine was one for all tasks; no oracle, which is why they are not in tests/golden."""
+INTERVAL = ("low", "high")
+"""Made in another way since then; tests/stats holds how."""
 ITEM_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
 FEATURES = ("silence_rate", "pitch_class_entropy_difference", "groove_similarity")
 SYSTEMS = {
@@ -67,6 +69,8 @@ def same(found: Any, golden: Any, place: str = "") -> None:
     """Hold what the golden file has against what was found; what was added since is not looked at."""
     if isinstance(golden, dict):
         for key, value in golden.items():
+            if key in INTERVAL:
+                continue
             assert key in found, f"{place}.{key}"
             same(found[key], value, f"{place}.{key}")
     elif isinstance(golden, list) and golden and not isinstance(golden[0], str):

@@ -6,10 +6,9 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from music_evals.benchmark.cells import SIGNIFICANCE, counted, format_interval, format_value
+from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.tables import (
-    FEW_GROUPS,
     TEXT,
     blocks,
     cautions,
@@ -135,8 +134,11 @@ def _beside(word: str, own: float, same: float) -> tuple[str, str]:
 
 def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     """Yield what must be known at once, a line each, and where the rest is."""
-    if any(results["systems"][name]["n_groups"] < FEW_GROUPS for name in judged(results)):
-        yield f"Intervals from fewer than {FEW_GROUPS} groups of music are too narrow; one gives none."
+    held = [cell for name in judged(results) for cell in results["scores"][name].values() if cell["low"] is not None]
+    if few := coverage_note((cell.get("n_clusters", 0) for cell in held), "groups", divergences=False):
+        yield f"{few[0].upper()}{few[1:]}."
+    if any(results["systems"][name]["n_groups"] == 1 for name in judged(results)):
+        yield "One group says nothing of a second: no interval."
     yield from (f"{text[0].upper()}{text[1:]}." for text in undefined_notes(results))
     if failed := len(results["failures"]):
         yield f"{counted(failed, 'failures')}, which table.md lists."

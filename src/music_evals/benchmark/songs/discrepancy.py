@@ -74,7 +74,7 @@ class Settings(RunSettings):
 
     Parameters
     ----------
-    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, seed,
     overwrite, report
         See `run.Settings` and `songs.read_songs`. The study is one unit of work, for one process.
     by, dimensions
@@ -183,7 +183,6 @@ def run_discrepancy(settings: Settings, *, progress: Progress | None = None) -> 
         **settings.comparison,
         groups=[song.group for song in songs.songs],
         confidence=settings.confidence,
-        n_resamples=settings.n_resamples,
         n_permutations=settings.n_permutations,
         seed=settings.seed,
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from music_evals.benchmark.cells import SIGNIFICANCE, align, format_value, markdown_rows
+from music_evals.benchmark.cells import SIGNIFICANCE, align, coverage_note, format_value, markdown_rows
 from music_evals.benchmark.templates import render, static
 from music_evals.lyrics.tag_groups import GROUPINGS
 from music_evals.pipelines.discrepancy import ALL, FACING, Cell, DiscrepancyStudy
@@ -97,9 +98,12 @@ def _how(study: DiscrepancyStudy) -> str:
 
 
 def _legend(study: DiscrepancyStudy) -> str:
+    held = (cell.n_clusters for cell in study.cells if not math.isnan(cell.low))
+    few = coverage_note(held, "songs", divergences=False)
     return (
         f"Each cell: mean similarity and {study.settings['confidence']:.0%} interval, clustered by song; lower is a "
         "larger discrepancy. In bold: differs from the other songs after Holm's correction."
+        + (f" {few[0].upper()}{few[1:]}." if few else "")
     )
 
 

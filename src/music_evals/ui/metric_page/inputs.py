@@ -188,9 +188,7 @@ def judge_edit(
     options: dict[str, Any] = {"variant": variant, "companions": True}
     with trusted_sources(reference, prediction) as (original, edited):
         progress(0.2, "Comparing")
-        result, _ = _compute(
-            metric, references=[original], predictions=[edited], per_item=True, n_resamples=0, **options
-        )
+        result, _ = _compute(metric, references=[original], predictions=[edited], per_item=True, **options)
     [item] = result.pop("per_item")  # why a score is undefined is reported better by the item
     names = [key.removesuffix("_n_defined") for key in result if key.endswith("_n_defined")]
     files = [Path(reference).name, Path(prediction).name]
@@ -203,7 +201,7 @@ def judge_edit(
         result,
         options,
         _file_hashes(reference, prediction),
-        python_code(metric.name, _file_expressions(reference, prediction), {**options, "n_resamples": 0}),
+        python_code(metric.name, _file_expressions(reference, prediction), options),
         shell,
         list(dict.fromkeys([*(f"{name}: {why}" for name, why in item["reasons"].items()), *item["notes"]])),
         entrance=item["entrance"],
@@ -254,7 +252,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     _check_length(pattern, "pattern", InvalidPatternError)
     options: dict[str, Any] = {"variant": variant, "rhyme": rhyme, "normalise": normalise}
     wanted = pattern.replace("\r\n", "\n").strip("\n")  # browsers send both kinds of line ends
-    result, notes = _compute(metric, predictions=[lyrics], references=[wanted], n_resamples=0, **options)
+    result, notes = _compute(metric, predictions=[lyrics], references=[wanted], **options)
     shell = shell_code(
         "music-evals", "lyrics", "--reference", "pattern.txt", "--generated", "lyrics.txt", "--variant", variant,
         "--rhyme", rhyme, *(() if normalise else ("--no-normalise",)), "--strict",
@@ -265,7 +263,7 @@ def judge_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
         result,
         options,
         {"lyrics": content_hash(lyrics), "pattern": content_hash(wanted)},
-        python_code(metric.name, typed, {**options, "n_resamples": 0}),
+        python_code(metric.name, typed, options),
         shell,
         notes,
         lyric_structure(wanted, lyrics, **options).explain(),
@@ -280,14 +278,14 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
     _check_length(reference, "reference tags", InvalidTagsError)
     tags = {"predictions": [parse_tags(generated)], "references": [parse_tags(reference)]}
     options = {"encoder": encoder, "aggregation": aggregation}
-    result, notes = _compute(metric, **tags, n_resamples=0, encoder=page_encoder(encoder), aggregation=aggregation)
+    result, notes = _compute(metric, **tags, encoder=page_encoder(encoder), aggregation=aggregation)
     used = result["encoder"]
     typed = {side: repr(lists) for side, lists in tags.items()}
     return Judged(
         result,
         {**options, "encoder": f"{used['name']}, revision {used['revision']}"},
         {"generated": content_hash(generated), "reference": content_hash(reference)},
-        python_code(metric.name, typed, {**options, "n_resamples": 0}),
+        python_code(metric.name, typed, options),
         _ONLY_SETS,
         notes,
     )

@@ -148,6 +148,13 @@ def about_html(table: Mapping[str, Any]) -> str:
     return _filled("about", remarks=list(remarks_on(table)), published=table["published"])
 
 
+def _difference(test: Mapping[str, Any], sign: int) -> str:
+    """Return a difference with its interval, as seen from the first or from the second system."""
+    ends = sorted(sign * test[key] for key in ("low", "high") if test[key] is not None)
+    interval = f" ({ends[0]:+.4f} to {ends[1]:+.4f})" if ends else ""
+    return f"{sign * test['difference']:+.4f}{interval}"
+
+
 def score_html(table: Mapping[str, Any], record: ResultRecord, scores: Sequence[ItemScore]) -> str:
     """Return what stands behind a score: its numbers, the tests against the other systems, and its items."""
     row, column = find_cell(table, record.id)
@@ -158,7 +165,7 @@ def score_html(table: Mapping[str, Any], record: ResultRecord, scores: Sequence[
     tests = [
         {
             "other": test["b"] if test["a"] == label else test["a"],
-            "difference": f"{test['difference'] * (1 if test['a'] == label else -1):+.4f}",
+            "difference": _difference(test, 1 if test["a"] == label else -1),
             "p_value": f"{test['p_holm']:.4f}",
             "is_significant": test["is_significant"],
             "n": test["n"],

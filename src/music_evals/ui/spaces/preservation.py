@@ -259,7 +259,6 @@ def code_of(pair: Compared) -> tuple[str, str]:
         f"    predictions=[{edit!r}],\n"
         f"    variant={pair.settings.variant!r},\n"
         f"    companions={companions},\n"
-        "    n_resamples=0,  # one pair has no interval\n"
         "    per_item=True,\n"
         '    failures="record",\n'
         ")\n"

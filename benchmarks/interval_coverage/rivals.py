@@ -1,0 +1,145 @@
+"""The intervals that the one of the library is compared with.
+
+All take sums and numbers of items of clusters, shape (clusters, samples), and return the ends, shape (samples,) each.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import scipy.stats
+
+from music_evals.stats.intervals import degrees_of_freedom, interval_of_totals
+
+Floats = npt.NDArray[np.float64]
+Ends = tuple[Floats, Floats]
+
+N_RESAMPLES = 499
+BLOCK = 50
+"""Samples that share one draw of resamples, as scores of one run do."""
+TAIL = 0.025
+NORMAL = float(scipy.stats.norm.ppf(1 - TAIL))
+
+
+def chosen(sums: Floats, counts: Floats) -> Ends:
+    """Return the interval of the library."""
+    return interval_of_totals(sums, counts, 1 - 2 * TAIL)[:2]
+
+
+def _parts(sums: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the mean, the share of each cluster and its residual."""
+    total = counts.sum(axis=0)
+    mean = sums.sum(axis=0) / total
+    return mean, counts / total, (sums - mean * counts) / total
+
+
+def _around(mean: Floats, variance: Floats, df: npt.ArrayLike) -> Ends:
+    reach = scipy.stats.t.ppf(1 - TAIL, df) * np.sqrt(variance)
+    return mean - reach, mean + reach
+
+
+def cr1(sums: Floats, counts: Floats) -> Ends:
+    """Return the sandwich with the factor c / (c - 1), and c - 1 degrees of freedom."""
+    mean, _, residuals = _parts(sums, counts)
+    n = len(sums)
+    return _around(mean, n / (n - 1) * (residuals**2).sum(axis=0), n - 1)
+
+
+def cr2(sums: Floats, counts: Floats) -> Ends:
+    """Return the sandwich of Bell and McCaffrey with Satterthwaite's degrees of freedom, items independent."""
+    # The working model has independent items of one variance. With X a column of ones, (I - H_gg)^(-1/2) leaves the
+    # direction of ones and multiplies it by (1 - w)^(-1/2); the traces of the quadratic form then add up as below.
+    mean, weights, residuals = _parts(sums, counts)
+    leverage = weights**2 / (1 - weights)
+    pairs = leverage.sum(axis=0) ** 2 - (leverage**2).sum(axis=0)
+    df = 1 / ((weights**2).sum(axis=0) + pairs)
+    return _around(mean, (residuals**2 / (1 - weights)).sum(axis=0), df)
+
+
+def _of_means(sums: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return mean, variance and degrees of freedom of the library's interval, before the skewness is taken away."""
+    mean, weights, residuals = _parts(sums, counts)
+    factors = 1 / (1 - 2 * weights + (weights**2).sum(axis=0))
+    return mean, (factors * residuals**2).sum(axis=0), degrees_of_freedom(counts)
+
+
+def unskewed_not(sums: Floats, counts: Floats) -> Ends:
+    """Return the library's interval without its correction of skewness."""
+    return _around(*_of_means(sums, counts))
+
+
+def logit(sums: Floats, counts: Floats) -> Ends:
+    """Return the same on the scale of the logit, by the delta method; for scores from 0 to 1."""
+    mean, variance, df = _of_means(sums, counts)
+    low, high = _around(np.log(mean / (1 - mean)), variance / (mean * (1 - mean)) ** 2, df)
+    return 1 / (1 + np.exp(-low)), 1 / (1 + np.exp(-high))
+
+
+def _drawn(sums: Floats, rng: np.random.Generator) -> Iterator[tuple[slice, Floats]]:
+    """Yield samples, and how often each cluster is drawn in each resample, shape (resamples, clusters)."""
+    n = len(sums)
+    for start in range(0, sums.shape[1], BLOCK):
+        drawn = rng.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES).astype(np.float64)
+        yield slice(start, start + BLOCK), drawn
+
+
+def percentile(sums: Floats, counts: Floats, rng: np.random.Generator) -> Ends:
+    """Return the middle of the resampled means."""
+    ends = []
+    for part, drawn in _drawn(sums, rng):
+        means = (drawn @ sums[:, part]) / (drawn @ counts[:, part])
+        ends.append(np.quantile(means, [TAIL, 1 - TAIL], axis=0))
+    low, high = np.concatenate(ends, axis=1)
+    return low, high
+
+
+def bca(sums: Floats, counts: Floats, rng: np.random.Generator) -> Ends:
+    """Return the percentile interval, corrected for bias and acceleration (Efron 1987)."""
+    ends = []
+    for part, drawn in _drawn(sums, rng):
+        s, m = sums[:, part], counts[:, part]
+        mean = s.sum(axis=0) / m.sum(axis=0)
+        means = np.sort((drawn @ s) / (drawn @ m), axis=0)
+        below = np.clip((means < mean).mean(axis=0), 1 / (N_RESAMPLES + 1), N_RESAMPLES / (N_RESAMPLES + 1))
+        bias = scipy.stats.norm.ppf(below)
+        left_out = (s.sum(axis=0) - s) / (m.sum(axis=0) - m)
+        gaps = left_out.mean(axis=0) - left_out
+        acceleration = (gaps**3).sum(axis=0) / (6 * (gaps**2).sum(axis=0) ** 1.5)
+        places = []
+        for z in (-NORMAL, NORMAL):
+            level = scipy.stats.norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z)))
+            places.append(np.clip(np.round(level * (N_RESAMPLES - 1)).astype(int), 0, N_RESAMPLES - 1))
+        ends.append([means[place, np.arange(means.shape[1])] for place in places])
+    low, high = np.concatenate(ends, axis=1)
+    return low, high
+
+
+def studentised(sums: Floats, counts: Floats, rng: np.random.Generator) -> Ends:
+    """Return the bootstrap-t: quantiles of (resampled mean - mean) over its own standard error."""
+    ends = []
+    for part, drawn in _drawn(sums, rng):
+        s, m = sums[:, part], counts[:, part]
+        mean, _, residuals = _parts(s, m)
+        n_items = drawn @ m
+        means = (drawn @ s) / n_items
+        squares = drawn @ s**2 - 2 * means * (drawn @ (s * m)) + means**2 * (drawn @ m**2)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a resample of one cluster alone has no error
+            t = (means - mean) / (np.sqrt(np.maximum(squares, 0)) / n_items)
+        quantiles = np.nanquantile(np.where(np.isfinite(t), t, np.nan), [1 - TAIL, TAIL], axis=0)
+        ends.append(mean - quantiles * np.sqrt((residuals**2).sum(axis=0)))
+    low, high = np.concatenate(ends, axis=1)
+    return low, high
+
+
+def estimators(rng: np.random.Generator, *, bounded: bool) -> dict[str, Callable[[Floats, Floats], Ends]]:
+    """Return what is compared, by name."""
+    drawn = {
+        "percentile": functools.partial(percentile, rng=rng),
+        "BCa": functools.partial(bca, rng=rng),
+        "studentised": functools.partial(studentised, rng=rng),
+    }
+    exact = {"CR1, t(c-1)": cr1, "CR2, Satterthwaite": cr2, "not unskewed": unskewed_not}
+    return drawn | exact | ({"logit": logit} if bounded else {}) | {"chosen": chosen}

@@ -1,0 +1,277 @@
+"""How often intervals that promise 95 % hold the truth, where the truth is known.
+
+Usage: python -m benchmarks.interval_coverage.run [--simulations N]
+
+Writes results.csv beside itself and the tables between the markers of README.md. The figures in the repository are of
+``--simulations 1000``; the default takes about a minute of processor time. `bands` makes of the rows what
+`music_evals.stats.intervals.SIMULATED_COVERAGE` holds, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from benchmarks.interval_coverage import rivals, worlds
+from benchmarks.interval_coverage.worlds import Songs, World
+
+from music_evals.files import write_atomically
+from music_evals.metrics.divergence import jensen_shannon, masses, n_bins
+from music_evals.stats import bootstrap_divergence, swap_test_divergence
+from music_evals.stats.intervals import MANY_CLUSTERS
+
+HERE = Path(__file__).parent
+START, END = "<!-- tables:start -->", "<!-- tables:end -->"
+CLUSTERS = (5, 10, 18, 30, 60, 120)
+DIVERGENCE_CLUSTERS = (5, 10, 18, 30)
+SHOWN = (10, 18, 30, 60)
+BANDS = (2, 5, 10, 17)
+"""Effective numbers of clusters where a row of `SIMULATED_COVERAGE` begins."""
+N_RESAMPLES = 200
+"""Of the bootstrap of divergences."""
+SLOWER = 4
+"""Divergences are simulated less often by this: each sample is a bootstrap of its own."""
+LARGEST = float(np.log(2))
+
+
+class Found(NamedTuple):
+    """How an estimator did in a world."""
+
+    kind: str
+    """``"mean"``, ``"divergence"`` or ``"difference"`` of divergences."""
+    sizes: str
+    world: str
+    n_clusters: int
+    effective: float
+    estimator: str
+    coverage: float
+    width: float
+    """Median."""
+    beside: float
+    """Share of estimates outside of their own interval."""
+    promised: bool
+    """Counts for `SIMULATED_COVERAGE`: a bounded score, and no world of stress."""
+
+
+def of_means(every: Sequence[World], n_simulations: int, clusters: Sequence[int] = CLUSTERS) -> Iterator[Found]:
+    """Simulate the intervals of means."""
+    for world in every:
+        for n_clusters in clusters:
+            rng = np.random.default_rng([n_clusters, n_simulations])
+            sums, counts = world.draw(rng, n_clusters, n_simulations)
+            with np.errstate(divide="ignore", invalid="ignore"):  # samples that are all alike have no interval
+                for name, interval in rivals.estimators(rng, bounded=world.bounded).items():
+                    low, high = interval(sums, counts)
+                    estimates = sums.sum(axis=0) / counts.sum(axis=0)
+                    yield Found(
+                        kind="mean",
+                        sizes=world.sizes,
+                        world=world.name,
+                        n_clusters=n_clusters,
+                        effective=float((counts.sum(axis=0) ** 2 / (counts**2).sum(axis=0)).mean()),
+                        estimator=name,
+                        coverage=_coverage(low, high, world.truth),
+                        width=float(np.nanmedian(high - low)),
+                        beside=float(((estimates < low) | (estimates > high)).mean()),
+                        promised=world.bounded and not world.stress,
+                    )
+
+
+class _Recorder:
+    """A divergence that keeps what it gave: the value of the data first, then those of resamples."""
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def __call__(self, reference: rivals.Floats, estimate: rivals.Floats) -> rivals.Floats:
+        found = np.asarray(jensen_shannon(reference, estimate), dtype=np.float64)
+        self.values += found.tolist()
+        return found
+
+
+def of_divergences(songs: Songs, n_simulations: int, clusters: Sequence[int] = DIVERGENCE_CLUSTERS) -> Iterator[Found]:
+    """Simulate the intervals of divergences, by drawing whole songs out of the real ones."""
+    size = n_bins("corrected")
+    for system, features in songs.bins.items():
+        for feature, (reference, estimate) in features.items():
+            truth = float(jensen_shannon(masses(reference, size), masses(estimate, size)))
+            for n_clusters in clusters:
+                ends = []
+                for items, groups, seed in _draws(songs, n_clusters, n_simulations):
+                    measure = _Recorder()
+                    found = bootstrap_divergence(
+                        reference[items], estimate[items], groups, n_bins=size, divergence=measure,
+                        upper=LARGEST, n_resamples=N_RESAMPLES, seed=seed,
+                    )  # fmt: skip
+                    quantiles = np.quantile(measure.values[1:], [0.025, 0.975])
+                    basic = np.clip(2 * found.estimate - quantiles[::-1], 0, LARGEST)
+                    ends.append((*quantiles, *basic, found.low, found.high, found.estimate, found.n_clusters))
+                made = np.array(ends)
+                for i, name in enumerate(("percentile", "basic", "chosen")):
+                    what = ("divergence", f"{system}, {feature}", n_clusters, name)
+                    yield _judged(what, made[:, [2 * i, 2 * i + 1, 6, 7]], truth)
+
+
+def of_differences(songs: Songs, n_simulations: int, clusters: Sequence[int] = DIVERGENCE_CLUSTERS) -> Iterator[Found]:
+    """Simulate the intervals of the difference of two systems' divergences."""
+    size = n_bins("corrected")
+    first, second = songs.bins.values()
+    for feature in first:
+        (reference, a), (_, b) = first[feature], second[feature]
+        held = masses(reference, size)
+        truth = float(jensen_shannon(held, masses(a, size)) - jensen_shannon(held, masses(b, size)))
+        for n_clusters in clusters:
+            ends = []
+            for items, groups, seed in _draws(songs, n_clusters, n_simulations):
+                found = swap_test_divergence(
+                    reference[items], a[items], b[items], groups, n_bins=size, divergence=jensen_shannon,
+                    n_resamples=1, n_bootstrap=N_RESAMPLES, seed=seed,
+                )  # fmt: skip
+                sizes = np.bincount(groups)
+                ends.append((found.low, found.high, found.difference, sizes.sum() ** 2 / (sizes**2).sum()))
+            what = ("difference", f"copy - mode pitch, {feature}", n_clusters, "chosen")
+            yield _judged(what, np.array(ends), truth)
+
+
+def _draws(songs: Songs, n_clusters: int, n_simulations: int) -> Iterator[tuple[worlds.Integers, worlds.Integers, int]]:
+    """Yield items and clusters of samples of songs, and a seed."""
+    rng = np.random.default_rng([n_clusters, n_simulations])
+    windows = [np.flatnonzero(songs.codes == code) for code in range(len(songs.names))]
+    for seed in range(n_simulations):
+        drawn = [windows[code] for code in rng.integers(0, len(windows), n_clusters)]
+        yield np.concatenate(drawn), np.repeat(np.arange(n_clusters), list(map(len, drawn))), seed
+
+
+def _judged(what: tuple[str, str, int, str], made: rivals.Floats, truth: float) -> Found:
+    kind, world, n_clusters, name = what
+    low, high, estimates, effective = made.T
+    return Found(
+        kind, "test songs", world, n_clusters, float(effective.mean()), name,
+        coverage=_coverage(low, high, truth),
+        width=float(np.nanmedian(high - low)),
+        beside=float(((estimates < low) | (estimates > high)).mean()),
+        promised=kind == "divergence",
+    )  # fmt: skip
+
+
+def _coverage(low: rivals.Floats, high: rivals.Floats, truth: float) -> float:
+    """Return the share that holds the truth, of the intervals that are given: samples without spread have none."""
+    return float(((low <= truth) & (truth <= high)).sum() / np.isfinite(low).sum())
+
+
+def bands(rows: Iterable[Found]) -> list[tuple[int, tuple[float, float], tuple[float, float]]]:
+    """Return least and largest coverage of means and of divergences by effective number of clusters."""
+    kept = [row for row in rows if row.estimator == "chosen" and row.promised]
+    made = []
+    for least, below in zip(BANDS, (*BANDS[1:], MANY_CLUSTERS), strict=True):
+        parts = []
+        for kind in ("mean", "divergence"):
+            inside = [row.coverage for row in kept if row.kind == kind and least <= row.effective < below]
+            parts.append((round(min(inside), 2), round(max(inside), 2)))
+        made.append((least, *parts))
+    return made
+
+
+def read(path: Path = HERE / "results.csv") -> list[Found]:
+    """Return the rows of a table."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Found(
+                row["kind"],
+                row["sizes"],
+                row["world"],
+                int(row["n_clusters"]),
+                float(row["effective"]),
+                row["estimator"],
+                float(row["coverage"]),
+                float(row["width"]),
+                float(row["beside"]),
+                row["promised"] == "True",
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def write(rows: Sequence[Found]) -> None:
+    """Write results.csv and the tables of README.md."""
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(Found._fields)
+    for row in rows:
+        writer.writerow([f"{value:.4f}" if isinstance(value, float) else value for value in row])
+    write_atomically(HERE / "results.csv", table.getvalue().encode())
+    page = HERE / "README.md"
+    before, _, rest = page.read_text(encoding="utf-8").partition(START)
+    after = rest.partition(END)[2]
+    write_atomically(page, f"{before}{START}\n{text(rows)}\n{END}{after}".encode())
+
+
+def text(rows: Sequence[Found]) -> str:
+    """Return the tables as Markdown."""
+    parts = ["### What the tables of this package say below 30 effective clusters", _bands_text(rows)]
+    titles = {
+        "mean": "Means",
+        "divergence": "Divergences",
+        "difference": "Differences of two systems' divergences",
+    }
+    for kind, title in titles.items():
+        for n_clusters in SHOWN:
+            held = [row for row in rows if (row.kind, row.n_clusters) == (kind, n_clusters)]
+            parts += [f"### {title}, {n_clusters} clusters", _table(held)] if held else []
+    return "\n\n".join(parts)
+
+
+def _bands_text(rows: Sequence[Found]) -> str:
+    lines = [["effective clusters", "means", "divergences"], ["---", "---:", "---:"]]
+    starts = [*(row[0] for row in bands(rows)), MANY_CLUSTERS]
+    for (least, *parts), below in zip(bands(rows), starts[1:], strict=True):
+        lines.append([f"{least} to {below}", *(f"{low:.2f} to {high:.2f}" for low, high in parts)])
+    return _markdown(lines)
+
+
+def _table(rows: Sequence[Found]) -> str:
+    names = list(dict.fromkeys(row.estimator for row in rows))
+    lines = [["sizes", "world", "effective", *names, "width"], ["---", "---", *("---:" for _ in range(len(names) + 2))]]
+    for place in dict.fromkeys((row.sizes, row.world) for row in rows):
+        held = {row.estimator: row for row in rows if (row.sizes, row.world) == place}
+        chosen = held["chosen"]
+        covered = [f"{held[name].coverage:.3f}" if name in held else "" for name in names]
+        lines.append([*place, f"{chosen.effective:.1f}", *covered, f"{chosen.width:.3f}"])
+    return _markdown(lines)
+
+
+def _markdown(lines: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    """Simulate everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--simulations",
+        type=int,
+        default=300,
+        metavar="N",
+        help=f"of means; those of divergences are {SLOWER} times fewer (default: %(default)s)",
+    )
+    n = parser.parse_args().simulations
+    test, every = worlds.load_songs("test"), worlds.load_songs("train", "validation", "test")
+    simulated = [
+        *worlds.made_up(test.sizes),
+        *worlds.real(test, "test songs"),
+        *worlds.real(every, "all songs", ["note_f1"], stress=True),
+    ]
+    few = -(-n // SLOWER)
+    rows = [*of_means(simulated, n), *of_divergences(test, few), *of_differences(test, few)]
+    write(rows)
+    print(text(rows))
+    print(bands(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+"""How far a mean of items would move with other songs: an interval for items that are clustered by source.
+
+Windows of one song are alike, so songs are the unit. With w_g the share of the items that song g holds and y_g the mean
+of its items, the estimate is the mean over items, sum(w_g y_g), and its residuals are r_g = w_g (y_g - estimate).
+
+1. Variance. Where the means of songs have one variance s², E r_g² = w_g² s² (1 - 2 w_g + sum(w²)), so that
+   V = sum(r_g² / (1 - 2 w_g + sum(w²))) is unbiased. It is the correction of Bell & McCaffrey (CR2) with songs instead
+   of items as what is independent; for songs of one size both are the same.
+2. Degrees of freedom. V is a quadratic form in the y_g; Satterthwaite's are (E V)² / (Var V / 2) of normal y_g. For
+   songs of one size they are the number of songs less 1; a few long songs make them fewer.
+3. Skewness. Scores near an end of their range are skewed, and then t is, too: Hall's monotone cubic
+   g(t) = t + a t²/3 + a² t³/27 + a/6, with a = sum(r_g³) / V^(3/2), takes the skewness away. The ends of the interval
+   are those t that g sends to the quantiles of Student's t.
+
+All of it is arithmetic on the sum and the number of items of each song: nothing is drawn, and there is no seed.
+`benchmarks/interval_coverage` compares it with its rivals, and says how often each covers the truth.
+
+References
+----------
+R. M. Bell, D. F. McCaffrey: "Bias reduction in standard errors for linear regression with multi-stage samples", Survey
+Methodology 28(2), 2002; J. E. Pustejovsky, E. Tipton: "Small-sample methods for cluster-robust variance estimation",
+J. Bus. Econ. Stat. 36(4), 2018; P. Hall: "On the removal of skewness by transformation", J. R. Stat. Soc. B 54(1),
+1992; L. Kish: Survey Sampling, 1965 (effective number).
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import InvalidInputError
+from music_evals.stats._clusters import Floats, Integers, check_count, check_groups
+
+__all__ = [
+    "MANY_CLUSTERS",
+    "SIMULATED_COVERAGE",
+    "Interval",
+    "SimulatedCoverage",
+    "check_confidence",
+    "check_seed",
+    "degrees_of_freedom",
+    "effective_clusters",
+    "interval_of_column",
+    "interval_of_totals",
+    "mean_interval",
+    "mean_intervals",
+    "simulated_coverage",
+    "student",
+]
+
+MANY_CLUSTERS = 30
+"""From this effective number of clusters on an interval covers about what it promises."""
+
+NO_SPREAD = 1e-12
+"""An interval that is narrower than this, relative to the largest value, is rounding."""
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval.
+
+    Attributes
+    ----------
+    estimate
+        The score on the data as they are; NaN where nothing is defined.
+    low, high
+        Ends of the interval. NaN with fewer than two clusters, and where all clusters are alike: neither says how far
+        another one may lie.
+    n
+        Items given.
+    n_defined
+        Items that the score could be computed from.
+    n_clusters
+        Effective number of clusters, (sum m)² / sum(m²) for clusters of m defined items: their number where they are of
+        one size, fewer where a few hold most items. 0 where nothing is defined.
+
+    """
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    n_defined: int
+    n_clusters: float
+
+
+class SimulatedCoverage(NamedTuple):
+    """How often nominal 95 % intervals of bounded scores covered the truth, in the worst and the best world."""
+
+    least_clusters: int
+    """Effective number of clusters from which on this holds, up to the next row."""
+    means: tuple[float, float]
+    divergences: tuple[float, float]
+
+
+SIMULATED_COVERAGE: tuple[SimulatedCoverage, ...] = (
+    SimulatedCoverage(2, means=(0.92, 0.99), divergences=(0.96, 1.0)),
+    SimulatedCoverage(5, means=(0.85, 0.97), divergences=(0.87, 1.0)),
+    SimulatedCoverage(10, means=(0.9, 0.98), divergences=(0.91, 1.0)),
+    SimulatedCoverage(17, means=(0.93, 0.97), divergences=(0.92, 1.0)),
+)
+"""From ``benchmarks/interval_coverage/results.csv``, which ``python -m benchmarks.interval_coverage.run`` makes."""
+
+
+def simulated_coverage(n_clusters: float) -> SimulatedCoverage | None:
+    """Return what was simulated at an effective number of clusters; None below 2 and from `MANY_CLUSTERS` on."""
+    if not SIMULATED_COVERAGE[0].least_clusters <= n_clusters < MANY_CLUSTERS:
+        return None
+    return [row for row in SIMULATED_COVERAGE if row.least_clusters <= n_clusters][-1]
+
+
+def mean_interval(
+    values: npt.ArrayLike,
+    groups: npt.ArrayLike | None,
+    *,
+    confidence: float = 0.95,
+    span: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """Return the mean over items with its interval, clustered by groups; see the module for how it is made.
+
+    The mean is over items, so that a long song weighs more than a short one. The interval is NaN where fewer than two
+    clusters hold a defined value, where a value is infinite, and where all clusters have the same mean: ten songs that
+    all score 0 do not say that the next one does.
+
+    Parameters
+    ----------
+    values
+        Score of each item, shape (n,). NaN is undefined: left out of the mean and counted.
+    groups
+        Cluster of each item, shape (n,), whole numbers or strings; None makes each item its own cluster.
+    confidence
+        Nominal coverage, above 0 and below 1. What it covers in simulations stands in `SIMULATED_COVERAGE`.
+    span
+        Least and largest value that the score can have. The ends are clipped to it, which loses no coverage, since the
+        true mean lies within.
+
+    Returns
+    -------
+    Interval
+        In the unit of `values`. Item order and the names of clusters play no part.
+
+    Raises
+    ------
+    PairCountError
+        Not one group per value.
+    InvalidInputError
+        Values not of shape (n,), or a confidence out of range.
+
+    Examples
+    --------
+    >>> found = mean_interval([0.1, 0.3, 0.2, 0.8, 0.4], ["a", "a", "a", "b", "c"])
+    >>> print(f"{found.estimate:.2f}, {found.low:.2f} to {found.high:.2f}, {found.n_clusters:.1f} effective clusters")
+    0.36, -1.65 to 2.14, 2.3 effective clusters
+
+    """
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise InvalidInputError(
+            f"values must have shape (n,), got {array.shape}; for several metrics at once use mean_intervals"
+        )
+    return mean_intervals(array[:, None], groups, confidence=confidence, spans=[span])[0]
+
+
+def mean_intervals(
+    values: npt.ArrayLike,
+    groups: npt.ArrayLike | None,
+    *,
+    confidence: float = 0.95,
+    spans: Sequence[tuple[float, float]] | None = None,
+) -> list[Interval]:
+    """Return `mean_interval` of several metrics of the same items.
+
+    Parameters
+    ----------
+    values
+        Scores, shape (n, n_metrics); NaN is undefined.
+    groups, confidence
+        As in `mean_interval`.
+    spans
+        As `span` in `mean_interval`, one a metric.
+
+    Returns
+    -------
+    list of Interval
+        One per column.
+
+    Raises
+    ------
+    PairCountError
+        Not one group per row.
+    InvalidInputError
+        Values not of shape (n, n_metrics), or a confidence out of range.
+
+    """
+    columns = np.asarray(values, dtype=np.float64)
+    if columns.ndim != 2:
+        raise InvalidInputError(f"values must have shape (n, n_metrics), got {columns.shape}")
+    check_confidence(confidence)
+    codes, n_clusters = check_groups(groups, len(columns))
+    if spans is None:
+        spans = [(-np.inf, np.inf)] * columns.shape[1]
+    made = []
+    for column, span in zip(columns.T, spans, strict=True):
+        defined = ~np.isnan(column)
+        n_defined = int(np.count_nonzero(defined))
+        kept, clusters = (column, codes) if n_defined == len(column) else (column[defined], codes[defined])
+        found = interval_of_column(kept, clusters, n_clusters, confidence, span)
+        made.append(Interval(*found[:3], len(column), n_defined, found[3]))
+    return made
+
+
+def interval_of_column(
+    values: Floats, codes: Integers, n_clusters: int, confidence: float, span: tuple[float, float] = (-np.inf, np.inf)
+) -> tuple[float, float, float, float]:
+    """Return mean, low, high and the effective number of clusters of defined values, shape (n,)."""
+    if not len(values):
+        return np.nan, np.nan, np.nan, 0.0
+    counts = np.bincount(codes, minlength=n_clusters).astype(np.float64)
+    effective = float(effective_clusters(counts))
+    with np.errstate(invalid="ignore"):  # the mean of inf and -inf is NaN, and rightly so
+        mean = float(values.mean())
+    least, largest = float(values.min()), float(values.max())
+    if not np.isfinite([least, largest]).all():
+        return mean, np.nan, np.nan, effective
+    # about the mean, so that far from 0 nothing is lost
+    sums = np.bincount(codes, weights=values - mean, minlength=n_clusters).astype(np.float64)
+    low, high, _ = (float(part[0]) for part in interval_of_totals(sums[:, None], counts[:, None], confidence))
+    if not high - low > NO_SPREAD * max(abs(least), abs(largest)):  # not with one cluster, whose ends are NaN, either
+        return mean, np.nan, np.nan, effective
+    # a score that leaves the range of the catalogue keeps its own
+    ends = np.clip([mean + low, mean + high], min(span[0], least), max(span[1], largest))
+    return mean, float(ends[0]), float(ends[1]), effective
+
+
+def interval_of_totals(sums: Floats, counts: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return low, high and effective number of clusters, shape (columns,), from totals of shape (clusters, columns)."""
+    weights, squares, factors = _shares(counts)
+    means = sums.sum(axis=0) / counts.sum(axis=0)
+    residuals = sums / counts.sum(axis=0) - weights * means
+    with np.errstate(invalid="ignore", divide="ignore"):  # one cluster, or no spread: NaN
+        error = np.sqrt((factors * residuals**2).sum(axis=0))
+        skewness = (residuals**3).sum(axis=0) / error**3
+        reach = student(degrees_of_freedom(counts), confidence)
+        low, high = (means - error * _unskewed(t, skewness) for t in (reach, -reach))
+    return low, high, 1 / squares
+
+
+def effective_clusters(counts: Floats) -> Floats:
+    """Return Kish's effective number of clusters, from their numbers of items along the first axis."""
+    total: Floats = counts.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        return np.where(total > 0, total**2 / (counts**2).sum(axis=0), 0.0)
+
+
+def degrees_of_freedom(counts: Floats) -> Floats:
+    """Return Satterthwaite's degrees of freedom of the variance, from the items of clusters along the first axis."""
+    # V = sum(d_k r_k²), and C = cov(r) / s² has C_kk = w_k² / d_k and elsewhere C_kl = w_k w_l (sum(w²) - w_k - w_l).
+    # So E V = s² sum(w²), and of normal y_k Var V = 2 s⁴ sum(d_k d_l C_kl²), which the powers of w below add up to.
+    weights, squares, factors = _shares(counts)
+    q = factors * weights**2
+    total, first, second = q.sum(axis=0), (q * weights).sum(axis=0), (q * weights**2).sum(axis=0)
+    pairs = squares**2 * total**2 + 2 * total * second + 2 * first**2 - 4 * squares * total * first
+    same = (q**2 * (squares - 2 * weights) ** 2).sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        found: Floats = squares**2 / ((weights**4).sum(axis=0) + pairs - same)
+    return np.clip(found, 1.0, np.count_nonzero(counts, axis=0) - 1.0)  # which rounding may leave
+
+
+def student(df: Floats | float, confidence: float) -> Floats:
+    """Return how many standard errors the ends of an interval are away."""
+    from scipy.special import stdtrit
+
+    reach: Floats = stdtrit(df, (1 + confidence) / 2)
+    return reach
+
+
+def _shares(counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the share of each cluster, the sum of their squares, and what squared residuals are multiplied by."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weights = counts / counts.sum(axis=0)
+        squares = (weights**2).sum(axis=0)
+        return weights, squares, 1 / ((1 - weights) ** 2 + (squares - weights**2))
+
+
+def _unskewed(t: Floats, skewness: Floats) -> Floats:
+    """Return the inverse of Hall's transformation: 3 (root - 1) / a, with root³ - 1 = a (t - a/6), where a may be 0."""
+    moved = t - skewness / 6
+    root = np.cbrt(1 + skewness * moved)
+    inverse: Floats = 3 * moved / (root**2 + root + 1)
+    return inverse
+
+
+def check_confidence(confidence: float) -> None:
+    """Hold a nominal coverage to its range.
+
+    Raises
+    ------
+    InvalidInputError
+        It is no number above 0 and below 1.
+
+    """
+    if not isinstance(confidence, float | int | np.number) or not 0 < confidence < 1:
+        raise InvalidInputError(f"confidence must lie above 0 and below 1, got {confidence!r}; 95 % is 0.95")
+
+
+def check_seed(seed: int) -> None:
+    """Hold a seed to a whole number of at least 0; `InvalidInputError` for another."""
+    check_count(seed, "seed", least=0)

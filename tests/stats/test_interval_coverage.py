@@ -1,0 +1,39 @@
+"""The figures on coverage that the package prints are those of its benchmark, and the benchmark still finds them."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.interval_coverage import rivals, run, worlds
+
+from music_evals.stats.intervals import MANY_CLUSTERS, SIMULATED_COVERAGE
+
+PROMISED = (0.93, 0.97)
+"""Where nominal 95 % intervals of bounded scores shall lie from `MANY_CLUSTERS` clusters on."""
+
+
+def test_the_package_prints_what_was_simulated() -> None:
+    assert [tuple(row) for row in SIMULATED_COVERAGE] == run.bands(run.read())
+
+
+def test_bounded_scores_are_covered_from_thirty_clusters_on() -> None:
+    rows = [row for row in run.read() if row.kind == "mean" and row.promised and row.n_clusters >= MANY_CLUSTERS]
+    error = 0.007  # standard error of .95 in 1,000 simulations
+    covered = {name: [row.coverage for row in rows if row.estimator == name] for name in ("chosen", "percentile")}
+    assert len(covered["chosen"]) >= 27
+    assert all(PROMISED[0] - error <= coverage <= PROMISED[1] + error for coverage in covered["chosen"])
+    assert min(covered["percentile"]) < 0.9
+
+
+@pytest.mark.slow
+def test_the_simulation_finds_it_again() -> None:
+    songs = worlds.load_songs("test")
+    every = [world for world in worlds.made_up(songs.sizes) if world.bounded]
+    found = list(run.of_means(every, 300, (30,)))
+    known = {
+        (row.sizes, row.world, row.n_clusters, row.estimator): row.coverage for row in run.read() if row.kind == "mean"
+    }
+    for row in found:
+        error = 4 * (0.08 * 0.92 * (1 / 300 + 1 / 1000)) ** 0.5
+        before = known[row.sizes, row.world, row.n_clusters, row.estimator]
+        assert row.coverage == pytest.approx(before, abs=error)
+    assert {row.estimator for row in found} == {*rivals.estimators(None, bounded=True)}  # type: ignore[arg-type]
