@@ -2,8 +2,8 @@
 
 Usage: python benchmarks/jsb_chorales/run.py
 
-Judges Anticipation-RNN and all baselines twice, as `make run` and under ``--protocol official --decoding
-teacher_forced``.
+Judges our networks and all baselines as `make run` does, and Anticipation-RNN and all baselines under ``--protocol
+official --decoding teacher_forced``; the other networks under published conditions are in `benchmarks/musib`.
 Writes results.csv and parts.csv beside itself, and the tables between the markers ``<!-- scores:start -->`` and
 ``<!-- scores:end -->`` of its README.md, and of the README.md at the root of the repository. parts.csv has note F1 on
 parts of the windows: near copies of training, repeats in the context, each voice.
@@ -29,20 +29,24 @@ from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
-MODEL = ROOT / "models" / "anticipation_rnn"
+MODELS = {
+    "honest": [str(ROOT / "models" / name) for name in ("anticipation_rnn", "inpaintnet", "sketchnet", "vli")],
+    "official": [str(ROOT / "models" / "anticipation_rnn")],
+}
 DATASET = ROOT / "datasets_scripts" / "jsb_chorales"
 START, END = "<!-- scores:start -->", "<!-- scores:end -->"
 COLUMNS = ("protocol", "subset", "system", "metric", "value", "low", "high", "null", "n", "n_defined", "p_holm")
 PART_COLUMNS = ("part", "windows", "system", "value", "low", "high")
-ARROWS = {"higher": "↑", "lower": "↓"}
+ARROWS = {"higher": "↑", "lower": "↓", "none": "≈"}
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "honest": {"config": "musib"},
     "official": {"protocol": "official", "decoding": "teacher_forced"},
 }
 
 
-def judge(protocol: str, out: Path, models: Iterable[str] = (str(MODEL),)) -> dict[str, Any]:
+def judge(protocol: str, out: Path, models: Iterable[str] | None = None) -> dict[str, Any]:
     """Run one of `PROTOCOLS` into a folder and return its results."""
+    models = MODELS[protocol] if models is None else tuple(models)
     options = {key: value for key, value in PROTOCOLS[protocol].items() if models or key != "decoding"}
     settings = Settings(out, dataset=str(DATASET), models=tuple(models), report=False, **options)
     return run_inpainting(settings).results
@@ -100,7 +104,8 @@ def honest_text(results: Mapping[str, Any]) -> str:
     parts.append(
         "`+` better, `-` worse than the best baseline of that metric (`=`), which is chosen on validation; paired test "
         "by song, Holm-corrected p < 0.05. In brackets the 95 % interval, clustered by song, and the floor: the "
-        "divergence that noise alone has at this number of songs, on average. Ranked by note F1; the controls, in "
+        "divergence that noise alone has at this number of songs, on average. ≈: compared with the reference's own. "
+        "Ranked by note F1, which monotone output raises: read it beside the next two columns. The controls, in "
         "italics, stand outside: `best_lag` chooses by the true middle which stretch of the context to copy."
     )
     return "\n\n".join(parts)

@@ -15,7 +15,7 @@ from benchmarks.musib.systems import DESIGNS
 from music_evals.annotations import HOLD, MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.tables import table_of
-from music_evals.protocols import CONTROL
+from music_evals.protocols import CONTROLS
 
 mpl.use("svg")
 mpl.rcParams["svg.hashsalt"] = "musib"  # the same bytes again
@@ -77,7 +77,7 @@ DIVERGENCES = ("silence_divergence", "pitch_class_divergence", "groove_divergenc
 def draw_comparison(run: Judged, path: Path) -> None:
     """Draw every score of every system with its interval; models in colour, rules in grey, a tick for a noise floor."""
     table = table_of(run.results)
-    systems = [name for name in reversed(table["ranking"]) if name != CONTROL]
+    systems = [name for name in reversed(table["ranking"]) if name not in CONTROLS]
     metrics = [name for name in (*COMPARED, *DIVERGENCES) if any(name in table["scores"][one] for one in systems)]
     figure, grid = plt.subplots(
         1, len(metrics), figsize=(1.5 * len(metrics) + 1.4, 0.2 * len(systems) + 0.8), sharey=True, squeeze=False,

@@ -259,6 +259,11 @@ def _divergence_cell(found: Found, task: ScoreTask, system: str, metric: str, dr
     if not sides.estimate.size or listed == 0:
         undefined = dict.fromkeys(("value", "low", "high", "seed_std", "null"), math.nan)
         return {**undefined, "n_defined": 0, "n_groups": 0, "n_clusters": 0.0}
+    if listed:  # a group is as large as its values are many
+        filled = _filled(sides)
+        sides = sides._replace(
+            reference=sides.reference[filled], estimate=sides.estimate[:, filled], groups=sides.groups[filled]
+        )
     n_seeds = len(sides.estimate)
     # the histograms of all seeds stand side by side, so that a group is drawn with all its seeds
     interval = bootstrap_divergence(
@@ -294,8 +299,13 @@ def _n_with_values(sides: _Sides) -> int:
     """Return how many items have any value listed, on either side."""
     if not len(sides.items):
         return 0
-    there = (sides.reference >= 0) | (sides.estimate >= 0).any(axis=0)
-    return int(np.count_nonzero(there.reshape(len(sides.items), -1).any(axis=1)))
+    return int(np.count_nonzero(_filled(sides).reshape(len(sides.items), -1).any(axis=1)))
+
+
+def _filled(sides: _Sides) -> npt.NDArray[np.bool_]:
+    """Tell which places hold a value on either side; the others are room that nothing fills."""
+    filled: npt.NDArray[np.bool_] = (sides.reference >= 0) | (sides.estimate >= 0).any(axis=0)
+    return filled
 
 
 # --- against the best baseline

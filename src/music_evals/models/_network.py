@@ -224,12 +224,18 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
         write_atomically(save_directory / "config.json", config.encode())
 
     @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:
+        """Load a network from a folder or from the Hub; a folder's files are checked before any is read."""
+        if os.path.isdir(pretrained_model_name_or_path):  # noqa: PTH112
+            _check_folder(Path(pretrained_model_name_or_path), cls.config_class)
+        model: Self = super().from_pretrained(pretrained_model_name_or_path, **options)
+        return model
+
+    @classmethod
     def _from_pretrained(cls, *, model_id: str, strict: bool = True, **options: Any) -> Self:
         """Load the weights as float32; unlike the mixin's own, every tensor and setting must be known and there."""
         from safetensors import SafetensorError
 
-        if os.path.isdir(model_id):  # noqa: PTH112
-            _check_folder(Path(model_id), cls.config_class)
         try:
             with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
                 model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)

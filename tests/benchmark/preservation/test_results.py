@@ -16,7 +16,7 @@ from music_evals.benchmark.preservation.report import _left_out, render_report, 
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.results import build_results, collect
-from music_evals.benchmark.tables import cautions, markdown_report, significant, text_report
+from music_evals.benchmark.tables import cautions, legend, markdown_report, significant, text_report
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats import mean_interval
@@ -157,10 +157,12 @@ def test_intervals_of_few_groups_are_told() -> None:
     scores = {("s", f"{n}"): [0.1 * n, 0.5 if n < 4 else None] for n in range(12)}
     cells = results_of(records(scores))["scores"]["s"]
     assert [cell["n_groups"] for cell in cells.values()] == [12, 4]
-    told = cautions(results_of(records(scores)))
-    assert [text for text in told if "fewer than 10 groups" in text and text.endswith(": s (4)")]
-    enough = results_of(records({key: [0.5, 0.5] for key in scores}))
-    assert cautions(enough) == []
+    few = legend(results_of(records(scores)))
+    assert "Effective number of groups 12.0: in simulations with so few, nominal 95 % intervals held the truth" in few
+    many = {("s", f"{n}"): [0.01 * n, 0.02 * n] for n in range(40)}
+    assert "effective number" not in legend(results_of(records(many)))
+    alike = cautions(results_of(records({key: [0.5, 0.5] for key in scores})))
+    assert [text.startswith("a score that is the same in all groups") for text in alike] == [True]
     alone = results_of(records(scores, groups=dict.fromkeys(map(str, range(12)), "one")))
     assert alone["scores"]["s"]["beat_f_measure"]["low"] is None
     (caution,) = cautions(alone)
@@ -170,7 +172,7 @@ def test_intervals_of_few_groups_are_told() -> None:
 
 
 def test_pairs_of_one_original_are_one_group_whatever_its_file() -> None:
-    rows = records({("s", item): [0.1, value] for item, value in (("a", 0.1), ("b", 0.9), ("c", 0.5))})
+    rows = records({("s", item): [0.1, value] for item, value in (("a", 0.1), ("b", 0.9), ("c", 0.7))})
     for row in rows:
         if row["kind"] == "pair":
             row["group"] = row["reference"]["content"]
@@ -178,7 +180,7 @@ def test_pairs_of_one_original_are_one_group_whatever_its_file() -> None:
     music = [{"kind": "outline", "content": f"reference {item}", "music": "tune"} for item in "ab"]
     results = results_of([*rows, *music])
     assert results["systems"]["s"]["n_groups"] == 2
-    expected = mean_interval([0.1, 0.9, 0.5], ["tune", "tune", "reference c"], span=(0, 1))
+    expected = mean_interval([0.1, 0.9, 0.7], ["tune", "tune", "reference c"], span=(0, 1))
     cell = results["scores"]["s"]["beat_f_measure"]
     assert (cell["low"], cell["high"]) == (expected.low, expected.high)
 

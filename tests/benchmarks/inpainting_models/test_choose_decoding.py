@@ -18,16 +18,18 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 NETWORKS = pytest.mark.parametrize("kind", list(TINY), ids=[kind.__name__ for kind in TINY])
 
 
-def row(note_f1: float, *divergences: float) -> dict[str, float]:
-    return {"note_f1": note_f1, **dict(zip(BOUNDED, divergences, strict=True))}
+def row(note_f1: float, *divergences: float, rests: float = 0.01) -> dict[str, float]:
+    return {"note_f1": note_f1, "rest_share": rests, **dict(zip(BOUNDED, divergences, strict=True))}
 
 
 def test_the_best_within_the_bound_wins_and_none_where_all_are_beyond() -> None:
     monotone, fair, poor = row(0.3, 0.0, 0.4, 0.1), row(0.2, 0.1, 0.05, 0.1), row(0.1, 0.0, 0.0, 0.0)
     silent = row(0.25, 0.11, 0.0, 0.0)
-    assert choose([monotone, silent, poor, fair], 0.1) is fair
-    assert choose([monotone, silent, poor, fair], 0.5) is monotone
-    assert choose([monotone, silent], 0.05) is None
+    restless = row(0.25, 0.0, 0.0, 0.0, rests=0.001)
+    assert choose([monotone, silent, poor, fair, restless], 0.1, 0.002) is fair
+    assert choose([monotone, silent, poor, fair, restless], 0.1, 0.001) is restless
+    assert choose([monotone, silent, poor, fair], 0.5, 0.002) is monotone
+    assert choose([monotone, silent], 0.05, 0.0) is None
 
 
 @NETWORKS
