@@ -37,7 +37,7 @@ _KINDS = [
     "step",
     "setting",
     "st",
-    "nd",
+    "nd",  # codespell:ignore
 ]
 
 
