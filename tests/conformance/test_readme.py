@@ -118,7 +118,7 @@ def test_the_wheel_holds_every_window_and_nothing_that_git_ignores(fresh_clone: 
     houses = ("metrics", "datasets_scripts", "models", "examples")
     wanted = {path for house in houses for path in (fresh_clone / house).rglob("*") if path.is_file()}
     assert held == {f"music_evals/_windows/{path.relative_to(fresh_clone).as_posix()}" for path in wanted}
-    assert wheel.stat().st_size < 10_000_000
+    assert wheel.stat().st_size < 30_000_000  # the weights of four networks, 4 to 5 MB each, are most of it
 
 
 def test_the_quick_lines_run_outside_of_the_clone(places: dict[str, Place]) -> None:
