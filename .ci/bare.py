@@ -48,7 +48,7 @@ for verb in verbs:
 bars = [(60, 64, 67), (65, 69, 72), (67, 71, 74), (60, 64, 67)] * 2
 onsets = np.repeat(np.arange(8) * 1920, 3)
 scores = [music_evals.Score(make_notes(onsets, 1920, np.ravel(bars) + up), 480) for up in (0, 7)]
-same, moved = (music_evals.evaluate_preservation([scores[0]], [other], n_resamples=20) for other in scores)
+same, moved = (music_evals.evaluate_preservation([scores[0]], [other]) for other in scores)
 assert same["circle_of_fifths_distance"] == 0 and same["beat_f_measure"] == 1, same
 assert abs(moved["circle_of_fifths_distance"] - 1 / 6) < 1e-9, moved
 for side, score in zip(("original", "edited"), scores, strict=True):
@@ -67,7 +67,7 @@ assert music_evals.evaluate_inpainting(contexts, rests, n_resamples=20)["note_f1
 
 # Lyrics with a rhyme of one's own; the authors' needs the extra, and so do recordings, models and pictures.
 pattern, poem = "(verse)\nccccR\nccccR", "(verse)\n床前明月光\n疑是地上霜"
-own = music_evals.evaluate_lyrics([pattern], [poem], rhyme=lambda line: line[-1] in "光霜", n_resamples=20)
+own = music_evals.evaluate_lyrics([pattern], [poem], rhyme=lambda line: line[-1] in "光霜")
 assert own["lyric_song"] == 10 and abs(own["lyric_rhyme"] - 20) < 0.1, own  # full marks
 code = "import music_evals, sys; music_evals.evaluate_lyrics(sys.argv[1:2], sys.argv[2:])"
 authors = subprocess.run([sys.executable, "-c", code, pattern, poem], capture_output=True, text=True, check=False)

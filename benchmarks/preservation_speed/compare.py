@@ -30,11 +30,13 @@ GOALS = {("warm", "wall"): "ratio 0.65", ("cold command", "wall"): "1.5 s"}
 
 # Each child imports `music_evals` from the tree that PYTHONPATH names: the one here, or that of the other commit.
 CHILD = """
-import os, sys, time, warnings
+import inspect, os, sys, time, warnings
 warnings.simplefilter("ignore")
 from music_evals.pipelines.preservation import evaluate_preservation
+# before 0.3 intervals were resampled
+plain = {"n_resamples": 0} if "n_resamples" in inspect.signature(evaluate_preservation).parameters else {}
 def judge(one, other):
-    evaluate_preservation([one], [other], n_resamples=0)
+    evaluate_preservation([one], [other], **plain)
 judge(*sys.argv[1:3])
 if len(sys.argv) > 3:
     judge(*sys.argv[3:5])

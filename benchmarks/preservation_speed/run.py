@@ -95,7 +95,7 @@ def judge(work: Path, originals: list[str], edits: list[str], **options: Any) ->
     from music_evals.pipelines.preservation import evaluate_preservation
 
     pairs = [[str(work / f"{name}.wav") for name in side] for side in (originals, edits)]
-    return evaluate_preservation(*pairs, n_resamples=0, **options)
+    return evaluate_preservation(*pairs, **options)
 
 
 def fastest(work: Callable[[], Any], repeats: int) -> dict[str, float]:

@@ -543,3 +543,14 @@ def test_configs_are_checked(kind, changes, error, message):
 def test_a_leak_is_never_a_default(kind, decoding):
     with pytest.raises(InvalidInputError, match="reads the true middle and cannot be a default; ask for it by name"):
         dataclasses.replace(TINY[kind], decoding=decoding)
+
+
+@pytest.mark.parametrize("kind", [AnticipationRNN, InpaintNet, SketchNet])
+def test_who_asks_for_temperature_0_gets_the_most_likely_kinds_too(kind, tmp_path):
+    tiny = build(kind)
+    config = dataclasses.replace(tiny.config, decoding="two_stage", temperature=0.5, kind_temperature=0.75)
+    kind(config).save_pretrained(tmp_path)
+    assert kind.from_pretrained(tmp_path).kind_temperature == 0.75
+    assert not kind.from_pretrained(tmp_path).deterministic
+    assert kind.from_pretrained(tmp_path, temperature=0).deterministic
+    assert kind.from_pretrained(tmp_path, temperature=0.25).kind_temperature == 0.75

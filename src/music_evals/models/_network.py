@@ -255,7 +255,8 @@ class TokenNetwork(InpaintingNetwork):
 
     def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         super()._set_decoding(decoding, temperature, top_p)
-        self.kind_temperature = self.config.kind_temperature
+        # who asks for a temperature of 0 wants the most likely, of kinds too
+        self.kind_temperature = None if temperature == 0 else self.config.kind_temperature
 
     @property
     def _temperatures(self) -> tuple[float, float]:

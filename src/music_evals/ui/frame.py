@@ -280,9 +280,13 @@ def on_click(
     *,
     name: str,
     cancel: Any = None,
+    cancelled: tuple[Callable[[str], str], Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Wire a button: friendly errors, a progress bar, a public API name, one call at a time, and a cancel button."""
+    """Wire a button: friendly errors, a progress bar, a public API name, one call at a time, and a cancel button.
+
+    `cancelled` rewrites the text of a component once the call is cancelled, after all that the call still says.
+    """
     settings: dict[str, Any] = {
         "api_name": name,
         "api_visibility": "public",
@@ -291,7 +295,10 @@ def on_click(
     }
     event = button.click(friendly(with_progress(function)), list(inputs), outputs, **settings | options)
     if cancel is not None:
-        cancel.click(None, cancels=[event], api_visibility="private")
+        stopped = cancel.click(None, cancels=[event], api_visibility="private")
+        if cancelled is not None:
+            rewrite, text = cancelled
+            stopped.then(rewrite, text, text, api_visibility="private", queue=False)
     return event
 
 

@@ -257,7 +257,6 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     system.change(
         lambda name: gr.update(visible=name == MODEL), system, temperature, api_visibility="private", queue=False
     )
-    cancel.click(_cancelled, status, status, api_visibility="private", queue=False)
     inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
     work = functools.partial(fill_gap, places)
     work.__doc__ = fill_gap.__doc__  # tells programs what the inputs are
@@ -268,6 +267,7 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
         outputs,
         name="fill",
         cancel=cancel,
+        cancelled=(_cancelled, status),
         show_progress_on=[status],
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
     )
