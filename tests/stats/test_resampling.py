@@ -244,7 +244,7 @@ def test_the_interval_covers_where_noise_makes_the_estimate_too_large():
     [
         (18, 100, 0.0, 0.97),  # no difference at all: the clip at 0 makes it cautious
         (18, 100, 0.5, 0.96),
-        (18, 100, 1.0, 0.87),  # the worst, about 0.91: 306 items against 100 bins, a strong difference
+        (18, 100, 1.0, 0.90),  # the worst, 0.907 measured: 306 items against 100 bins, a strong difference
         (60, 20, 0.5, 0.92),
         (200, 100, 0.5, 0.92),
     ],
