@@ -30,6 +30,8 @@ __all__ = [
     "RENDERERS",
     "TAGGERS",
     "WRITERS",
+    "GapInpainter",
+    "GapLimits",
     "Inpainter",
     "LikelihoodInpainter",
     "LyricWriter",
@@ -106,6 +108,53 @@ class NoteLikelihoodInpainter(Inpainter, Protocol):
 
     def note_nll(self, contexts: Tokens) -> NoteLikelihood:
         """Return the negative log-likelihood of the middles of whole contexts (n, 384), and their notes."""
+        ...
+
+
+class GapLimits(NamedTuple):
+    """What gaps a `GapInpainter` can take, in steps of its grid of 24 steps to four quarters."""
+
+    steps: int
+    """Of the whole stretch, gap and context, at most; a longer piece is cut around its gap."""
+    hidden_steps: int
+    """From the first hidden step to the last, at most."""
+    quantum: int
+    """The stretch and what comes before it in the piece are whole multiples of this."""
+
+
+@runtime_checkable
+class GapInpainter(Inpainter, Protocol):
+    """An inpainter that can fill any gap, not only the middle four measures of sixteen.
+
+    Attributes
+    ----------
+    gap_limits
+        What it can take.
+
+    """
+
+    gap_limits: GapLimits
+
+    def infill(self, tokens: Tokens, hidden: npt.NDArray[np.bool_], *, rng: np.random.Generator) -> Tokens:
+        """Return the tokens with the hidden steps filled, shape (n, steps), values 0..129.
+
+        Parameters
+        ----------
+        tokens
+            Stretches of a melody, shape (n, steps), values 0..129 where they are not hidden; others are not read.
+        hidden
+            Which steps to fill, the same shape; what is not hidden stays, also between hidden steps ("keep this note").
+        rng
+            The only source of randomness; each item has numbers of its own.
+
+        """
+        ...
+
+    def gap_log_likelihood(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """Return how likely what stands at the hidden steps is given all others, shape (n,), nats, at most 0.
+
+        It ranks candidates for one gap: more is better. It need not be a normalised likelihood.
+        """
         ...
 
 
