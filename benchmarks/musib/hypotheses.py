@@ -261,17 +261,18 @@ def divergence_difference(found: Any, a: str, b: str, metric: str, confidence: f
     feature, variant = FEATURES[metric], found.header["variant"]
     items, size = list(found.items), n_bins(variant)
     reference = found.values(items, CONTROL, feature)
-    sides = [found.by_seed(items, system, feature) for system in (b, a)]
-    kept = ~np.isnan(reference) & ~np.isnan(np.concatenate(sides)).any(axis=0)
+    of_a, of_b = (found.by_seed(items, system, feature) for system in (a, b))
+    kept = ~np.isnan(reference) & ~np.isnan(np.concatenate([of_a, of_b])).any(axis=0)
     songs = np.array(found.songs)[kept]
-    n_rows = math.lcm(*map(len, sides))  # each seed of a system stands in equally many rows
+    n_rows = math.lcm(len(of_a), len(of_b))  # each seed of a system stands in equally many rows
 
     def laid(values: Floats) -> npt.NDArray[np.int64]:
         return side_by_side(histogram_bins(values[:, kept], variant=variant), n_rows, size)
 
     test = swap_test_divergence(
         laid(reference[None]),
-        *map(laid, sides),
+        laid(of_b),
+        laid(of_a),
         np.tile(songs, n_rows).tolist(),
         n_bins=n_rows * size,
         divergence=over_seeds(n_rows, size),
@@ -328,10 +329,11 @@ def verdict_table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _counted(intervals: Sequence[tuple[float | None, float | None]]) -> str:
-    """Return how many intervals lie above 0, below, and across."""
-    above = sum(low is not None and low > 0 for low, _ in intervals)
-    below = sum(high is not None and high < 0 for _, high in intervals)
-    return f"{above} above 0, {below} below, {len(intervals) - above - below} across" if intervals else ""
+    """Return how many intervals lie above 0, below, and across, and how many differences have none."""
+    ends = [(low, high) for low, high in intervals if low is not None and high is not None]
+    above, below = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
+    counts = f"{above} above 0, {below} below, {len(ends) - above - below} across" if intervals else ""
+    return f"{counts}, {len(intervals) - len(ends)} without interval" if len(ends) < len(intervals) else counts
 
 
 def _caveat(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -349,7 +351,7 @@ def part_table(rows: Sequence[Mapping[str, Any]]) -> str:
         numbers = [_read(row[key]) for key in ("difference", "low", "high")]
         shown, low, high = ("n/a" if value is None else f"{value:+.3f}" for value in numbers)
         metric = HEADINGS.get(row["metric"], row["metric"])
-        interval = f"{low} to {high}"
+        interval = "n/a" if None in numbers[1:] else f"{low} to {high}"
         counts = [str(row["n_groups"]), str(row["n"])]
         lines.append(
             [row["hypothesis"], row["data"], f"`{row['a']}`", f"`{row['b']}`", metric, shown, interval, *counts]

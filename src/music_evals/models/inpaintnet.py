@@ -167,6 +167,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     """
 
     config: InpaintNetConfig
+    vae: MeasureVAE
     config_class = InpaintNetConfig
     decodings = DECODINGS
     leaking = frozenset({"forced_latents"})

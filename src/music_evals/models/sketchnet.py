@@ -259,6 +259,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """
 
     config: SketchNetConfig
+    vae: SketchVAE
     config_class = SketchNetConfig
     decodings = DECODINGS
     leaking = frozenset({"reference_pitch", "reference_rhythm"})

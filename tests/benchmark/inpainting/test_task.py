@@ -191,9 +191,7 @@ def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], mon
     assert "report" not in outcome.files
 
 
-def test_the_official_protocol(
-    settings: dict[str, Any], tiny_dataset: Path, tmp_path: Path, fake_model: Path
-) -> None:
+def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp_path: Path, fake_model: Path) -> None:
     chorales = tmp_path / "jsb_chorales"
     chorales.symlink_to(tiny_dataset)
     official = {**settings, "dataset": str(chorales), "config": None, "protocol": "official"}

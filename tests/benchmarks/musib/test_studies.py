@@ -16,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from benchmarks.musib.studies import (  # noqa: E402
+    DONE,
     SIZES,
     Limits,
     Run,
@@ -32,6 +33,7 @@ from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
 
 from benchmarks.musib import equal_budget  # noqa: E402 - after the check for torch
 from music_evals.benchmark.inpainting.items import ItemSet  # noqa: E402
+from music_evals.files import write_atomically  # noqa: E402
 from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -211,8 +213,7 @@ def marked_done(studies: Studies, did: list[str]) -> Callable[[Run], None]:
         did.append(run.name)
         time.sleep(0.02)
         assert run.start is None or run.start in studies.done()
-        studies.folder(run).mkdir()
-        (studies.folder(run) / "done.json").write_text("{}")
+        write_atomically(studies.folder(run) / DONE, b"{}", parents=True)
 
     return do
 
@@ -319,7 +320,7 @@ def test_designs_of_one_stage_run_too(design: str, tmp_path: Path, models: Path,
     one = Studies(tmp_path / "out", LIMITS, models, table=[run], places=places)
     assert one.estimate([run])[run.name] > 0
     one.do(run)
-    assert json.loads((one.folder(run) / "done.json").read_text())["epochs"] == 3
+    assert json.loads((one.folder(run) / DONE).read_text())["epochs"] == 3
 
 
 def test_a_budget_leaves_out_what_does_not_fit_and_what_needs_it() -> None:

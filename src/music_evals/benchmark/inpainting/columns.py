@@ -33,7 +33,7 @@ def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | N
     from pyarrow import types
 
     column = _known(table, name, dataset, types.is_boolean, "true and false (bool)")
-    return None if column is None else column.to_numpy().astype(bool)  # type: ignore[no-any-return]
+    return None if column is None else column.to_numpy().astype(bool)
 
 
 def read_shares(table: Any, name: str, dataset: str) -> npt.NDArray[np.float64] | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from music_evals.benchmark.cells import ARROWS, markdown_rows
+from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.inpainting.results import HEADINGS
-from music_evals.benchmark.tables import MARKDOWN, mark, order
+from music_evals.benchmark.tables import MARKDOWN, heading, mark, order
 
 __all__ = ["compact_table"]
 
@@ -35,7 +35,7 @@ def compact_table(
     """
     held = {name for cells in table["scores"].values() for name in cells}
     metrics = [name for name in HEADINGS if name in held and name not in without]
-    head = [f"{HEADINGS[name]} {ARROWS[results['scales'][name]['direction']]}" for name in metrics]
+    head = [heading(results, name) for name in metrics]
     about = [] if sizes is None else ["size"]
     lines = [["system", *about, *head], ["---", *("---" for _ in about), *("---:" for _ in head)]]
     for system in order(results, table):
