@@ -19,7 +19,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -168,10 +168,6 @@ def take(items: ItemSet, rows: Sequence[int]) -> ItemSet:
     return ItemSet(items.dataset, items.config, items.split, ids, songs, items.contexts[list(rows)])
 
 
-def _here(keys: Collection[str]) -> dict[str, tuple[str, str]]:
-    return {data.key: (data.place, data.config) for data in DATA if data.key in keys and not absent(data)}
-
-
 @contextlib.contextmanager
 def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold the lock of a file and yield True; yield False where another process holds it and there is no waiting."""
@@ -201,8 +197,14 @@ class Studies:
         self.table = runs() if table is None else list(table)
         self.named = {run.name: run for run in self.table}
         # Data -> dataset and config, by default those that are on this machine.
-        self.places = _here({run.data for run in self.table}) if places is None else dict(places)
+        self.places = self._read_or_build() if places is None else dict(places)
         self._whole: dict[tuple[str, str], ItemSet] = {}  # splits that were read
+
+    def _read_or_build(self) -> dict[str, tuple[str, str]]:
+        """Return dataset and config of what is on this machine; one that is built on first use is built by one."""
+        keys = {run.data for run in self.table}
+        with held(self.out / "data.lock", wait=True):
+            return {data.key: (data.place, data.config) for data in DATA if data.key in keys and not absent(data)}
 
     def done(self) -> dict[str, dict[str, Any]]:
         """Return what is done of this table with these limits: run -> what `DONE` says of it."""

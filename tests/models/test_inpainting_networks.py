@@ -277,7 +277,7 @@ def test_the_likelihoods_of_a_step_sum_to_one_over_the_tokens(kind, step, contex
 
 
 @TOKENS
-def test_the_likelihood_of_a_step_is_not_told_by_what_comes_after_it(kind, contexts):
+def test_the_likelihood_of_a_step_does_not_depend_on_what_comes_after_it(kind, contexts):
     network = build(kind)
     plain = network.nll(contexts)
     for step in (144, 167, 168, 200, 239):

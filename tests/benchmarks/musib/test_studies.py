@@ -265,6 +265,16 @@ def test_speeds_are_measured_once_for_all_processes(studies: Studies, monkeypatc
     assert again.estimate(TABLE[1:]) == estimates
 
 
+def test_runs_are_left_whose_data_are_here(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.musib import studies as module
+
+    monkeypatch.setattr(module, "absent", lambda data: "" if data.key == "jsb" else "gone")
+    table = [TABLE[0], TABLE[1]]
+    studies = Studies(tmp_path / "out", LIMITS, models, table=table)
+    assert studies.places == {"jsb": (str(ROOT / "datasets_scripts" / "jsb_chorales"), "musib")}
+    assert studies.left() == TABLE[:1]
+
+
 def test_what_the_table_says(done: Studies, tmp_path: Path) -> None:
     studies = done
     scores = studies.scores("inpaintnet-jsb")
