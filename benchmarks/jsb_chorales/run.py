@@ -21,10 +21,11 @@ from typing import Any
 
 import datasets
 
+from music_evals.benchmark.contents import mark, order
 from music_evals.benchmark.inpainting.results import HEADINGS, NEAR, SUBSETS
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.tables import MARKDOWN, mark, order
+from music_evals.benchmark.tables import MARKDOWN
 from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -46,7 +46,8 @@ from music_evals.stats import (
 from music_evals.stats.paired import NOT_COMPARED
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.found import Found, Pairs
+    from music_evals.benchmark.columns import Pairs
+    from music_evals.benchmark.found import Found
     from music_evals.benchmark.results import ScoreTask
 
 __all__ = ["Draws", "best_baselines", "n_distinct", "over_seeds", "side_by_side", "table"]

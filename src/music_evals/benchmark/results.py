@@ -18,8 +18,9 @@ import numpy as np
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.collecting import MOST_LISTED, collect
+from music_evals.benchmark.collecting import collect
 from music_evals.benchmark.found import OUTSIDE, Found
+from music_evals.benchmark.grids import MOST_LISTED
 from music_evals.benchmark.listed import Listed
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from music_evals.benchmark.contents import unlisted
 from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.manifests import hash_file
@@ -30,7 +31,6 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
-from music_evals.benchmark.tables import unlisted
 from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
