@@ -275,7 +275,7 @@ def test_swaps_that_are_looked_up_give_every_digit(clustered, n_clusters):
     assert swap_test_divergence(*bins, **options, term=lambda p, q: np.abs(p - q) / 2) == worked_out
     assert worked_out.p_value < 1
     # and it is really the table that decides
-    assert swap_test_divergence(*bins, **options, term=lambda p, q: 0 * p).p_value < worked_out.p_value
+    assert swap_test_divergence(*bins, **options, term=lambda p, _: 0 * p).p_value < worked_out.p_value
 
 
 def test_equal_systems_do_not_differ():

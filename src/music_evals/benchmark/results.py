@@ -132,8 +132,11 @@ def build_results(
         What this benchmark hands in.
     validation
         Records of the baselines on what the best of them are chosen on; None makes no tests against them.
-    confidence, n_resamples, seed
-        Of the intervals; the tests take ten times as many resamples.
+    confidence
+        Nominal coverage of the intervals.
+    n_resamples, seed
+        Of what is drawn: the intervals and noise floors of divergences, and the tests of differences, which take ten
+        times as many resamples. Intervals of means draw nothing.
 
     Returns
     -------
