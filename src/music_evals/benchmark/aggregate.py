@@ -265,8 +265,11 @@ def swap_test_over_seeds(
     `options` are those of `stats.swap_test_divergence`; its `n` counts an item once for all seeds.
     """
     n_seeds = math.lcm(*map(len, sides))  # each seed stands in equally many rows
+    target, a, b = (side_by_side(bins, n_seeds, size) for bins in (reference[None], *sides))
     test = swap_test_divergence(
-        *(side_by_side(bins, n_seeds, size) for bins in (reference[None], *sides)),
+        target,
+        a,
+        b,
         np.tile(groups, n_seeds),
         n_bins=n_seeds * size,
         divergence=over_seeds(n_seeds, size, measure),

@@ -112,17 +112,7 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
     """Read records whose selections name the pairs."""
     import pyarrow as pa
 
-    start, batches = last_selection(records)
-    if start < 0:
-        raise LookupError("no selection")
-    systems = list(records[start]["systems"])
-    wanted = ["item", "system", "group", "reference", "entrance", "error", "estimate"]
-    parts = [pair_table(batch).select(wanted) for batch in batches] or [to_table([]).select(wanted)]
-    numbers = np.concatenate([*(batch.numbers for batch in batches), np.empty(0, np.int64)])
-    del batches
-    edits = pa.concat_arrays([part["estimate"].cast(pa.string()).combine_chunks() for part in parts])
-    whole = pa.concat_tables([part.drop_columns(["estimate"]) for part in parts]).unify_dictionaries()
-    del parts
+    systems, whole, edits, numbers = _selected(records)
     found_systems, order, slices = _by_system(whole)
     if (order[1:] < order[:-1]).any():
         whole, numbers, edits = whole.take(pa.array(order)), numbers[order], edits.take(pa.array(order))
@@ -164,6 +154,22 @@ def of_pairs(records: Records, header: dict[str, Any], task: ScoreTask) -> Found
         wall_time_sec=made.sittings.wall_time_sec,
         kernels=made.sittings.kernels,
     )
+
+
+def _selected(records: Records) -> tuple[list[str], pa.Table, pa.StringArray, npt.NDArray[np.int64]]:
+    """Return the systems of the last selection, its pairs, what their edits hold, and the numbers of their rows."""
+    import pyarrow as pa
+
+    start, batches = last_selection(records)
+    if start < 0:
+        raise LookupError("no selection")
+    wanted = ["item", "system", "group", "reference", "entrance", "error", "estimate"]
+    parts = [pair_table(batch).select(wanted) for batch in batches] or [to_table([]).select(wanted)]
+    numbers = np.concatenate([*(batch.numbers for batch in batches), np.empty(0, np.int64)])
+    del batches
+    edits = pa.concat_arrays([part["estimate"].cast(pa.string()).combine_chunks() for part in parts])
+    whole = pa.concat_tables([part.drop_columns(["estimate"]) for part in parts]).unify_dictionaries()
+    return list(records[start]["systems"]), whole, edits, numbers
 
 
 def _by_system(pairs: pa.Table) -> tuple[Words, Integers, dict[str, slice]]:

@@ -281,11 +281,7 @@ def swap_test_divergence(
         return _to_target(divergence, target, one, n) - _to_target(divergence, target, other, n)
 
     swapped, statistic = (pairs, worked_out) if term is None else _in_table(pairs, target, term)
-    swaps, exact = _swaps(swapped, n_resamples, generator(seed))
-    # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
-    extreme = np.concatenate([~(np.abs(statistic(one, other)) < least) for one, other in swaps])
-    count = int(np.count_nonzero(extreme))
-    p_value = count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
+    p_value = _share_of_extremes(swapped, statistic, least, n_resamples, generator(seed))
     clusters = (pairs.codes, pairs.n_clusters)
     draws = resampled_histograms((reference, first, second), clusters, n_bins + 1, n_bootstrap, generator(seed))
     resampled = [
@@ -299,6 +295,17 @@ def swap_test_divergence(
 def _to_target(divergence: Divergence, target: Floats, counts: Floats, n: int) -> Floats:
     """Return the divergence of each row of counts, shape (rows, n_bins + 1), from one histogram of as many items."""
     return evaluate(divergence, np.broadcast_to(target, counts.shape), counts, n)
+
+
+def _share_of_extremes(
+    pairs: BinPairs, statistic: Divergence, least: float, n_resamples: int, rng: np.random.Generator
+) -> float:
+    """Return the p-value: how often the statistic of two swapped histograms is at least as large."""
+    swaps, exact = _swaps(pairs, n_resamples, rng)
+    # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
+    extreme = np.concatenate([~(np.abs(statistic(one, other)) < least) for one, other in swaps])
+    count = int(np.count_nonzero(extreme))
+    return count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
 
 
 def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPairs, Divergence]:
