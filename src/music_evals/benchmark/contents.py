@@ -14,6 +14,7 @@ __all__ = [
     "comparisons",
     "failures",
     "heading",
+    "is_significant",
     "judged",
     "mark",
     "n_failures",
@@ -95,7 +96,7 @@ def mark(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metr
     if results["best_baseline"].get(metric) == system:
         return "baseline"
     test = table["scores"][system][metric].get("test")
-    if not test or test["p_holm"] is None or test["p_holm"] >= SIGNIFICANCE:
+    if not test or not is_significant(test):
         return ""
     higher = results["scales"][metric]["direction"] == "higher"
     return "better" if (test["difference"] > 0) == higher else "worse"
@@ -141,7 +142,12 @@ def comparisons(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the tests whose corrected p-value is small."""
-    return [test for test in comparisons(results) if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
+    return list(filter(is_significant, comparisons(results)))
+
+
+def is_significant(test: Mapping[str, Any]) -> bool:
+    """Tell whether the corrected p-value of a test is small."""
+    return test["p_holm"] is not None and bool(test["p_holm"] < SIGNIFICANCE)
 
 
 def failures(results: Mapping[str, Any]) -> list[list[str]]:

@@ -30,6 +30,7 @@ from music_evals.benchmark.contents import (
     comparisons,
     failures,
     heading,
+    is_significant,
     mark,
     n_failures,
     order,
@@ -287,8 +288,7 @@ def _told(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
 
 def _apart(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield how many intervals leave out 0 although the corrected test finds nothing."""
-    found = {id(test) for test in significant(results)}
-    tests = [test for test in comparisons(results) if test["low"] is not None and id(test) not in found]
+    tests = [test for test in comparisons(results) if test["low"] is not None and not is_significant(test)]
     n = sum(test["low"] > 0 or test["high"] < 0 for test in tests)
     if n:
         yield (

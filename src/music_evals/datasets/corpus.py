@@ -111,7 +111,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     NoDataError
         The folder holds no score file, or none gives a window of 16 measures.
     InvalidInputError
-        The folder that is to be written lies in the one that is read, or is not empty and no data set.
+        The folder that is to be written holds other files.
     MissingBackendError
         MusicXML or ABC files without the extra ``symbolic``.
     OutputError
