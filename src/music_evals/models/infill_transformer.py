@@ -1,0 +1,272 @@
+"""The infill transformer: a bidirectional transformer over quarters that reads how a melody agrees with itself.
+
+A stretch of a melody is cut into quarters of six steps, and each is one place of the transformer. What is hidden is
+`MASK`. For each two quarters it is worked out how well the visible melody agrees with itself at their distance around
+them (`_infill_layers.agreement`, the vote of the baseline ``lag_vote`` with several reaches); small networks turn that,
+and the distance, into a bias of every head of attention. Each hidden step is then a mixture of what some pointers copy
+from the same step of other quarters, and of a softmax of its own; the pointers are scored by the same agreement and by
+the states of both quarters, and start out as the lag vote itself.
+
+Two distributions come from one network. The marginals of all hidden steps, given what is visible, are what ``"best"``
+is decoded from: the notes that promise the highest note F1. The chain fills quarter after quarter, step after step,
+each given all before it: ``"sample"`` draws from it, and the likelihood of a gap is exact under it. Training hides gaps
+of random place and length, shows parts of them again, and asks for both.
+
+This is our own design. Ideas are of Vaswani et al., "Attention is all you need" (2017); Raffel et al., "Exploring the
+limits of transfer learning" (2020), for biases by distance; See, Liu and Manning, "Get to the point: summarization with
+pointer-generator networks" (2017), for the mixture; Uria, Murray and Larochelle, "A deep and tractable density
+estimator" (2014), for one network that is given any part of what it is to fill.
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
+from music_evals.errors import ContextLengthError, InvalidInputError
+from music_evals.models._infill_layers import STEPS, Block, PairBias, Sources, StepHead, agreement, step_one_hot
+from music_evals.models._infill_masks import Gaps, draw_gaps, gap_quarters, middle_gaps
+from music_evals.models._lag_votes import decode_expected_f1
+from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
+from music_evals.protocols import GapLimits, NoteLikelihood
+from music_evals.symbolic.noteseq import check_contexts
+
+__all__ = ["DECODINGS", "SIZES", "InfillTransformer", "InfillTransformerConfig"]
+
+DECODINGS = ("best", "sample", "argmax")
+"""How a gap is filled; none reads what is hidden."""
+
+SIZES = {
+    "small": {"model_size": 192, "n_layers": 6, "n_heads": 6, "inner_size": 768, "step_size": 128},
+    "tiny": {"model_size": 96, "n_layers": 2, "n_heads": 4, "inner_size": 192, "step_size": 64},
+}
+"""Size -> the numbers that it stands for: what is shipped, and one for trials."""
+
+LIMITS = GapLimits(steps=512, hidden_steps=192, quantum=STEPS)
+"""What gaps the network takes."""
+
+_FARTHEST = 64  # quarters; what lies further away is as far as that
+_MIDDLE = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)
+_MIDDLE[MUSIB_LAYOUT.middle] = True
+
+
+@dataclasses.dataclass(frozen=True)
+class InfillTransformerConfig(NetworkConfig):
+    """Sizes of the network, what it may use, how it is trained, and the default decoding.
+
+    Parameters
+    ----------
+    model_type
+        Always ``"infill_transformer"``; tells a reader of config.json which class to load.
+    size
+        One of `SIZES`; gives every size below that is 0 its value.
+    model_size, n_layers, n_heads, inner_size
+        Width, number of layers, heads of each, and width of the feed-forward networks.
+    step_size
+        Width of the network that decides each step.
+    embedding_size
+        Length of the vector of one token.
+    pair_size
+        Width of the network from the alignment of two quarters to the biases of attention.
+    n_pointers
+        What copies from other quarters; with 0 there is only the network's own softmax.
+    votes
+        Whether the network is given how well the melody agrees with itself.
+    dropout
+        Everywhere, 0..1.
+    varied_gaps
+        In varied training, the share of contexts whose gap lies anywhere and has any length; the others have the gap
+        of the benchmark.
+    shown
+        In varied training, the share of contexts of whose gap some is shown.
+    chain_weight
+        What the loss of the chain counts beside that of the marginals.
+    decoding
+        One of `DECODINGS`.
+    temperature, top_p
+        Of ``"sample"``: 1 and 1 draw from the network's own distribution.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A value outside its range.
+
+    """
+
+    model_type: str = "infill_transformer"
+    size: str = "small"
+    model_size: int = 0
+    n_layers: int = 0
+    n_heads: int = 0
+    inner_size: int = 0
+    step_size: int = 0
+    embedding_size: int = 24
+    pair_size: int = 24
+    n_pointers: int = 4
+    votes: bool = True
+    dropout: float = 0.15
+    varied_gaps: float = 0.5
+    shown: float = 0.4
+    chain_weight: float = 0.5
+    decoding: str = "best"
+
+    def __post_init__(self) -> None:
+        fill_sizes(self, SIZES)
+        self._check(
+            InfillTransformer,
+            at_least_one=(*SIZES["small"], "embedding_size", "pair_size"),
+            shares=("dropout",),
+            probabilities=("varied_gaps", "shown"),
+        )
+        if self.model_size % self.n_heads:
+            raise InvalidInputError(f"model_size must be a multiple of n_heads ({self.n_heads}), got {self.model_size}")
+        for name in ("n_pointers", "chain_weight"):
+            if not getattr(self, name) >= 0:
+                raise InvalidInputError(f"{name} must not be negative, got {getattr(self, name)}")
+
+
+class Reading(NamedTuple):
+    """What the network knows of a stretch, before it says anything of its steps."""
+
+    states: Tensor  # (batch, q, size)
+    pointer_bias: Tensor  # (batch, pointers, q, q)
+    features: Tensor  # (batch, q, q, features)
+    sources: Sources
+
+
+class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+    """Fills any gap of a melody; a `protocols.GapInpainter` and a `protocols.LikelihoodInpainter`.
+
+    Tokens -> quarters -> transformer with a bias by alignment -> pointers and softmax for each step.
+
+    Parameters
+    ----------
+    config
+        Sizes, training and default decoding.
+    decoding
+        Overrides `config.decoding`. ``"best"`` takes the notes that promise the highest note F1, all at once.
+        ``"sample"`` draws step after step, out of the nucleus `top_p` at `temperature`; ``"argmax"`` takes the most
+        likely token step after step.
+    temperature, top_p
+        Override those of the config. All three may also be set as attributes, at any time.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A decoding, temperature or share that does not exist.
+
+    """
+
+    config: InfillTransformerConfig
+    config_class = InfillTransformerConfig
+    decodings = DECODINGS
+    leaking = frozenset()
+    fixed = frozenset({"best", "argmax"})
+    gap_limits = LIMITS
+
+    def __init__(
+        self,
+        config: InfillTransformerConfig | None = None,
+        *,
+        decoding: str | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+    ) -> None:
+        super().__init__()
+        self.config = config = config or InfillTransformerConfig()
+        self._set_decoding(decoding, temperature, top_p)
+        size, n_biases = config.model_size, config.n_layers * config.n_heads + config.n_pointers
+        self.embedding = nn.Embedding(VOCABULARY_SIZE + 1, config.embedding_size)
+        self.into = nn.Linear(STEPS * config.embedding_size, size)
+        self.pairs = PairBias(n_biases, config.pair_size, _FARTHEST, votes=config.votes)
+        self.blocks = nn.ModuleList(
+            Block(size, config.n_heads, config.inner_size, config.dropout) for _ in range(config.n_layers)
+        )
+        self.head = StepHead(size, config.step_size, config.embedding_size, config.n_pointers, config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def read(self, tokens: Tensor) -> Reading:
+        """Read stretches (batch, steps) of whole quarters, `MASK` where they are hidden."""
+        batch, visible = len(tokens), tokens != MASK
+        with torch.no_grad():
+            features = agreement(tokens, visible)
+            if not self.config.votes:
+                features = torch.zeros_like(features)
+        sources = Sources(step_one_hot(tokens, visible), visible.view(batch, -1, STEPS).any(-1))
+        bias = self.pairs(features)  # (batch, layers * heads + pointers, q, q)
+        n = self.config.n_heads
+        x = self.dropout(self.into(self.embedding(tokens).view(batch, -1, self.into.in_features)))
+        for index, block in enumerate(self.blocks):
+            x = block(x, bias[:, index * n : (index + 1) * n])
+        return Reading(x, bias[:, len(self.blocks) * n :], features, sources)
+
+    def copies(self, reading: Reading, quarters: Tensor) -> Tensor | None:
+        """Return what the pointers copy to the quarters (batch, g) that are asked; None without pointers."""
+        if not self.config.n_pointers:
+            return None
+        return self.head.copies(reading.states, reading.pointer_bias, reading.features, quarters, reading.sources)
+
+    def forward(self, tokens: Tensor, quarters: Tensor) -> Tensor:
+        """Return the marginals of quarters.
+
+        Parameters
+        ----------
+        tokens
+            Stretches, shape (batch, steps), whole quarters, `MASK` where they are hidden.
+        quarters
+            Those that are asked, shape (batch, g).
+
+        Returns
+        -------
+        Tensor
+            Shape (batch, g, 6, 130); probabilities.
+
+        """
+        reading = self.read(tokens)
+        rows = torch.arange(len(tokens), device=tokens.device)[:, None]
+        before = torch.full((*quarters.shape, STEPS), MASK, device=tokens.device)
+        marginals: Tensor = self.head(reading.states[rows, quarters], before, self.copies(reading, quarters))
+        return marginals
+
+    # --- training
+
+    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
+        """Return the cross-entropy of the hidden steps, nats a step, of marginals and chain.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (batch, steps), int64; whole quarters.
+        varied
+            False hides the middle of the benchmark. True hides gaps of any place and length in a share of the
+            contexts, `varied_gaps`, and shows a part of the gap in another, `shown`.
+
+        Returns
+        -------
+        Tensor
+            Shape (batch,): the mean over hidden steps of the marginals' loss plus `chain_weight` of the chain's.
+
+        """
+        if varied:
+            gaps = draw_gaps(len(contexts), contexts.shape[1], self.config.varied_gaps, self.config.shown)
+        else:
+            gaps = middle_gaps(len(contexts), contexts.shape[1])
+        return self._gap_loss(contexts, Gaps(*(part.to(contexts.device) for part in gaps)))
+
+    def _gap_loss(self, contexts: Tensor, gaps: Gaps) -> Tensor:
+        reading = self.read(contexts.masked_fill(gaps.hidden, MASK))
+        rows = torch.arange(len(contexts), device=contexts.device)[:, None]
+        states, copies = reading.states[rows, gaps.quarters], self.copies(reading, gaps.quarters)
+        true = contexts.view(len(contexts), -1, STEPS)[rows, gaps.quarters]  # (batch, g, 6)
+        hidden = gaps.hidden.view(len(contexts), -1, STEPS)[rows, gaps.quarters]
+        losses = torch.zeros(len(contexts), device=contexts.device)
+        for before, weight in ((torch.full_like(true, MASK), 1.0), (true, self.config.chain_weight)):
+            p = self.head(states, before, copies).gather(-1, true[..., None]).squeeze(-1)  # (batch, g, 6)
+            nats = -torch.log(p + 1e-9) * hidden
+            losses = losses + weight * nats.sum((1, 2)) / hidden.sum((1, 2)).clamp(min=1)
+        return losses
