@@ -9,6 +9,7 @@ import torch
 from music_evals.annotations import HOLD, REST
 from music_evals.models._vli_notes import END
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
+from music_evals.models.infill_transformer import InfillTransformer, InfillTransformerConfig
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
 from music_evals.models.vli import VLI, VLIConfig
@@ -22,6 +23,9 @@ TINY: dict[type, Any] = {
     InpaintNet: InpaintNetConfig(note_embedding_size=4, measure_size=12, latent_size=8, context_size=10),
     SketchNet: SketchNetConfig(
         note_embedding_size=4, measure_size=12, latent_size=6, context_size=10, connector_size=16, connector_layers=2
+    ),
+    InfillTransformer: InfillTransformerConfig(
+        model_size=24, n_layers=2, n_heads=2, inner_size=24, step_size=16, embedding_size=6, pair_size=6
     ),
     VLI: VLIConfig(model_size=16, n_layers=2, n_heads=2, inner_size=24, embedding_size=4),
 }

@@ -191,8 +191,8 @@ class StepHead(nn.Module):
         with torch.autocast(states.device.type, enabled=False):
             copied = weights.flatten(1, 2) @ sources.one_hot  # (batch, p * g, 6 * 130)
         copied = copied.view(batch, p, g, STEPS, VOCABULARY_SIZE).transpose(1, 2)
-        found = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
-        return found
+        shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
+        return shares
 
     def forward(self, states: Tensor, before: Tensor, copies: Tensor | None) -> Tensor:
         """Return the distribution of each step, (batch, g, 6, 130), of states (batch, g, size).

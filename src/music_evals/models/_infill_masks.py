@@ -1,17 +1,24 @@
-"""What the infill transformer learns to fill: gaps of random place and length, of which a part may be shown."""
+"""The gaps of the infill transformer: those that it learns from, of random place and length, and those it is given."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.annotations import MASK, MUSIB_LAYOUT, REST, Tokens, check_tokens
+from music_evals.errors import ContextLengthError, InvalidInputError
+from music_evals.protocols import GapLimits
 
-__all__ = ["Gaps", "draw_gaps", "gap_quarters", "middle_gaps"]
+__all__ = ["LIMITS", "Gaps", "draw_gaps", "gap_quarters", "masked_stretches", "middle_gaps"]
 
 _STEPS = 6  # of a quarter
+LIMITS = GapLimits(steps=504, hidden_steps=192, quantum=_STEPS)
+"""What gaps the network takes."""
+
 _MIDDLE = MUSIB_LAYOUT.middle
 _SHORTEST, _LONGEST = 4, 32  # quarters
 
@@ -65,3 +72,30 @@ def gap_quarters(hidden: Tensor) -> Tensor:
     n, place = int(there.sum(1).max()), torch.arange(there.shape[1], device=hidden.device)
     ordered = torch.where(there, place, there.shape[1]).sort(1).values[:, :n]
     return torch.where(ordered < there.shape[1], ordered, -1)
+
+
+def masked_stretches(tokens: npt.ArrayLike, hidden: npt.NDArray[np.bool_]) -> Tokens:
+    """Return checked stretches with `MASK` at the hidden steps, whatever stood there."""
+    array, asked = np.array(tokens), np.asarray(hidden)
+    if array.ndim != 2 or asked.shape != array.shape or asked.dtype != bool:
+        raise InvalidInputError(
+            f"expected tokens (n, steps) and hidden of the same shape, true where a step is to be filled; got "
+            f"{array.shape} and {asked.dtype} {asked.shape}"
+        )
+    n_steps = array.shape[1]
+    if n_steps % LIMITS.quantum or not 0 < n_steps <= LIMITS.steps:
+        raise ContextLengthError(
+            f"infill_transformer takes stretches of at most {LIMITS.steps} steps, in whole quarters of "
+            f"{LIMITS.quantum} steps; got {n_steps}: cut the stretch around the gap"
+        )
+    places = np.where(asked, np.arange(n_steps), -1).max(axis=1, initial=-1), np.argmax(asked, axis=1)
+    longest = int((places[0] - places[1] + 1).max(initial=0))
+    if longest > LIMITS.hidden_steps:
+        raise ContextLengthError(
+            f"infill_transformer fills at most {LIMITS.hidden_steps} steps from the first hidden one to the last; got "
+            f"{longest}: fill the gap in parts"
+        )
+    array[asked] = REST
+    masked = check_tokens(array).copy()
+    masked[asked] = MASK
+    return masked

@@ -20,6 +20,7 @@ estimator" (2014), for one network that is given any part of what it is to fill.
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,12 +29,12 @@ import torch
 from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
-from music_evals.errors import ContextLengthError, InvalidInputError
+from music_evals.errors import InvalidInputError
 from music_evals.models._infill_layers import STEPS, Block, PairBias, Sources, StepHead, agreement, step_one_hot
-from music_evals.models._infill_masks import Gaps, draw_gaps, gap_quarters, middle_gaps
+from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
 from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
-from music_evals.protocols import GapLimits, NoteLikelihood
+from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "SIZES", "InfillTransformer", "InfillTransformerConfig"]
@@ -46,9 +47,6 @@ SIZES = {
     "tiny": {"model_size": 96, "n_layers": 2, "n_heads": 4, "inner_size": 192, "step_size": 64},
 }
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
-
-LIMITS = GapLimits(steps=512, hidden_steps=192, quantum=STEPS)
-"""What gaps the network takes."""
 
 _FARTHEST = 64  # quarters; what lies further away is as far as that
 _MIDDLE = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)
@@ -270,3 +268,206 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
             nats = -torch.log(p + 1e-9) * hidden
             losses = losses + weight * nats.sum((1, 2)) / hidden.sum((1, 2)).clamp(min=1)
         return losses
+
+    def validation_losses(self, contexts: Tensor) -> Tensor:
+        """Return 1 - note F1 of the middles that ``"best"`` writes, shape (batch,): what training is to make small.
+
+        The cross-entropy of whole middles goes up again long before the notes that are written get worse.
+        """
+        middle = MUSIB_LAYOUT.middle
+        true = contexts[:, middle].cpu().numpy()
+        hidden = torch.zeros_like(contexts, dtype=torch.bool)
+        hidden[:, middle] = True
+        written = self._best(contexts.masked_fill(hidden, MASK))[:, middle].cpu().numpy()
+        right = ((written == true) & (true < HOLD)).sum(axis=1)
+        n_notes = (written < HOLD).sum(axis=1) + (true < HOLD).sum(axis=1)
+        return 1 - torch.from_numpy(np.divide(2 * right, n_notes, out=np.ones(len(true)), where=n_notes > 0))
+
+    # --- filling
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Fill the middles of the benchmark.
+
+        Parameters
+        ----------
+        contexts
+            Shape (n, 384). The middle is masked here.
+        rng
+            The only source of randomness; not used where `deterministic`. Each item has numbers of its own, so that the
+            first items do not depend on how many follow.
+
+        Returns
+        -------
+        Tokens
+            Middles, shape (n, 96), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not contexts.
+
+        """
+        return self._filled(self._checked(contexts), rng)[:, MUSIB_LAYOUT.middle]
+
+    def infill(self, tokens: Tokens, hidden: npt.NDArray[np.bool_], *, rng: np.random.Generator) -> Tokens:
+        """Fill the hidden steps of any stretches; see `protocols.GapInpainter`.
+
+        Parameters
+        ----------
+        tokens
+            Shape (n, steps), values 0..129 where they are not hidden; `gap_limits` says how many steps.
+        hidden
+            Which steps to fill, the same shape, bool. All others stay, also between hidden ones.
+        rng
+            As in `inpaint`.
+
+        Returns
+        -------
+        Tokens
+            The same shape, values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError, InvalidInputError
+            Not tokens, or a stretch or gap that the network does not take; the message names the limit.
+
+        """
+        return self._filled(masked_stretches(tokens, hidden), rng)
+
+    def _filled(self, masked: Tokens, rng: np.random.Generator) -> Tokens:
+        """Return stretches (n, steps) with what is `MASK` filled."""
+        uniform = np.zeros(masked.shape) if self.deterministic else rng.random(masked.shape)
+
+        def fill(rows: slice) -> npt.NDArray[np.uint8]:
+            numbers = torch.from_numpy(uniform[rows]).to(self.device)
+            return self._decode(self._tensor(masked[rows]), numbers).cpu().numpy().astype(np.uint8)
+
+        return np.concatenate([masked[:0], *self._each_part(len(masked), fill)])
+
+    def _decode(self, masked: Tensor, uniform: Tensor) -> Tensor:
+        """Fill stretches (batch, steps), each step with a uniform number of its own; `uniform` has the same shape."""
+        if self.decoding == "best":
+            return self._best(masked)
+        temperature = 0.0 if self.decoding == "argmax" else self.temperature
+        return self._chain(
+            masked, lambda log_p, rows, places: draw(log_p, temperature, uniform[rows, places], self.top_p)
+        )
+
+    def _best(self, masked: Tensor) -> Tensor:
+        """Return the stretches with the notes that promise the highest note F1."""
+        quarters = gap_quarters(masked == MASK)  # (batch, g)
+        p = self(masked, quarters.clamp(min=0)).double()  # (batch, g, 6, 130)
+        marginals = torch.zeros(*masked.shape, VOCABULARY_SIZE, dtype=torch.float64, device=masked.device)
+        by_quarter = marginals.view(len(masked), -1, STEPS, VOCABULARY_SIZE)
+        rows, columns = (quarters >= 0).nonzero(as_tuple=True)
+        by_quarter[rows, quarters[rows, columns]] = p[rows, columns]
+        known = masked.cpu().numpy().astype(np.uint8)
+        filled = decode_expected_f1(marginals.cpu().numpy(), known=known)
+        return torch.from_numpy(filled.astype(np.int64)).to(masked.device)
+
+    def _chain(self, masked: Tensor, choose: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
+        """Return stretches (batch, steps) filled quarter after quarter, step after step, each given all before it.
+
+        ``choose(log_p, rows, places)`` returns the token of each hidden step that is next in its row, of
+        log-probabilities (hidden, 130); `rows` and `places` (hidden,) say where they are.
+        """
+        filled, hidden = masked.clone(), masked == MASK
+        quarters_of, every = filled.view(len(filled), -1, STEPS), torch.arange(len(masked), device=masked.device)
+        for quarters in gap_quarters(hidden).T:  # (batch,), -1 where a row is done
+            here = quarters.clamp(min=0)
+            reading = self.read(filled)
+            states, copies = reading.states[every, here][:, None], self.copies(reading, here[:, None])
+            for step in range(STEPS):
+                asked = hidden[every, here * STEPS + step] & (quarters >= 0)
+                p = self.head(states, quarters_of[every, here][:, None], copies)[:, 0, step].double()  # (batch, 130)
+                rows, log_p = every[asked], (p / p.sum(-1, keepdim=True)).log()[asked]
+                filled[rows, here[asked] * STEPS + step] = choose(log_p, rows, here[asked] * STEPS + step)
+        return filled
+
+    # --- likelihood
+
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return the negative log-likelihood of the true middle, step by step.
+
+        Each step is given past, future and the true middle before it, by the distribution that ``"sample"`` draws from
+        at temperature 1 and with a `top_p` of 1; the sum over steps is the likelihood of the middle.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n, 96), nats, at least 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        checked = check_contexts(contexts)
+        return self._nats(checked, np.broadcast_to(_MIDDLE, checked.shape))[:, MUSIB_LAYOUT.middle]
+
+    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
+
+        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
+        the notes are the onsets, on a grid of 24 steps a measure.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        nats = self.nll(contexts).sum(axis=1)
+        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
+
+    def gap_log_likelihood(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """Return how likely what stands at the hidden steps is given all others; see `protocols.GapInpainter`.
+
+        It is exact: the probability that ``"sample"`` draws these tokens at temperature 1 and with a `top_p` of 1.
+
+        Parameters
+        ----------
+        tokens, hidden
+            As in `infill`; the hidden steps hold what is asked for.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n,), nats, at most 0.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError, InvalidInputError
+            As in `infill`.
+
+        """
+        masked_stretches(tokens, hidden)
+        return -self._nats(check_tokens(tokens), hidden).sum(axis=1)
+
+    def _nats(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """Return what each hidden step costs in the chain, (n, steps); others cost nothing."""
+
+        def work(part: slice) -> npt.NDArray[np.float64]:
+            true, asked = self._tensor(tokens[part]), torch.from_numpy(hidden[part].copy()).to(self.device)
+            nats = torch.zeros(true.shape, dtype=torch.float64, device=self.device)
+
+            def choose(log_p: Tensor, rows: Tensor, places: Tensor) -> Tensor:
+                chosen = true[rows, places]
+                nats[rows, places] = -log_p.gather(-1, chosen[:, None]).squeeze(-1)
+                return chosen
+
+            self._chain(true.masked_fill(asked, MASK), choose)
+            return nats.cpu().numpy()  # type: ignore[no-any-return]
+
+        return np.concatenate([np.empty((0, tokens.shape[1])), *self._each_part(len(tokens), work)])
