@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, VOCABULARY_SIZE
 
-__all__ = ["FEATURES", "FIRST_VOTES", "Block", "PairBias", "StepHead", "agreement", "step_one_hot"]
+__all__ = ["FEATURES", "Block", "Edges", "PairBias", "Sources", "StepHead", "agreement", "step_one_hot"]
 
 STEPS = 6  # of a quarter
 
@@ -30,8 +30,19 @@ _SHRINKAGE = 0.25
 FEATURES = (*(f"{what} {reach:g} {side}" for what, reach, side in _KERNELS), "notes of pitch 12 both")
 """What the alignment of two quarters is told by, in the order of `agreement`."""
 
-FIRST_VOTES = ((FEATURES.index("pitch 12 both"), 8.0), (FEATURES.index("pitch 4 both"), 4.0))
-"""Feature and weight that the first pointers start with, in turn: the first is the baseline ``lag_vote``."""
+# How a head starts out, in turn: what the features and the distance in quarters, back and forth, weigh. Without it all
+# hidden quarters would be alike for long. A vote looks away from the quarter itself, which always agrees with itself.
+_VOTE, _NEAR_VOTE = {"pitch 12 both": 8.0}, {"pitch 4 both": 4.0}
+_FIRST_HEADS = (
+    (_VOTE, 0.0, 0.0),
+    ({}, 0.5, 2.0),
+    ({}, 2.0, 0.5),
+    (_NEAR_VOTE, 0.05, 0.05),
+    ({}, 0.1, 0.1),
+    ({}, 0.0, 0.0),
+)
+_FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is the baseline ``lag_vote``; the others flat
+_NOT_ITSELF = 8.0
 
 
 def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
@@ -88,26 +99,67 @@ def step_one_hot(tokens: Tensor, visible: Tensor) -> Tensor:
 
 
 class PairBias(nn.Module):
-    """From the alignment of two quarters, and how far they lie apart, to a number for each head of attention."""
+    """From the alignment of two quarters, and how far they lie apart, to a number for each head and each pointer."""
 
-    def __init__(self, n_heads: int, hidden_size: int, farthest: int, *, votes: bool) -> None:
+    def __init__(self, heads: tuple[int, int, int], hidden_size: int, farthest: int) -> None:
+        """Take layers, heads of each and pointers; the width in between; the distance beyond which all are alike."""
         super().__init__()
-        self.votes, self.farthest = votes, farthest
+        n_layers, n_heads, n_pointers = heads
+        n = n_layers * n_heads + n_pointers
+        self.farthest = farthest
         self.features = nn.Linear(len(FEATURES), hidden_size)
         self.lags = nn.Embedding(2 * farthest + 1, hidden_size)
-        self.out = nn.Linear(hidden_size, n_heads)
+        self.out = nn.Linear(hidden_size, n)
+        self.by_features = nn.Linear(len(FEATURES), n, bias=False)
+        self.by_lag = nn.Embedding(2 * farthest + 1, n)
         nn.init.normal_(self.lags.weight, std=0.1)
         nn.init.normal_(self.out.weight, std=0.02)
         nn.init.zeros_(self.out.bias)
+        nn.init.zeros_(self.by_features.weight)
+        nn.init.zeros_(self.by_lag.weight)
+        starts = [_FIRST_HEADS[head % len(_FIRST_HEADS)] for _ in range(n_layers) for head in range(n_heads)]
+        starts += _FIRST_POINTERS[:n_pointers]
+        distance = torch.arange(-farthest, farthest + 1)
+        with torch.no_grad():
+            for head, (votes, back, forth) in enumerate(starts):
+                for name, weight in votes.items():
+                    self.by_features.weight[head, FEATURES.index(name)] = weight
+                fall = back * distance.clamp(max=0).abs() + forth * distance.clamp(min=0)
+                self.by_lag.weight[:, head] = -fall - _NOT_ITSELF * bool(votes) * (distance == 0)
 
     def forward(self, features: Tensor) -> Tensor:
         """Return (batch, heads, q, q) of features (batch, q, q, features)."""
         n = features.shape[1]
         place = torch.arange(n, device=features.device)
         lags = (place[None, :] - place[:, None]).clamp(-self.farthest, self.farthest) + self.farthest
-        x = self.features(features if self.votes else torch.zeros_like(features)) + self.lags(lags)
-        bias: Tensor = self.out(functional.gelu(x)).permute(0, 3, 1, 2)
-        return bias
+        x = functional.gelu(self.features(features) + self.lags(lags))
+        bias: Tensor = self.out(x) + self.by_features(features) + self.by_lag(lags)
+        return bias.permute(0, 3, 1, 2)
+
+
+class Edges(nn.Module):
+    """How many quarters it is to the nearest visible ones, before and after."""
+
+    def __init__(self, size: int, farthest: int) -> None:
+        super().__init__()
+        self.farthest = farthest
+        self.before, self.after = (nn.Embedding(farthest + 1, size) for _ in range(2))
+        for table in (self.before, self.after):
+            nn.init.normal_(table.weight, std=0.2)
+
+    def forward(self, any_visible: Tensor) -> Tensor:
+        """Return (batch, q, size) of which quarters (batch, q) have something visible."""
+        before = _since_visible(any_visible).clamp(max=self.farthest)
+        after = _since_visible(any_visible.flip(1)).flip(1).clamp(max=self.farthest)
+        told: Tensor = self.before(before) + self.after(after)
+        return told
+
+
+def _since_visible(any_visible: Tensor) -> Tensor:
+    """Return how many quarters each lies after the last one with something visible; very many where there is none."""
+    place = torch.arange(any_visible.shape[1], device=any_visible.device)
+    last: Tensor = torch.where(any_visible, place, -any_visible.shape[1] * 10**3).cummax(1).values
+    return place - last
 
 
 class Block(nn.Module):
@@ -153,11 +205,7 @@ class StepHead(nn.Module):
         if n_pointers:
             self.query = nn.Linear(size, n_pointers * _POINTER_SIZE)
             self.key = nn.Linear(size, n_pointers * _POINTER_SIZE)
-            weights = torch.zeros(len(FEATURES), n_pointers)
-            for pointer, (feature, weight) in zip(range(n_pointers), FIRST_VOTES, strict=False):
-                weights[feature, pointer] = weight
-            self.votes = nn.Parameter(weights)
-            nn.init.zeros_(self.key.weight)  # at first the votes alone decide
+            nn.init.zeros_(self.key.weight)  # at first alignment alone decides
             nn.init.zeros_(self.key.bias)
         self.steps = nn.Linear(size, STEPS * step_size)
         self.before = nn.Embedding(VOCABULARY_SIZE + 1, embedding_size)
@@ -171,7 +219,7 @@ class StepHead(nn.Module):
         with torch.no_grad():  # the own softmax knows nothing yet
             self.gates.bias.copy_(torch.tensor([0.0, 2.0, 1.0, *[-1.0] * n_pointers])[: 1 + n_pointers])
 
-    def copies(self, states: Tensor, bias: Tensor, features: Tensor, asked: Tensor, sources: Sources) -> Tensor:
+    def copies(self, states: Tensor, bias: Tensor, asked: Tensor, sources: Sources) -> Tensor:
         """Return what each pointer copies to the steps of the quarters `asked` (batch, g): (batch, g, p, 6, 130).
 
         Rows sum to 1, or are 0 where nothing is visible at that step of any quarter. `bias` is (batch, p, q, q).
@@ -183,9 +231,8 @@ class StepHead(nn.Module):
         query = self.query(normed[rows, asked]).view(batch, g, p, _POINTER_SIZE).transpose(1, 2)
         key = self.key(normed).view(batch, n, p, _POINTER_SIZE).permute(0, 2, 3, 1)
         by_content = (query @ key) / math.sqrt(_POINTER_SIZE)  # (batch, p, g, q)
-        by_votes = (features[rows, asked] @ self.votes).permute(0, 3, 1, 2)
         pointed = bias.transpose(1, 2)[rows, asked].transpose(1, 2)  # (batch, p, g, q)
-        scores = (by_content + by_votes + pointed).float()
+        scores = (by_content + pointed).float()
         scores = scores.masked_fill(~sources.any_visible[:, None, None], -1e4)
         weights = scores.softmax(-1)
         with torch.autocast(states.device.type, enabled=False):

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
 from music_evals.errors import InvalidInputError
-from music_evals.models._infill_layers import STEPS, Block, PairBias, Sources, StepHead, agreement, step_one_hot
+from music_evals.models._infill_layers import STEPS, Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
 from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
@@ -178,10 +178,11 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
         super().__init__()
         self.config = config = config or InfillTransformerConfig()
         self._set_decoding(decoding, temperature, top_p)
-        size, n_biases = config.model_size, config.n_layers * config.n_heads + config.n_pointers
+        size, heads = config.model_size, (config.n_layers, config.n_heads, config.n_pointers)
         self.embedding = nn.Embedding(VOCABULARY_SIZE + 1, config.embedding_size)
         self.into = nn.Linear(STEPS * config.embedding_size, size)
-        self.pairs = PairBias(n_biases, config.pair_size, _FARTHEST, votes=config.votes)
+        self.edges = Edges(size, _FARTHEST // 2)
+        self.pairs = PairBias(heads, config.pair_size, _FARTHEST)
         self.blocks = nn.ModuleList(
             Block(size, config.n_heads, config.inner_size, config.dropout) for _ in range(config.n_layers)
         )
@@ -198,7 +199,8 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
         sources = Sources(step_one_hot(tokens, visible), visible.view(batch, -1, STEPS).any(-1))
         bias = self.pairs(features)  # (batch, layers * heads + pointers, q, q)
         n = self.config.n_heads
-        x = self.dropout(self.into(self.embedding(tokens).view(batch, -1, self.into.in_features)))
+        embedded = self.embedding(tokens).view(batch, -1, self.into.in_features)
+        x = self.dropout(self.into(embedded) + self.edges(sources.any_visible))
         for index, block in enumerate(self.blocks):
             x = block(x, bias[:, index * n : (index + 1) * n])
         return Reading(x, bias[:, len(self.blocks) * n :], features, sources)
@@ -207,7 +209,7 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
         """Return what the pointers copy to the quarters (batch, g) that are asked; None without pointers."""
         if not self.config.n_pointers:
             return None
-        return self.head.copies(reading.states, reading.pointer_bias, reading.features, quarters, reading.sources)
+        return self.head.copies(reading.states, reading.pointer_bias, quarters, reading.sources)
 
     def forward(self, tokens: Tensor, quarters: Tensor) -> Tensor:
         """Return the marginals of quarters.
