@@ -320,21 +320,19 @@ def test_the_quarters_of_gaps_by_hand():
 
 
 def test_it_learns_one_batch_by_heart():
-    """Onsets and pitches of both; the same by both of its distributions."""
+    """Both distributions have little left to pay for, and the notes are there."""
     contexts = melodies(2)
     with torch.random.fork_rng():
         torch.manual_seed(2)
         learner = InfillTransformer(InfillTransformerConfig(size="tiny", dropout=0.0))
         optimizer = torch.optim.AdamW(learner.parameters(), lr=0.004)
-        for _ in range(60):
+        for _ in range(80):
             loss = learner.train().training_loss(tensor(contexts)).mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
     assert loss < 0.05
-    for decoding in ("best", "argmax"):
-        learner.decoding = decoding
-        assert note_f1(contexts[:, MIDDLE], learner.inpaint(contexts, rng=rng())).mean() > 0.9
+    assert note_f1(contexts[:, MIDDLE], learner.inpaint(contexts, rng=rng())).mean() > 0.9
     assert learner.validation_losses(tensor(contexts)).mean() < 0.1
 
 

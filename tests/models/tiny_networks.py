@@ -39,6 +39,9 @@ def build(kind: Any, **changes: Any) -> Any:
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.copy_(torch.randn_like(parameter) * (0.7 if kind is AnticipationRNN else 0.5))
+            if kind is InfillTransformer:
+                network.head.gates.bias[0] = 4  # so that it writes more than the holds that it would copy
+                network.head.tokens.bias[HOLD:] = -3
             if kind is VLI:
                 network.heads[remi.BAR].bias[END] = -3  # so that it writes some notes before the end
                 for layer in network.blocks:

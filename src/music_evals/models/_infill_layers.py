@@ -33,7 +33,7 @@ FEATURES = (*(f"{what} {reach:g} {side}" for what, reach, side in _KERNELS), "no
 # How a head starts out, in turn: what the features and the distance in quarters, back and forth, weigh. Without it all
 # hidden quarters would be alike for long. A vote looks away from the quarter itself, which always agrees with itself.
 _VOTE, _NEAR_VOTE = {"pitch 12 both": 8.0}, {"pitch 4 both": 4.0}
-_FIRST_HEADS = (
+_FIRST_HEADS: tuple[tuple[dict[str, float], float, float], ...] = (
     (_VOTE, 0.0, 0.0),
     ({}, 0.5, 2.0),
     ({}, 2.0, 0.5),
@@ -253,15 +253,15 @@ class StepHead(nn.Module):
         steps = steps + functional.pad(torch.stack(told, dim=2), (0, 0, 1, 0))
         x = self.step_norm(steps + functional.gelu(steps))
         x = self.dropout(functional.gelu(self.inner(x)) + x)
-        own = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
+        own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
         if copies is None:
             return own
         gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
         there = copies.sum(-1).transpose(2, 3) > 0.5  # (batch, g, 6, p): whether there is something to copy
         gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
         shares = gates.softmax(-1)
-        mixed = (shares[..., 1:, None] * copies.transpose(2, 3)).sum(-2)
-        return shares[..., :1] * own + mixed
+        mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies.transpose(2, 3)).sum(-2)
+        return mixed
 
 
 _POINTER_SIZE = 32

@@ -26,9 +26,9 @@ _MEASURE = MUSIB_LAYOUT.steps_per_measure
 def training_contexts(data: DataConfig, folder: Path) -> Tokens:
     """Return the training contexts of all datasets, shape (n, 384), cut anew where the recipe says so."""
     contexts = []
-    for some in (data, *data.also):
-        columns = _load_split(some, some.train, folder)
-        tokens = check_contexts(np.stack(columns["tokens"]))
+    parts: list[DataConfig | MoreData] = [data, *data.also]
+    for some in parts:
+        columns, tokens = _load_split(some, some.train, folder)
         if data.stride_steps is not None:
             tokens = cut_voices(whole_voices(columns, tokens), tokens.shape[1], data.stride_steps)
         contexts.append(tokens)
@@ -37,11 +37,11 @@ def training_contexts(data: DataConfig, folder: Path) -> Tokens:
 
 def validation_contexts(data: DataConfig, folder: Path) -> Tokens:
     """Return the validation contexts as they are, shape (n, 384)."""
-    return check_contexts(np.stack(_load_split(data, data.validation, folder)["tokens"]))
+    return _load_split(data, data.validation, folder)[1]
 
 
-def _load_split(data: DataConfig | MoreData, split: str, folder: Path) -> dict[str, npt.NDArray[Any]]:
-    """Return the columns of a split."""
+def _load_split(data: DataConfig | MoreData, split: str, folder: Path) -> tuple[dict[str, npt.NDArray[Any]], Tokens]:
+    """Return what a split says of where its windows were cut, and the windows."""
     from datasets import load_dataset
 
     beside = folder / data.dataset
@@ -57,8 +57,8 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path) -> dict[s
     if len(rows) == 0:
         raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts")
     wanted = [name for name in ("tokens", *_VOICE_COLUMNS) if name in rows.column_names]
-    columns: dict[str, npt.NDArray[Any]] = rows.select_columns(wanted).with_format("numpy")[:]
-    return columns
+    columns = rows.select_columns(wanted).with_format("numpy")[:]
+    return columns, check_contexts(np.stack(columns.pop("tokens")))
 
 
 def whole_voices(columns: Mapping[str, npt.NDArray[Any]], windows: Tokens) -> list[Tokens]:

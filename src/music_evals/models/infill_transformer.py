@@ -355,6 +355,7 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
             masked, lambda log_p, rows, places: draw(log_p, temperature, uniform[rows, places], self.top_p)
         )
 
+    @torch.no_grad()
     def _best(self, masked: Tensor) -> Tensor:
         """Return the stretches with the notes that promise the highest note F1."""
         quarters = gap_quarters(masked == MASK)  # (batch, g)
@@ -455,7 +456,8 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
 
         """
         masked_stretches(tokens, hidden)
-        return -self._nats(check_tokens(tokens), hidden).sum(axis=1)
+        log_p: npt.NDArray[np.float64] = -self._nats(check_tokens(tokens), hidden).sum(axis=1)
+        return log_p
 
     def _nats(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Return what each hidden step costs in the chain, (n, steps); others cost nothing."""
@@ -470,6 +472,6 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
                 return chosen
 
             self._chain(true.masked_fill(asked, MASK), choose)
-            return nats.cpu().numpy()  # type: ignore[no-any-return]
+            return nats.cpu().numpy()
 
         return np.concatenate([np.empty((0, tokens.shape[1])), *self._each_part(len(tokens), work)])
