@@ -38,7 +38,11 @@ def test_the_shipped_recipe_is_complete():
         ({"training": "{average: 1}"}, InvalidInputError, r"average must lie in \[0, 1\), got 1"),
         ({"data": "{dataset: a, config: b, stride_steps: 0}"}, InvalidInputError, "stride_steps must be at least 1"),
         ({"data": "{dataset: a, config: b, also: c}"}, InvalidInputError, "also must be a list of mappings"),
-        ({"data": "{dataset: a, config: b, also: [{datasets: c}]}"}, UnknownNameError, "unknown setting of more data 'd"),
+        (
+            {"data": "{dataset: a, config: b, also: [{datasets: c}]}"},
+            UnknownNameError,
+            "unknown setting of more data 'd",
+        ),
         ({"data": "{config: tiny}"}, InvalidInputError, "data settings are incomplete.*dataset"),
         ({"training": "{"}, UnreadableFileError, "cannot read the recipe"),
     ],

@@ -33,7 +33,7 @@ from music_evals.errors import InvalidInputError
 from music_evals.models._infill_layers import STEPS, Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
-from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
+from music_evals.models._network import InpaintingNetwork, SizedConfig, draw
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
@@ -54,7 +54,7 @@ _MIDDLE[MUSIB_LAYOUT.middle] = True
 
 
 @dataclasses.dataclass(frozen=True)
-class InfillTransformerConfig(NetworkConfig):
+class InfillTransformerConfig(SizedConfig):
     """Sizes of the network, what it may use, how it is trained, and the default decoding.
 
     Parameters
@@ -114,10 +114,10 @@ class InfillTransformerConfig(NetworkConfig):
     decoding: str = "best"
 
     def __post_init__(self) -> None:
-        fill_sizes(self, SIZES)
-        self._check(
+        self._check_sized(
             InfillTransformer,
-            at_least_one=(*SIZES["small"], "embedding_size", "pair_size"),
+            SIZES,
+            at_least_one=("embedding_size", "pair_size"),
             shares=("dropout",),
             probabilities=("varied_gaps", "shown"),
         )
