@@ -258,6 +258,7 @@ class RenderPair(Protocol):
 
 INPAINTERS: dict[str, str] = {
     "anticipation_rnn": "music_evals.models.anticipation_rnn:AnticipationRNN",
+    "infill_transformer": "music_evals.models.infill_transformer:InfillTransformer",
     "inpaintnet": "music_evals.models.inpaintnet:InpaintNet",
     "sketchnet": "music_evals.models.sketchnet:SketchNet",
     "vli": "music_evals.models.vli:VLI",

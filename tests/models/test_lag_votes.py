@@ -140,6 +140,27 @@ def test_where_no_note_can_be_none_is_written():
     assert decode_expected_f1(marginals).tolist() == [[HOLD] * 3]
 
 
+def test_what_is_known_stays_and_does_not_count():
+    """As the case by hand above, but for steps between that are known: a note, a rest before a hold, and a hold."""
+    marginals = np.zeros((1, 8, 130))
+    marginals[0, 0, [60, HOLD]] = 0.8, 0.2
+    marginals[0, 2, [HOLD, REST]] = 0.9, 0.1
+    marginals[0, 4, [62, HOLD, REST]] = 0.1, 0.7, 0.2
+    marginals[0, 6, [61, 64]] = 0.5, 0.5
+    marginals[0, [1, 3, 5, 7], 99] = 1  # of no account: these are known
+    known = np.array([[MASK, 70, MASK, REST, MASK, HOLD, MASK, HOLD]], dtype=np.uint8)
+    # the rest of step 3 goes on to the hold of step 4, which belongs to no note
+    assert decode_expected_f1(marginals, known).tolist() == [[60, 70, HOLD, REST, REST, HOLD, 61, HOLD]]
+
+
+@settings(deadline=None, max_examples=20)
+@given(contexts_of_few)
+def test_where_nothing_is_known_the_middles_are_as_ever(contexts):
+    marginals = lag_marginals(contexts)
+    nothing = np.full((2, 96), MASK, dtype=np.uint8)
+    np.testing.assert_array_equal(decode_expected_f1(marginals, nothing), decode_expected_f1(marginals))
+
+
 # --- the other baselines of this kind
 
 

@@ -427,3 +427,50 @@ def test_missing_recipes_and_unknown_models_are_named(tmp_path, write_recipe):
         train_from_file(write_recipe(tmp_path, model_type="anticipation_rn"))
     with pytest.raises(UnknownNameError, match="unknown model setting 'hiden_size'; did you mean hidden_size"):
         train_from_file(write_recipe(tmp_path, model="{hiden_size: 8}"))
+
+
+# --- averaged weights, and networks that say what they are judged by
+
+
+class Counter(Recorder):
+    """Its weight is -1, -2, ... after each step of plain descent at a learning rate of 1; judged by its weight."""
+
+    def validation_losses(self, contexts):
+        self.judged = [*getattr(self, "judged", []), self.weight.item()]
+        return (self.weight + 10).expand(len(contexts)).double()
+
+
+def test_the_moving_average_by_hand(tmp_path, monkeypatch):
+    """Of weights -1, -2, -3, -4: each step keeps min(share, (1 + step) / (10 + step)) of the average so far."""
+    monkeypatch.setattr(torch.optim, "AdamW", lambda parameters, lr, weight_decay: torch.optim.SGD(parameters, lr=1.0))  # noqa: ARG005
+    network = Counter()
+    settings = recipe(cycles=(2,), batch_size=4, schedule="constant", learning_rate=1.0, average=0.15)
+    result = fit(network, tunes(8), tunes(3), settings, tmp_path)
+    average = 0.0
+    averages = []
+    for step in range(4):
+        share = min(0.15, (1 + step) / (10 + step))
+        average = share * average + (1 - share) * -(step + 1)
+        averages.append(average)
+    assert network.judged == pytest.approx([averages[1], averages[3]])
+    assert result.validation_loss == pytest.approx(10 + averages[3])
+    assert network.weight.item() == pytest.approx(averages[3])
+
+
+def test_a_run_with_averaged_weights_goes_on_where_it_was(tmp_path):
+    """Stopped after one of four epochs, it ends with the same weights, and they are not those of a run without."""
+    ends = {}
+    for name, average, stops in (("plain", 0.0, []), ("whole", 0.9, []), ("stopped", 0.9, [1e-9])):
+        for max_minutes in (*stops, None):
+            ends[name] = tiny()
+            settings = recipe(cycles=(4,), average=average, max_minutes=max_minutes)
+            torch.manual_seed(0)
+            fit(ends[name], tunes(8), tunes(4, 1), settings, tmp_path / name)
+            assert max_minutes is None or not same(ends[name], ends["whole"])
+    assert same(ends["whole"], ends["stopped"])
+    assert not same(ends["whole"], ends["plain"])
+
+
+def same(one, other) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(torch.equal(a, b) for a, b in pairs)

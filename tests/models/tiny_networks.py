@@ -9,6 +9,7 @@ import torch
 from music_evals.annotations import HOLD, REST
 from music_evals.models._vli_notes import END
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
+from music_evals.models.infill_transformer import InfillTransformer, InfillTransformerConfig
 from music_evals.models.inpaintnet import InpaintNet, InpaintNetConfig
 from music_evals.models.sketchnet import SketchNet, SketchNetConfig
 from music_evals.models.vli import VLI, VLIConfig
@@ -23,6 +24,9 @@ TINY: dict[type, Any] = {
     SketchNet: SketchNetConfig(
         note_embedding_size=4, measure_size=12, latent_size=6, context_size=10, connector_size=16, connector_layers=2
     ),
+    InfillTransformer: InfillTransformerConfig(
+        model_size=24, n_layers=2, n_heads=2, inner_size=24, step_size=16, embedding_size=6, pair_size=6
+    ),
     VLI: VLIConfig(model_size=16, n_layers=2, n_heads=2, inner_size=24, embedding_size=4),
 }
 
@@ -35,6 +39,9 @@ def build(kind: Any, **changes: Any) -> Any:
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter.copy_(torch.randn_like(parameter) * (0.7 if kind is AnticipationRNN else 0.5))
+            if kind is InfillTransformer:
+                network.head.gates.bias[0] = 4  # so that it writes more than the holds that it would copy
+                network.head.tokens.bias[HOLD:] = -3
             if kind is VLI:
                 network.heads[remi.BAR].bias[END] = -3  # so that it writes some notes before the end
                 for layer in network.blocks:

@@ -15,7 +15,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, VOCABULARY_SIZE, Tokens
+from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, REST, VOCABULARY_SIZE, Tokens
 
 __all__ = ["LAG_VOTE", "Votes", "decode_expected_f1", "lag_agreement", "lag_marginals", "vote_lags"]
 
@@ -102,18 +102,24 @@ def lag_marginals(contexts: Tokens, votes: Votes = LAG_VOTE) -> Floats:
     return marginals
 
 
-def decode_expected_f1(marginals: Floats) -> Tokens:
+def decode_expected_f1(marginals: Floats, known: Tokens | None = None) -> Tokens:
     """Return the middles, shape (n, steps), that the marginals (n, steps, 130) promise the highest note F1.
 
     The candidate of a step is its likeliest pitch, with probability p. Of the candidates, likeliest first, those k are
     written for which 2 * sum(p) / (k + expected number of notes) is largest. The other steps rest where a rest is
     likelier than a hold, and then on to the next note. Of equals the lower pitch, the earlier step, the smaller k.
+
+    `known` (n, steps) holds what is not to be decided, and `MASK` at all other steps: it stays, and its notes do not
+    count. None: every step is decided.
     """
     n, n_steps, _ = marginals.shape
+    if known is None:
+        known = np.full((n, n_steps), MASK, dtype=np.uint8)
+    free = known == MASK
     pitches = marginals[..., :HOLD].argmax(axis=2)
-    likely = np.take_along_axis(marginals, pitches[..., None], axis=2)[..., 0]
+    likely = np.take_along_axis(marginals, pitches[..., None], axis=2)[..., 0] * free
     order = np.argsort(-likely, axis=1, kind="stable")
-    expected = marginals[..., :HOLD].sum(axis=2).sum(axis=1)
+    expected = (marginals[..., :HOLD].sum(axis=2) * free).sum(axis=1)
     counts = np.arange(1, n_steps + 1)
     gain = 2 * np.cumsum(np.take_along_axis(likely, order, axis=1), axis=1) / (counts + expected[:, None])
     chosen = np.empty((n, n_steps), dtype=bool)
@@ -122,7 +128,7 @@ def decode_expected_f1(marginals: Floats) -> Tokens:
     chosen &= likely > 0
     middles = np.where(marginals[..., REST] > marginals[..., HOLD], REST, HOLD).astype(np.uint8)
     middles[chosen] = pitches[chosen]
-    return _rest_on(middles)
+    return np.where(free, _rest_on(np.where(free, middles, known)), known)
 
 
 def _rest_on(middles: Tokens) -> Tokens:

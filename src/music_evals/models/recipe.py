@@ -39,6 +39,7 @@ from music_evals.windows import MODELS, folders, shipped
 __all__ = [
     "SECTIONS",
     "DataConfig",
+    "MoreData",
     "Recipe",
     "Stage",
     "TrainingConfig",
@@ -100,6 +101,9 @@ class TrainingConfig:
     transpose_low, transpose_high
         Bounds in semitones of the random transposition of training contexts; 0 and 0 switch it off. Validation
         contexts are never transposed.
+    average
+        Share of the old that a moving average of the weights keeps at each step, fewer at the start of the run. It is
+        the average that is validated and kept. 0: the weights themselves.
     precision
         ``"float32"``, or ``"bfloat16"`` for mixed precision.
     threads
@@ -128,6 +132,7 @@ class TrainingConfig:
     max_gradient_norm: float | None = 1.0
     transpose_low: int = 0
     transpose_high: int = 0
+    average: float = 0.0
     precision: str = "float32"
     threads: int | None = None
 
@@ -150,6 +155,7 @@ class TrainingConfig:
             "max_gradient_norm must be above 0": self.max_gradient_norm is None or self.max_gradient_norm > 0,
             "transpose_low must be at most 0": self.transpose_low <= 0,
             "transpose_high must be at least 0": self.transpose_high >= 0,
+            "average must lie in [0, 1)": 0 <= self.average < 1,
             "precision must be float32 or bfloat16": self.precision in {"float32", "bfloat16"},
             "threads must be at least 1": self.threads is None or self.threads >= 1,
         }
@@ -165,6 +171,15 @@ class TrainingConfig:
 
 
 @dataclasses.dataclass(frozen=True)
+class MoreData:
+    """Training contexts of another dataset: where it is, and the name of its config and of the split."""
+
+    dataset: str
+    config: str
+    train: str = "train"
+
+
+@dataclasses.dataclass(frozen=True)
 class DataConfig:
     """Which contexts a network is trained on: a dataset with a column `tokens`.
 
@@ -174,6 +189,17 @@ class DataConfig:
         Folder, relative to the recipe, a name as `windows.find_window` finds it, or an id on the Hub.
     config, train, validation
         Names of the dataset's config and of the two splits.
+    stride_steps
+        Where it is given, the windows of the training split are put together into whole voices again, and contexts are
+        cut out of these at every so many steps: 6 are all that start on a quarter. Wants the columns `song`, `voice`
+        and `start`. None: the windows as they are.
+    also
+        More training data, each a mapping with `dataset`, `config` and `train`; all contexts are drawn alike.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A value outside its range, or a setting that does not exist.
 
     """
 
@@ -181,6 +207,16 @@ class DataConfig:
     config: str
     train: str = "train"
     validation: str = "validation"
+    stride_steps: int | None = None
+    also: tuple[MoreData, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.stride_steps is not None and self.stride_steps < 1:
+            raise InvalidInputError(f"stride_steps must be at least 1, got {self.stride_steps!r}")
+        if not isinstance(self.also, list | tuple) or not all(isinstance(more, dict | MoreData) for more in self.also):
+            raise InvalidInputError(f"also must be a list of mappings with dataset and config, got {self.also!r}")
+        more = (m if isinstance(m, MoreData) else from_mapping(MoreData, m, "setting of more data") for m in self.also)
+        object.__setattr__(self, "also", tuple(more))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +241,11 @@ class Recipe:
         """Return what a checkpoint must agree with: everything but where and how long the run may go."""
         values = dataclasses.asdict(self)
         del values["data"]["dataset"], values["stages"]
+        for name in ("stride_steps", "also"):
+            if not getattr(self.data, name):
+                del values["data"][name]  # checkpoints that are older than this setting stay good
+        if self.data.also:
+            values["data"]["also"] = [{"config": more.config, "train": more.train} for more in self.data.also]
         values["training"] = _training_key(self.training)
         if self.stages:
             values["stages"] = [
@@ -222,8 +263,9 @@ def _training_key(training: TrainingConfig) -> dict[str, Any]:
     values = dataclasses.asdict(training)
     values["cycles"] = list(training.cycles)  # as JSON will give it back
     del values["max_minutes"], values["threads"]
-    if training.epoch_contexts is None:
-        del values["epoch_contexts"]  # checkpoints that are older than this setting stay good
+    for name in ("epoch_contexts", "average"):
+        if not values[name]:
+            del values[name]  # checkpoints that are older than this setting stay good
     return values
 
 

@@ -4,9 +4,10 @@ Taggers learn from recordings and tags, with a loop of their own: `tag_training`
 
 A network takes part by having `training_loss(contexts, *, varied)` and `save_pretrained(folder)`. The loop draws
 batches of contexts, transposes each at random, lets the learning rate follow a schedule and keeps the weights of the
-best validation epoch. After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights,
-optimiser, random states and history. A run that is killed and started again therefore ends with the same weights, bit
-for bit, on the same machine with the same number of threads.
+best validation epoch, or their moving average. A network that has `validation_losses(contexts)` is judged by these.
+After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser, random states
+and history. A run that is killed and started again therefore ends with the same weights, bit for bit, on the same
+machine with the same number of threads.
 
 A network that is trained in stages names them (`stages`) and freezes what a stage leaves alone (`begin_stage`). Each
 stage is a run with a checkpoint of its own, and starts from the best weights of the stage before.
@@ -26,7 +27,7 @@ import torch
 from torch import Tensor
 
 from music_evals.annotations import HOLD, Tokens
-from music_evals.errors import CorruptRecordsError, InvalidInputError, NoDataError, OutputError
+from music_evals.errors import CorruptRecordsError, InvalidInputError, OutputError
 from music_evals.models._checkpoints import (
     optimizer_tensors,
     read_checkpoint,
@@ -37,8 +38,8 @@ from music_evals.models._checkpoints import (
 )
 from music_evals.models._schedules import learning_rate
 from music_evals.models._tracking import Log, tracking
+from music_evals.models._training_data import training_contexts, validation_contexts
 from music_evals.models.recipe import (
-    DataConfig,
     Recipe,
     TrainingConfig,
     build_recipe,
@@ -46,9 +47,7 @@ from music_evals.models.recipe import (
     from_mapping,
     read_sections,
 )
-from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin, prepared_place
-from music_evals.symbolic.noteseq import check_contexts
-from music_evals.windows import DATASETS, find_window
+from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
 
 if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult
@@ -71,8 +70,8 @@ LOG = "run/log.csv"
 class TrainingResult(NamedTuple):
     """What a run left behind.
 
-    `validation_loss` is the best one, in nats a step, of epoch `best_epoch` (counted from 1). After a training in
-    stages both are of the last one; `epochs` and `seconds` are of all.
+    `validation_loss` is the best one, of epoch `best_epoch` (counted from 1): nats a step, unless the network says what
+    it is judged by. After a training in stages both are of the last one; `epochs` and `seconds` are of all.
     """
 
     folder: Path
@@ -172,30 +171,10 @@ def train_from_file(
             f"{recipe.model_type} is trained in the stages {', '.join(network.stages) or '(none)'}; the recipe has "
             f"{', '.join(stage.name for stage in recipe.stages) or '(none)'}: name them all, in this order"
         )
-    train = _load_contexts(recipe.data, recipe.data.train, path.parent)
-    validation = _load_contexts(recipe.data, recipe.data.validation, path.parent)
+    train, validation = (load(recipe.data, path.parent) for load in (training_contexts, validation_contexts))
     with tracking(trackio, recipe.key()) as log, _seeded(recipe.training):
         model = network(config)
         return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress, log=log)
-
-
-def _load_contexts(data: DataConfig, split: str, folder: Path) -> Tokens:
-    """Return the contexts of a split, shape (n, 384)."""
-    from datasets import load_dataset
-
-    beside = folder / data.dataset
-    place, local = (str(beside), True) if beside.exists() else find_window(data.dataset, DATASETS, "dataset")
-    if local:
-        place = prepared_place(place, data.config)
-    try:
-        rows = load_dataset(place, data.config, split=split)
-    except (FileNotFoundError, ValueError, ConnectionError) as error:
-        raise NoDataError(
-            f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
-        ) from error
-    if len(rows) == 0:
-        raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts")
-    return check_contexts(np.stack(rows.with_format("numpy")[:]["tokens"]))
 
 
 @contextlib.contextmanager
@@ -282,9 +261,10 @@ def fit(
     ----------
     model
         A `torch.nn.Module` with ``training_loss(contexts, *, varied)``, from int64 contexts (batch, steps) to the loss
-        of each (batch,), and with ``save_pretrained(folder)``. It is trained in place and ends with the weights of the
-        best epoch. Before each step its attribute `training_step` is set to the steps so far; where the recipe has
-        stages, ``begin_stage(name)`` is called before each.
+        of each (batch,), and with ``save_pretrained(folder)``. Where it has ``validation_losses(contexts)``, of the
+        same shape, epochs are judged by these. It is trained in place and ends with the weights of the best epoch.
+        Before each step its attribute `training_step` is set to the steps so far; where the recipe has stages,
+        ``begin_stage(name)`` is called before each.
     train, validation
         Shape (n, steps), values 0..129.
     recipe
@@ -351,6 +331,9 @@ class _Run:
         )
         self.history: list[dict[str, float]] = []
         self.best: dict[str, Tensor] = {}
+        self.average: dict[str, Tensor] = {}
+        if self.settings.average:
+            self.average = {name: value.detach().clone() for name, value in model.state_dict().items()}
 
     @property
     def best_epoch(self) -> int:
@@ -413,22 +396,51 @@ class _Run:
         if self.settings.max_gradient_norm is not None:
             torch.nn.utils.clip_grad_norm_(self.trained, self.settings.max_gradient_norm)
         self.optimizer.step()
+        self._move_average()
         return float(loss.detach())
 
+    @torch.no_grad()
+    def _move_average(self) -> None:
+        """Bring the average, where there is one, nearer to the weights; the first steps soon forget the start."""
+        step = self.model.training_step
+        weights = self.model.state_dict() if self.average else {}
+        for name, value in self.average.items():
+            if value.is_floating_point():
+                value.lerp_(weights[name], 1 - min(self.settings.average, (1 + step) / (10 + step)))
+            else:
+                value.copy_(weights[name])
+
+    @contextlib.contextmanager
+    def _averaged(self) -> Iterator[None]:
+        """Give the network the averaged weights, where there are any, and its own ones back afterwards."""
+        own = {name: value.detach().clone() for name, value in self.model.state_dict().items()} if self.average else {}
+        if own:
+            self.model.load_state_dict(self.average)
+        try:
+            yield
+        finally:
+            if own:
+                self.model.load_state_dict(own)
+
     def _losses(self, contexts: Tokens, *, varied: bool = False) -> Tensor:
-        tokens = torch.from_numpy(contexts.astype(np.int64)).to(self.device)
+        tokens = self._tokens(contexts)
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16, enabled=mixed):
             losses: Tensor = self.model.training_loss(tokens, varied=varied)
         return losses
 
     def validation_loss(self, contexts: Tokens) -> float:
-        """Return the mean loss over contexts as they are, without dropout."""
+        """Return the mean loss over contexts as they are, without dropout, and of the averaged weights."""
         size = self.settings.batch_size
+        judged = getattr(self.model, "validation_losses", None)
         self.model.eval()
-        with torch.no_grad():
-            losses = [self._losses(contexts[start : start + size]) for start in range(0, len(contexts), size)]
+        with torch.no_grad(), self._averaged():
+            parts = [contexts[start : start + size] for start in range(0, len(contexts), size)]
+            losses = [self._losses(part) if judged is None else judged(self._tokens(part)).cpu() for part in parts]
         return float(torch.cat(losses).double().mean())
+
+    def _tokens(self, contexts: Tokens) -> Tensor:
+        return torch.from_numpy(contexts.astype(np.int64)).to(self.device)
 
     def end_epoch(self, train_loss: float, validation_loss: float, seconds: float) -> None:
         """Write down the epoch; keep its weights where they are the best so far."""
@@ -442,7 +454,8 @@ class _Run:
             }
         )
         if self.best_epoch == len(self.history):
-            self.best = {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+            best = self.average or self.model.state_dict()
+            self.best = {name: value.detach().cpu().clone() for name, value in best.items()}
         write_rows(self.log, self.history)
         self._write_checkpoint()
 
@@ -454,6 +467,7 @@ class _Run:
     def _write_checkpoint(self) -> None:
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        tensors |= {f"average.{name}": value for name, value in self.average.items()}
         tensors |= optimizer_tensors(self.optimizer)
         tensors["random.cpu"] = torch.get_rng_state()
         if self.device.startswith("cuda"):
@@ -470,6 +484,7 @@ class _Run:
         self.history = state["history"]
         self.rng.bit_generator.state = state["random"]
         self.best = section(tensors, "best.")
+        self.average = {name: value.to(self.device) for name, value in section(tensors, "average.").items()}
         self.model.load_state_dict(section(tensors, "model."))
         restore_optimizer(self.optimizer, tensors)
         torch.set_rng_state(tensors["random.cpu"])

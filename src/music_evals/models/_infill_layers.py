@@ -1,0 +1,267 @@
+"""The layers of the infill transformer: how well a melody agrees with itself, attention that reads it, pointers."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.annotations import HOLD, VOCABULARY_SIZE
+
+__all__ = ["FEATURES", "Block", "Edges", "PairBias", "Sources", "StepHead", "agreement", "step_one_hot"]
+
+STEPS = 6  # of a quarter
+
+# What is summed up of two stretches that lie a lag apart: of which notes, how fast it fades with the distance in
+# quarters, and on which side of the quarter that asks.
+_KERNELS = (
+    ("pitch", 4.0, "both"),
+    ("pitch", 12.0, "both"),
+    ("pitch", 36.0, "both"),
+    ("pitch", 12.0, "before"),
+    ("pitch", 12.0, "after"),
+    ("rhythm", 4.0, "both"),
+    ("rhythm", 12.0, "both"),
+)
+_SHRINKAGE = 0.25
+FEATURES = (*(f"{what} {reach:g} {side}" for what, reach, side in _KERNELS), "notes of pitch 12 both")
+"""What the alignment of two quarters is told by, in the order of `agreement`."""
+
+# How a head starts out, in turn: what the features and the distance in quarters, back and forth, weigh. Without it all
+# hidden quarters would be alike for long. A vote looks away from the quarter itself, which always agrees with itself.
+_VOTE, _NEAR_VOTE = {"pitch 12 both": 8.0}, {"pitch 4 both": 4.0}
+_FIRST_HEADS: tuple[tuple[dict[str, float], float, float], ...] = (
+    (_VOTE, 0.0, 0.0),
+    ({}, 0.5, 2.0),
+    ({}, 2.0, 0.5),
+    (_NEAR_VOTE, 0.05, 0.05),
+    ({}, 0.1, 0.1),
+    ({}, 0.0, 0.0),
+)
+_FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is the baseline ``lag_vote``; the others flat
+_NOT_ITSELF = 8.0
+
+
+def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
+    """Return how well a melody agrees with itself around each two quarters, shape (batch, q, q, features).
+
+    ``[b, here, there]`` compares the stretch around `here` with the one that lies as far from it as `there` does. The
+    features are Dice coefficients as in `_lag_votes.lag_agreement`, of onset and pitch or of onsets alone, quarter by
+    quarter, and the logarithm of how many notes there were to compare. What is hidden is not read.
+
+    Parameters
+    ----------
+    tokens, visible
+        Shape (batch, steps), int64 and bool; whole quarters.
+
+    """
+    batch, n = len(tokens), tokens.shape[1] // STEPS
+    device = tokens.device
+    onsets = ((tokens < HOLD) & visible).view(batch, n, STEPS).float()
+    seen = visible.view(batch, n, STEPS).float()
+    pitches = functional.one_hot(tokens.clamp(max=HOLD), HOLD + 1)[..., :HOLD].view(batch, n, STEPS, HOLD)
+    pitches = (pitches * onsets[..., None]).flatten(2)  # (batch, q, 6 * 128)
+    across = seen.transpose(1, 2)
+    with torch.autocast(tokens.device.type, enabled=False):
+        notes = onsets @ across + seen @ onsets.transpose(1, 2)  # (batch, q, q): those with both steps visible
+        shared = {"pitch": pitches @ pitches.transpose(1, 2), "rhythm": onsets @ onsets.transpose(1, 2)}
+        # by lag: row l holds what lies l - (n - 1) quarters apart, by where its first half lies
+        place = torch.arange(n, device=device)
+        lags = torch.arange(2 * n - 1, device=device)
+        other = place[None, :] + lags[:, None] - (n - 1)  # (lags, q)
+        there = (other >= 0) & (other < n)
+        flat = (place[None, :] * n + other.clamp(0, n - 1)).flatten()
+        by_lag = {
+            name: pairs.flatten(1)[:, flat].view(batch, 2 * n - 1, n) * there
+            for name, pairs in (*shared.items(), ("notes", notes))
+        }
+        away = place[:, None] - place[None, :]  # (from, asked): above 0 is after what asks
+        sides = {"both": away.abs() >= 0, "before": away <= 0, "after": away >= 0}
+        back = (place[None, :] - place[:, None] + n - 1) * n + place[:, None]  # (asked, there) in (lags, q)
+        found = []
+        for what, reach, side in _KERNELS:
+            kernel = torch.exp(-away.abs() / reach) * sides[side]  # (q, q)
+            n_notes = by_lag["notes"] @ kernel
+            found.append(2 * (by_lag[what] @ kernel) / (n_notes + _SHRINKAGE))
+            if (what, reach, side) == ("pitch", 12.0, "both"):
+                amount = torch.log1p(n_notes) / 4
+        stacked = torch.stack([*found, amount], dim=-1)  # (batch, lags, q, features)
+    return stacked.flatten(1, 2)[:, back.flatten()].view(batch, n, n, -1)
+
+
+def step_one_hot(tokens: Tensor, visible: Tensor) -> Tensor:
+    """Return what stands at each step of each quarter, (batch, q, 6 * 130): one-hot, and zeros where it is hidden."""
+    one_hot = functional.one_hot(tokens.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * visible[..., None]
+    return one_hot.view(len(tokens), -1, STEPS * VOCABULARY_SIZE).float()
+
+
+class PairBias(nn.Module):
+    """From the alignment of two quarters, and how far they lie apart, to a number for each head and each pointer."""
+
+    def __init__(self, heads: tuple[int, int, int], hidden_size: int, farthest: int) -> None:
+        """Take layers, heads of each and pointers; the width in between; the distance beyond which all are alike."""
+        super().__init__()
+        n_layers, n_heads, n_pointers = heads
+        n = n_layers * n_heads + n_pointers
+        self.farthest = farthest
+        self.features = nn.Linear(len(FEATURES), hidden_size)
+        self.lags = nn.Embedding(2 * farthest + 1, hidden_size)
+        self.out = nn.Linear(hidden_size, n)
+        self.by_features = nn.Linear(len(FEATURES), n, bias=False)
+        self.by_lag = nn.Embedding(2 * farthest + 1, n)
+        nn.init.normal_(self.lags.weight, std=0.1)
+        nn.init.normal_(self.out.weight, std=0.02)
+        nn.init.zeros_(self.out.bias)
+        nn.init.zeros_(self.by_features.weight)
+        nn.init.zeros_(self.by_lag.weight)
+        starts = [_FIRST_HEADS[head % len(_FIRST_HEADS)] for _ in range(n_layers) for head in range(n_heads)]
+        starts += _FIRST_POINTERS[:n_pointers]
+        distance = torch.arange(-farthest, farthest + 1)
+        with torch.no_grad():
+            for head, (votes, back, forth) in enumerate(starts):
+                for name, weight in votes.items():
+                    self.by_features.weight[head, FEATURES.index(name)] = weight
+                fall = back * distance.clamp(max=0).abs() + forth * distance.clamp(min=0)
+                self.by_lag.weight[:, head] = -fall - _NOT_ITSELF * bool(votes) * (distance == 0)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return (batch, heads, q, q) of features (batch, q, q, features)."""
+        n = features.shape[1]
+        place = torch.arange(n, device=features.device)
+        lags = (place[None, :] - place[:, None]).clamp(-self.farthest, self.farthest) + self.farthest
+        x = functional.gelu(self.features(features) + self.lags(lags))
+        bias: Tensor = self.out(x) + self.by_features(features) + self.by_lag(lags)
+        return bias.permute(0, 3, 1, 2)
+
+
+class Edges(nn.Module):
+    """How many quarters it is to the nearest visible ones, before and after."""
+
+    def __init__(self, size: int, farthest: int) -> None:
+        super().__init__()
+        self.farthest = farthest
+        self.before, self.after = (nn.Embedding(farthest + 1, size) for _ in range(2))
+        for table in (self.before, self.after):
+            nn.init.normal_(table.weight, std=0.2)
+
+    def forward(self, any_visible: Tensor) -> Tensor:
+        """Return (batch, q, size) of which quarters (batch, q) have something visible."""
+        before = _since_visible(any_visible).clamp(max=self.farthest)
+        after = _since_visible(any_visible.flip(1)).flip(1).clamp(max=self.farthest)
+        told: Tensor = self.before(before) + self.after(after)
+        return told
+
+
+def _since_visible(any_visible: Tensor) -> Tensor:
+    """Return how many quarters each lies after the last one with something visible; very many where there is none."""
+    place = torch.arange(any_visible.shape[1], device=any_visible.device)
+    last: Tensor = torch.where(any_visible, place, -any_visible.shape[1] * 10**3).cummax(1).values
+    return place - last
+
+
+class Block(nn.Module):
+    """Attention with a bias for each pair of quarters, then a feed-forward network; each is normalised first."""
+
+    def __init__(self, size: int, n_heads: int, inner_size: int, dropout: float) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.attention_norm = nn.LayerNorm(size)
+        self.into = nn.Linear(size, 3 * size)
+        self.out = nn.Linear(size, size)
+        self.norm = nn.LayerNorm(size)
+        self.inner = nn.Linear(size, inner_size)
+        self.outer = nn.Linear(inner_size, size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, bias: Tensor) -> Tensor:
+        """Return states (batch, q, size); `bias` is (batch, heads, q, q)."""
+        batch, n, size = x.shape
+        heads = self.into(self.attention_norm(x)).view(batch, n, 3, self.n_heads, size // self.n_heads)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)  # (batch, heads, q, size / heads) each
+        scores = query @ key.transpose(-1, -2) / math.sqrt(size // self.n_heads) + bias
+        looked = self.dropout(scores.softmax(-1)) @ value
+        x = x + self.dropout(self.out(looked.transpose(1, 2).reshape(batch, n, size)))
+        after: Tensor = x + self.dropout(self.outer(self.dropout(functional.gelu(self.inner(self.norm(x))))))
+        return after
+
+
+class Sources(NamedTuple):
+    """What stands where: of all quarters."""
+
+    one_hot: Tensor  # (batch, q, 6 * 130), zeros where hidden
+    any_visible: Tensor  # (batch, q)
+
+
+class StepHead(nn.Module):
+    """From the states of quarters to the distribution of each of their steps: pointers, and a softmax of its own."""
+
+    def __init__(self, size: int, step_size: int, embedding_size: int, n_pointers: int, dropout: float) -> None:
+        super().__init__()
+        self.n_pointers, self.step_size = n_pointers, step_size
+        self.norm = nn.LayerNorm(size)
+        if n_pointers:
+            self.query = nn.Linear(size, n_pointers * _POINTER_SIZE)
+            self.key = nn.Linear(size, n_pointers * _POINTER_SIZE)
+            nn.init.zeros_(self.key.weight)  # at first alignment alone decides
+            nn.init.zeros_(self.key.bias)
+        self.steps = nn.Linear(size, STEPS * step_size)
+        self.before = nn.Embedding(VOCABULARY_SIZE + 1, embedding_size)
+        self.read = nn.ModuleList(nn.Linear(i * embedding_size, step_size) for i in range(1, STEPS))
+        self.step_norm = nn.LayerNorm(step_size)
+        self.inner = nn.Linear(step_size, step_size)
+        self.dropout = nn.Dropout(dropout)
+        self.tokens = nn.Linear(step_size, VOCABULARY_SIZE)
+        self.gates = nn.Linear(step_size, 1 + n_pointers)
+        nn.init.zeros_(self.gates.weight)
+        with torch.no_grad():  # the own softmax knows nothing yet
+            self.gates.bias.copy_(torch.tensor([0.0, 2.0, 1.0, *[-1.0] * n_pointers])[: 1 + n_pointers])
+
+    def copies(self, states: Tensor, bias: Tensor, asked: Tensor, sources: Sources) -> Tensor:
+        """Return what each pointer copies to the steps of the quarters `asked` (batch, g): (batch, g, p, 6, 130).
+
+        Rows sum to 1, or are 0 where nothing is visible at that step of any quarter. `bias` is (batch, p, q, q).
+        """
+        batch, n, _ = states.shape
+        g, p = asked.shape[1], self.n_pointers
+        normed = self.norm(states)
+        rows = torch.arange(batch, device=states.device)[:, None]
+        query = self.query(normed[rows, asked]).view(batch, g, p, _POINTER_SIZE).transpose(1, 2)
+        key = self.key(normed).view(batch, n, p, _POINTER_SIZE).permute(0, 2, 3, 1)
+        by_content = (query @ key) / math.sqrt(_POINTER_SIZE)  # (batch, p, g, q)
+        pointed = bias.transpose(1, 2)[rows, asked].transpose(1, 2)  # (batch, p, g, q)
+        scores = (by_content + pointed).float()
+        scores = scores.masked_fill(~sources.any_visible[:, None, None], -1e4)
+        weights = scores.softmax(-1)
+        with torch.autocast(states.device.type, enabled=False):
+            copied = weights.flatten(1, 2) @ sources.one_hot  # (batch, p * g, 6 * 130)
+        copied = copied.view(batch, p, g, STEPS, VOCABULARY_SIZE).transpose(1, 2)
+        shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
+        return shares
+
+    def forward(self, states: Tensor, before: Tensor, copies: Tensor | None) -> Tensor:
+        """Return the distribution of each step, (batch, g, 6, 130), of states (batch, g, size).
+
+        A step is given the tokens of the quarter before it: `before` (batch, g, 6), `MASK` where it is not.
+        """
+        steps = self.steps(self.norm(states)).unflatten(-1, (STEPS, self.step_size))  # (batch, g, 6, step)
+        embedded = self.before(before).flatten(2)  # (batch, g, 6 * embedding)
+        size = self.before.embedding_dim
+        told = [read(embedded[..., : (i + 1) * size]) for i, read in enumerate(self.read)]
+        steps = steps + functional.pad(torch.stack(told, dim=2), (0, 0, 1, 0))
+        x = self.step_norm(steps + functional.gelu(steps))
+        x = self.dropout(functional.gelu(self.inner(x)) + x)
+        own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
+        if copies is None:
+            return own
+        gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
+        there = copies.sum(-1).transpose(2, 3) > 0.5  # (batch, g, 6, p): whether there is something to copy
+        gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
+        shares = gates.softmax(-1)
+        mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies.transpose(2, 3)).sum(-2)
+        return mixed
+
+
+_POINTER_SIZE = 32
