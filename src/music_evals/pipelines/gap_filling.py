@@ -472,7 +472,7 @@ def _in_ticks(notes: NoteArray, start: int, ticks_per_quarter: int, velocity: in
 
 def _remarks(inpainter: Inpainter, n: int, wanted: int, *, ranked: bool) -> Iterator[str]:
     if inpainter.deterministic and wanted > 1:
-        yield f"{inpainter.name} uses no randomness: there is one candidate, whatever the seed"
+        yield f"{inpainter.name} uses no randomness as it is set: there is one candidate, whatever the seed"
     elif n < wanted:
         yield f"{n} of {wanted} candidates differ: {MAX_DRAWS * wanted} draws gave no more"
     if n > 1 and not ranked:

@@ -29,7 +29,7 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, r
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document, read_musicxml
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.tunes import Tune
+from music_evals.symbolic.tunes import Tune, check_agreement
 
 __all__ = ["MusicXMLTune", "open_musicxml"]
 
@@ -143,10 +143,10 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
         read.key_signatures,
         tuple(_names(parts, places)) or ("",),
     )
-    _check_agreement(score, read, name)
+    remarks = check_agreement(score, read, name)
     numbers = tuple(measure.number for measure in parts[0].measures)
     suffix = Path(path).suffix.lower()
-    return MusicXMLTune(name, suffix, score, bars, numbers, (), content, document, parts, places)
+    return MusicXMLTune(name, suffix, score, bars, numbers, remarks, content, document, parts, places)
 
 
 def _encoding(document: bytes) -> str:
@@ -315,14 +315,3 @@ def _names(parts: Sequence[_Part], places: Sequence[tuple[int, str]]) -> Iterato
     for number, voice in places:
         alone = sum(other == number for other, _ in places) == 1
         yield parts[number].name if alone else f"{parts[number].name} voice {voice}".strip()
-
-
-def _check_agreement(score: Score, read: Score, name: str) -> None:
-    """Raise where the reader finds other notes than those that would be edited."""
-    ours, theirs = ({(int(note["onset_tick"]), int(note["pitch"])) for note in found.notes} for found in (score, read))
-    if ours != theirs:
-        onset, pitch = min(ours ^ theirs)
-        raise UnreadableFileError(
-            f"{name}: cannot be edited safely: whether pitch {pitch} starts {onset / TICKS_PER_QUARTER:g} quarters "
-            "after the beginning is read in two ways; save the score anew, with complete measures"
-        )

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from music_evals.annotations import DRUMS, NoteArray, Score, TimeSignature
-from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
+from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["TUNE_SUFFIXES", "Tune", "measure_numbers", "open_tune"]
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "measure_numbers", "open_tune"]
 
 TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
@@ -152,6 +152,36 @@ class Tune(abc.ABC):
         if (ends[:-1] > notes["onset_tick"][1:]).any():
             raise InvalidInputError("notes that are put into a voice must sound one at a time, and these overlap")
         return start, stop
+
+
+def check_agreement(ours: Score, read: Score, name: str) -> tuple[str, ...]:
+    """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
+
+    Raises
+    ------
+    UnreadableFileError
+        Notes start at different times: an edit would not be safe.
+
+    """
+    starts, found = (set(score.notes["onset_tick"].tolist()) for score in (ours, read))
+    if starts != found:
+        quarters = min(starts ^ found) / ours.ticks_per_quarter
+        raise UnreadableFileError(
+            f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
+            "in two ways; save the score anew, with complete measures"
+        )
+    pitches, others = (
+        {(int(note["onset_tick"]), int(note["pitch"])) for note in score.notes} for score in (ours, read)
+    )
+    if pitches == others:
+        return ()
+    onset, pitch = min(pitches ^ others)
+    quarters = onset / ours.ticks_per_quarter
+    remark = (
+        f"pitches are read in two ways, {pitch} at {quarters:g} quarters after the beginning the first of them: "
+        "accidentals, and keys within a line, are taken as the standard has them"
+    )
+    return (remark,)
 
 
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
