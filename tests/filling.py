@@ -118,9 +118,9 @@ def write_midis(folder: Path) -> None:
     (folder / "pickup.mid").write_bytes(midi([chunk([named("Pickup"), *pickup])], 220))
 
 
-def xml_note(step: str, octave: int, duration: int, voice: str = "1", extra: str = "", before: str = "") -> str:
+def xml_note(step: str, octave: int, duration: int, voice: str = "1", *, extra: str = "") -> str:
     pitch = f"<pitch><step>{step}</step><octave>{octave}</octave></pitch>"
-    return f"<note>{before}{pitch}<duration>{duration}</duration>{extra}<voice>{voice}</voice></note>"
+    return f"<note>{pitch}<duration>{duration}</duration>{extra}<voice>{voice}</voice></note>"
 
 
 def xml_part(part: str, measures: Sequence[str], *, divisions: int, time: tuple[int, int], fifths: int = 0) -> str:
@@ -135,8 +135,12 @@ def xml_part(part: str, measures: Sequence[str], *, divisions: int, time: tuple[
     return f' <part id="{part}">\n{"".join(texts)} </part>\n'
 
 
-def xml(parts: dict[str, str], names: dict[str, str], declaration: str = '<?xml version="1.0" encoding="UTF-8"?>') -> str:
-    listed = "".join(f'<score-part id="{key}"><part-name>{name}</part-name></score-part>' for key, name in names.items())
+def xml(
+    parts: dict[str, str], names: dict[str, str], declaration: str = '<?xml version="1.0" encoding="UTF-8"?>'
+) -> str:
+    listed = "".join(
+        f'<score-part id="{key}"><part-name>{name}</part-name></score-part>' for key, name in names.items()
+    )
     return (
         f'{declaration}\n<score-partwise version="4.0">\n <!-- kept as it is --><part-list>{listed}</part-list>\n'
         f"{''.join(parts.values())}</score-partwise>\n"
@@ -156,7 +160,7 @@ def choir(n_measures: int = 16) -> str:
             + ("<harmony><root><root-step>G</root-step></root><kind>major</kind></harmony>" if beat == 2 else "")
             for beat in range(4)
         )
-        second = xml_note(LETTERS[bar % 7], 4, 8, "2", "")
+        second = xml_note(LETTERS[bar % 7], 4, 8, "2")
         upper.append(f"{first}<backup><duration>8</duration></backup>\n   {second}")
         lower.append(xml_note(LETTERS[(3 * bar) % 7], 3, 8))
     parts = {
@@ -167,12 +171,10 @@ def choir(n_measures: int = 16) -> str:
 
 
 def held_jig() -> str:
-    """Return a jig for a clarinet in B flat, in which a note is tied into measure 7 and out of measure 8, and slurred."""
+    """Return a jig for a clarinet in B flat, in which notes are tied into measure 7 and out of measure 8."""
     start = '<tie type="start"/>'
     stop = '<tie type="stop"/>'
-    bars = [
-        "".join(xml_note(LETTERS[(bar + beat) % 7], 4, 3) for beat in range(2)) for bar in range(12)
-    ]
+    bars = ["".join(xml_note(LETTERS[(bar + beat) % 7], 4, 3) for beat in range(2)) for bar in range(12)]
     bars[0] = "<attributes><transpose><chromatic>-2</chromatic></transpose></attributes>" + bars[0]
     bars[5] = xml_note("C", 4, 3) + xml_note("E", 4, 3, extra=start)
     bars[6] = xml_note("E", 4, 3, extra=stop) + xml_note("G", 4, 3)
@@ -208,11 +210,14 @@ B2 e2 e2 de|f2 af e2 d2-|d4 !trill!B4|A2 FA D2 FA|1 E8 :|2 E6 z2|]
 W: words at the end
 """
 
-TWO_TUNES = "X:1\r\nT:Un caf\xe9\r\nM:3/4\r\nL:1/4\r\nK:G\r\n" + "GAB|cBA|" * 7 + "G3|]\r\n\r\n" + (
-    "X:2\r\nT:Second\r\nM:3/4\r\nL:1/4\r\nK:F\r\nw: la\r\n" + "FGA|B2c|" * 6 + "F3|]\r\n"
+TWO_TUNES = (
+    "X:1\r\nT:Un caf\xe9\r\nM:3/4\r\nL:1/4\r\nK:G\r\n"
+    + "GAB|cBA|" * 7
+    + "G3|]\r\n\r\n"
+    + ("X:2\r\nT:Second\r\nM:3/4\r\nL:1/4\r\nK:F\r\nw: la\r\n" + "FGA|B2c|" * 6 + "F3|]\r\n")
 )
 
-DUET = "X:1\nM:4/4\nL:1/4\nV:1 name=\"High voice\"\nV:2 name=Low\nK:D\n" + "".join(
+DUET = 'X:1\nM:4/4\nL:1/4\nV:1 name="High voice"\nV:2 name=Low\nK:D\n' + "".join(
     f"V:1\n{'defg|agfe|' if pair % 2 else 'abag|f2e2|'}\nV:2\n{'D2A,2|D4|'}\n" for pair in range(8)
 )
 

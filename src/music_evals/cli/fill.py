@@ -209,7 +209,7 @@ def _picture(filling: Filling, title: str) -> str:
     layout = ContextLayout(gap.start, gap.stop - gap.start, len(stretch.tokens) - gap.stop, 1)
     rolls = [("what stood in the gap", stretch.tokens[gap])] if len(filling.truth) else []
     rolls += [(_line(rank, candidate), candidate.middle) for rank, candidate in enumerate(filling.candidates, start=1)]
-    parts, y = [], _HEAD
+    parts, y = [], float(_HEAD)
     for label, middle in rolls:
         roll = piano_roll(stretch.tokens, middle, label=label, layout=layout, bar_lines=stretch.bar_lines)
         found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', roll)

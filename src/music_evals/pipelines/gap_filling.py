@@ -272,8 +272,15 @@ def fill(
     velocity = int(np.median(notes["velocity"][~inside])) if not inside.all() else DEFAULT_VELOCITY
     found: list[Candidate] = []
     wanted = 1 if inpainter.deterministic else n_candidates
-    draws = {"gap": stretch.gap, "seed": seed, "n_candidates": n_candidates, "judge": truth_known}
-    for candidate in draw_candidates(stretch.tokens, stretch.hidden, inpainter, **draws):
+    for candidate in draw_candidates(
+        stretch.tokens,
+        stretch.hidden,
+        inpainter,
+        gap=stretch.gap,
+        seed=seed,
+        n_candidates=n_candidates,
+        judge=truth_known,
+    ):
         written = _in_ticks(candidate.notes, start, bars.ticks_per_quarter, velocity)
         found.append(dataclasses.replace(candidate, notes=written))
         if progress is not None:

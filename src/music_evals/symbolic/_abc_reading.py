@@ -82,7 +82,6 @@ class Measure:
     slurs: list[str] = dataclasses.field(default_factory=list)
     start: int = -1  # where what belongs to its notes begins in the text
     stop: int = -1
-    trouble: str = ""  # why it cannot be rewritten
 
     @property
     def length(self) -> Fraction:
@@ -251,7 +250,7 @@ class _Reader:
         elif kind in {"note", "chord", "rest"}:
             self._event(voice, kind, text, start)
         elif kind == "rests":
-            self._silent_measures(voice, int(text[1:] or 1), start, len(text))
+            self._silent_measure(voice, text, start)
         elif kind == "field":
             self._inline(voice, text, start)
         elif kind in {"mine", "broken", "tie"}:
@@ -296,7 +295,7 @@ class _Reader:
         if voice.open is not None:
             self._keep(voice.open, "field", text, start)
             if text[1] == "L" and voice.open.events:
-                voice.open.trouble = f"{text} stands in the middle of it"
+                raise ValueError(f"{text} stands in the middle of a measure; put it on a line of its own")
         self._field(text[1], text[3:-1])
         if voice.open is not None and not voice.open.events:
             voice.open.unit, voice.open.fifths, voice.open.meter = voice.unit, voice.fifths, voice.meter
@@ -326,18 +325,12 @@ class _Reader:
         measure.events.append(Event(start, start + len(text), length * voice.unit, pitches))
         self._mine(measure, start, start + len(text))
 
-    def _silent_measures(self, voice: Voice, n: int, start: int, size: int) -> None:
-        if voice.meter is None:
-            raise ValueError("rests of whole measures need a meter")
-        whole = Fraction(4 * voice.meter[0], voice.meter[1])
-        for index in range(n):
-            if index:
-                self._close(voice)
-            measure = self._measure(voice)
-            measure.events.append(Event(start, start + size, whole))
-            self._mine(measure, start, start + size)
-            if n > 1:
-                measure.trouble = f"it is one of {n} that are written as one rest"
+    def _silent_measure(self, voice: Voice, text: str, start: int) -> None:
+        if voice.meter is None or text not in {"Z", "Z1", "X", "X1"}:
+            raise ValueError(f"{text}, a rest of whole measures, is not edited; write a rest into each of them")
+        measure = self._measure(voice)
+        measure.events.append(Event(start, start + len(text), Fraction(4 * voice.meter[0], voice.meter[1])))
+        self._mine(measure, start, start + len(text))
 
     def _break(self, measure: Measure, voice: Voice, text: str) -> None:
         if not measure.events:

@@ -166,7 +166,7 @@ class _Writer:
         old = state.divisions
         if old.denominator != 1:
             raise UnreadableFileError(f"divisions of {old} cannot be edited; save the score anew")
-        new = old * STEPS_PER_QUARTER // math.gcd(int(old), STEPS_PER_QUARTER)
+        new = old * (STEPS_PER_QUARTER // math.gcd(int(old), STEPS_PER_QUARTER))
         if all((symbol.steps * old % STEPS_PER_QUARTER) == 0 for symbol in self._symbols):
             new = old
         begins, ends = self._cursor(first, stop)

@@ -46,11 +46,6 @@ class AbcTune(Tune):
         """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
         self.check_replacement(first, n_measures, notes)
         measures = self.parts[voice].measures
-        for index in range(first, first + n_measures):
-            if measures[index].trouble:
-                raise UnreadableFileError(
-                    f"{self.name}: measure {self.numbers[index]} cannot be rewritten: {measures[index].trouble}"
-                )
         closing, opening = _open_slurs(measures[first : first + n_measures])
         edits = []
         tie = measures[first - 1].events[-1].tie if first else None
@@ -110,14 +105,14 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
 
     """
     name = os.fspath(path)
-    read = read_abc(path, tune=tune, expand_repeats=False, limits=limits)
+    read = read_abc(path, tune=tune, expand_repeats=False, merge_ties=False, limits=limits)
     content = read_bytes(Path(path), limits)
     text, codec = _decode(content)
     start, stop = _region(text, tune)
     music = read_music(text[start:stop], name)
     parts = tuple(music.voices.values())
     if len(parts) > 1:
-        read = from_abc(music.by_voice, name=name, expand_repeats=False, limits=limits)
+        read = from_abc(music.by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:
@@ -133,7 +128,14 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         read.key_signatures,
         tuple(part.name for part in parts),
     )
-    remarks = check_agreement(score, read, name)
+    written = {
+        (start + _tick(event.onset), pitch)
+        for part in parts
+        for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True)
+        for event in measure.events
+        for pitch in event.pitches
+    }
+    remarks = check_agreement(written, read, name)
     if music.has_words:
         remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
     return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, codec, start, parts)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from music_evals.annotations import DRUMS, NoteArray, Score, TimeSignature
 from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, read_bytes
@@ -223,7 +225,8 @@ def _notes(events: Sequence[MidiEvent], channel: int) -> list[_Note]:
 
 
 def _voices(tracks: Sequence[_Track]) -> tuple[tuple[_Voice, ...], NoteArray]:
-    places, rows = [], []
+    places: list[_Voice] = []
+    rows: list[tuple[int, int, int, int, int]] = []
     for number, track in enumerate(tracks):
         for channel in sorted({event.status & 0x0F for event in track.events if event.starts_note}):
             notes = _notes(track.events, channel)
@@ -233,12 +236,7 @@ def _voices(tracks: Sequence[_Track]) -> tuple[tuple[_Voice, ...], NoteArray]:
                 pitch, velocity = track.events[note.start_event].data
                 rows.append((note.onset, max(note.end - note.onset, 1), pitch, velocity, len(places)))
             places.append(_Voice(number, channel))
-    columns = zip(*rows, strict=True) if rows else ([], [], [], [], 0)
-    return tuple(places), make_notes(*map(_as_column, columns))
-
-
-def _as_column(values: Sequence[int] | int) -> Sequence[int] | int:
-    return values if isinstance(values, int) else list(values)
+    return tuple(places), make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
 
 def _names(tracks: Sequence[_Track], places: Sequence[_Voice]) -> Iterator[str]:

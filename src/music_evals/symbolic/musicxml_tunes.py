@@ -117,7 +117,7 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
     """
     name = os.fspath(path)
     content = read_bytes(Path(path), limits)
-    read = read_musicxml(content, expand_repeats=False, limits=limits)
+    read = read_musicxml(content, expand_repeats=False, merge_ties=False, limits=limits)
     document = musicxml_document(content, limits, name)
     try:
         parts = tuple(_parts(document))
@@ -129,10 +129,12 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
         raise UnreadableFileError(f"{name}: its parts have different numbers of measures; complete them first")
     bars = _bars(parts, name)
     places = tuple(dict.fromkeys((n, item.voice) for n, part in enumerate(parts) for item in _pitched(part)))
+    sounds = [list(_sounds(parts[number], voice, bars)) for number, voice in places]
+    written = {(sound.onset, sound.pitch) for some in sounds for sound in some}
     rows = [
         (sound.onset, max(sound.end - sound.onset, 1), sound.pitch, 64, index)
-        for index, (number, voice) in enumerate(places)
-        for sound in _merged(list(_sounds(parts[number], voice, bars)))
+        for index, some in enumerate(sounds)
+        for sound in _merged(some)
     ]
     check_n_notes(len(rows), limits, name)
     score = Score(
@@ -143,7 +145,7 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
         read.key_signatures,
         tuple(_names(parts, places)) or ("",),
     )
-    remarks = check_agreement(score, read, name)
+    remarks = check_agreement(written, read, name)
     numbers = tuple(measure.number for measure in parts[0].measures)
     suffix = Path(path).suffix.lower()
     return MusicXMLTune(name, suffix, score, bars, numbers, remarks, content, document, parts, places)

@@ -13,6 +13,7 @@ import abc
 import dataclasses
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -154,8 +155,17 @@ class Tune(abc.ABC):
         return start, stop
 
 
-def check_agreement(ours: Score, read: Score, name: str) -> tuple[str, ...]:
+def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -> tuple[str, ...]:
     """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
+
+    Parameters
+    ----------
+    ours
+        Onset tick and pitch of every written note, tied ones each by itself.
+    read
+        The same notes by the reader.
+    name
+        The file, for messages.
 
     Raises
     ------
@@ -163,20 +173,18 @@ def check_agreement(ours: Score, read: Score, name: str) -> tuple[str, ...]:
         Notes start at different times: an edit would not be safe.
 
     """
-    starts, found = (set(score.notes["onset_tick"].tolist()) for score in (ours, read))
+    theirs = set(zip(read.notes["onset_tick"].tolist(), read.notes["pitch"].tolist(), strict=True))
+    starts, found = ({onset for onset, _ in notes} for notes in (ours, theirs))
     if starts != found:
-        quarters = min(starts ^ found) / ours.ticks_per_quarter
+        quarters = min(starts ^ found) / read.ticks_per_quarter
         raise UnreadableFileError(
             f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
             "in two ways; save the score anew, with complete measures"
         )
-    pitches, others = (
-        {(int(note["onset_tick"]), int(note["pitch"])) for note in score.notes} for score in (ours, read)
-    )
-    if pitches == others:
+    if theirs == set(ours):
         return ()
-    onset, pitch = min(pitches ^ others)
-    quarters = onset / ours.ticks_per_quarter
+    onset, pitch = min(theirs ^ set(ours))
+    quarters = onset / read.ticks_per_quarter
     remark = (
         f"pitches are read in two ways, {pitch} at {quarters:g} quarters after the beginning the first of them: "
         "accidentals, and keys within a line, are taken as the standard has them"
