@@ -340,6 +340,8 @@ def draw_candidates(
         A stretch that is not of the form which the model fills.
 
     """
+    if not hidden.any():
+        raise InvalidInputError("every note of the gap is to be kept: nothing is left to fill")
     seen: set[bytes] = set()
     place = _gap_of(hidden) if gap is None else gap
     n_draws = MAX_DRAWS * n_candidates
@@ -459,8 +461,6 @@ def _middle_hidden() -> npt.NDArray[np.bool_]:
 def _gap_of(hidden: npt.NDArray[np.bool_]) -> slice:
     """Return the steps from the first hidden one to the last."""
     steps = np.flatnonzero(hidden)
-    if not len(steps):
-        raise InvalidInputError("every note of the gap is to be kept: nothing is left to fill")
     return slice(int(steps[0]), int(steps[-1]) + 1)
 
 

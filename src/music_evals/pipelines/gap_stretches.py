@@ -174,9 +174,8 @@ def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list
         steps, rest = divmod(ticks * STEPS_PER_QUARTER, place.ticks_per_quarter)
         padding = -steps % limits.quantum if lines[len(side)] in {place.lines[0], place.lines[-1]} else 0
         if rest or (steps + padding) % limits.quantum:
-            stopped.append(
-                f"{name} is not shown what lies {'before' if sign < 0 else 'after'} a measure of another kind"
-            )
+            where = "before" if sign < 0 else "after"
+            stopped.append(f"{name} is not shown what lies {where} a measure that is no whole multiple of its quantum")
             continue
         if steps + padding > room:
             continue
@@ -247,11 +246,12 @@ def _check_sixteen(place: _Place, origin: int, end: int, known: str) -> None:
 
 
 def _encode(notes: NoteArray, place: _Place, origin: int, end: int) -> Tokens:
-    """Return the tokens of the voice from `origin` to `end`, each note cut at the edges of the gap."""
+    """Return the tokens of the voice from `origin` to `end`; no note reaches over an edge of the gap."""
     ends = notes["onset_tick"] + notes["duration_tick"]
-    near = _cut_at(_cut_at(notes[(notes["onset_tick"] < end) & (ends > origin)], place.start), place.stop)
+    near = _cut_at(notes[(notes["onset_tick"] < end) & (ends > origin)], place.stop)
     _check_one_voice(near, place.ticks_per_quarter)
-    # each part by itself, so that rounding moves no note over an edge of the gap
+    # Each part by itself, so that rounding moves no note over an edge of the gap. What sounds into the gap is no note
+    # of it, and shows as holds there; what sounds out of it is cut in two above, and begins anew.
     edges = [origin, place.start, place.stop, end]
     return np.concatenate([_encode_part(near, place, low, high) for low, high in itertools.pairwise(edges)])
 
