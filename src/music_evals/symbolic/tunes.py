@@ -114,7 +114,8 @@ class Tune(abc.ABC):
         if len(found) != 1:
             raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
-            raise InvalidInputError(f"{self.name}: voice {listed} is a drum kit, which has no melody; name another one")
+            kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
+            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; name another of {listed}")
         return found[0]
 
     def measures(self, text: str) -> tuple[int, int]:
