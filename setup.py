@@ -16,11 +16,12 @@ LEFT_OUT = {"__pycache__", "run"}  # caches, and what a training leaves behind
 
 
 def shipped_files() -> Iterator[Path]:
-    """Yield every file of the windows, relative to the root."""
+    """Yield every file of the windows, relative to the root; not weights of other data, as models/vli/folk."""
     for folder in SHIPPED:
         for path in sorted((ROOT / folder).rglob("*")):
             inner = path.relative_to(ROOT)
-            if path.is_file() and not LEFT_OUT.intersection(inner.parts) and not path.name.startswith("."):
+            variant = folder == "models" and len(inner.parts) > 3  # they would double the wheel; a clone has them
+            if path.is_file() and not variant and not LEFT_OUT.intersection(inner.parts) and path.name[0] != ".":
                 yield inner
 
 

@@ -88,7 +88,7 @@ def test_parts_of_the_windows_as_the_pages_show_them(benchmark: ModuleType) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["honest", "official"])
 def test_the_scores_of_the_baselines_come_out_again(protocol: str, benchmark: ModuleType, tmp_path: Path) -> None:
-    """Every number of every baseline; the network's hang on the processor's rounding, and are left out."""
+    """Every number of every baseline; the networks' depend on the processor's rounding, and are left out."""
     results: dict[str, Any] = benchmark.judge(protocol, tmp_path, models=())
     expected = stored(protocol)
     for row in benchmark.rows_of(protocol, results):

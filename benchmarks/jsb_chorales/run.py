@@ -21,10 +21,12 @@ from typing import Any
 
 import datasets
 
+from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.inpainting.compact import compact_table
 from music_evals.benchmark.inpainting.results import HEADINGS, NEAR, SUBSETS
 from music_evals.benchmark.inpainting.task import Settings, run_inpainting
 from music_evals.benchmark.results import WHOLE
-from music_evals.benchmark.tables import MARKDOWN, mark, order
+from music_evals.benchmark.tables import order
 from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +39,6 @@ DATASET = ROOT / "datasets_scripts" / "jsb_chorales"
 START, END = "<!-- scores:start -->", "<!-- scores:end -->"
 COLUMNS = ("protocol", "subset", "system", "metric", "value", "low", "high", "null", "n", "n_defined", "p_holm")
 PART_COLUMNS = ("part", "windows", "system", "value", "low", "high")
-ARROWS = {"higher": "↑", "lower": "↓", "none": "≈"}
 PROTOCOLS: dict[str, dict[str, Any]] = {
     "honest": {"config": "musib"},
     "official": {"protocol": "official", "decoding": "teacher_forced"},
@@ -70,37 +71,12 @@ def rows_of(protocol: str, results: Mapping[str, Any]) -> Iterator[dict[str, str
                 }
 
 
-def compact_table(results: Mapping[str, Any], subset: str) -> str:
-    """Return one table as Markdown: values and marks; the interval of what ranks, the floor of a divergence."""
-    table = results["tables"][subset]
-    names = [name for name in HEADINGS if any(name in cells for cells in table["scores"].values())]
-    head = ["system", *(f"{HEADINGS[name]} {ARROWS[results['scales'][name]['direction']]}" for name in names)]
-    lines = [head, ["---", *("---:" for _ in names)]]
-    for system in order(results, table):
-        label = f"`{system}`" if system in table["ranking"] else f"*`{system}`*"
-        lines.append([label, *(_cell(results, subset, system, name) for name in names)])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _cell(results: Mapping[str, Any], subset: str, system: str, metric: str) -> str:
-    table = results["tables"][subset]
-    cell = table["scores"][system].get(metric)
-    if cell is None:
-        return ""
-    if cell["value"] is None:
-        return f"n/a ({cell['n_defined']}/{cell['n']})"
-    text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, metric)]}"
-    if metric == results["ranked_by"] and cell["low"] is not None:
-        return f"{text} ({cell['low']:.3f} to {cell['high']:.3f})"
-    return f"{text} (floor {cell['null']:.3f})" if cell.get("null") is not None else text
-
-
 def honest_text(results: Mapping[str, Any]) -> str:
     """Return the tables of all and of unseen windows, and how to read them."""
     parts = []
     for subset, table in results["tables"].items():
         parts.append(f"**{SUBSETS[subset].capitalize()}**: {table['n_items']} windows of {table['n_songs']} songs.")
-        parts.append(compact_table(results, subset))
+        parts.append(compact_table(results, table))
     parts.append(
         "`+` better, `-` worse than the best baseline of that metric (`=`), which is chosen on validation; paired test "
         "by song, Holm-corrected p < 0.05. In brackets the 95 % interval, clustered by song, and the floor: the "
@@ -139,23 +115,21 @@ def parts_text(results: Mapping[str, Any]) -> str:
             for system in order(results, results["tables"][WHOLE])
         ),
     ]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"**Note F1 on parts of the windows**; parts.csv has the intervals.\n\n{table}"
+    return f"**Note F1 on parts of the windows**; parts.csv has the intervals.\n\n{markdown_rows(lines)}"
 
 
 def official_text(results: Mapping[str, Any]) -> str:
     """Return our numbers under the published conditions beside the published ones, and why they differ."""
     names = [name for name in HEADINGS if name != results["ranked_by"]]
-    ours, published = results["tables"]["all"], results["published"]
+    ours, published = results["tables"][WHOLE], results["published"]
     lines = [["system", *(HEADINGS[name] for name in names)], ["---", *("---:" for _ in names)]]
     for system, row in published["table"].items():
         lines.append([f"{system}, published", *(_number(row.get(name)) for name in names)])
     for system in order(results, ours):
         cells = ours["scores"][system]
         lines.append([f"`{system}`", *(_number(cells.get(name, {}).get("value")) for name in names)])
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     reasons = "\n".join(f"- **{name}**: {reason}" for name, reason in published["differences"].items())
-    return "\n\n".join([table, f"Published: {published['source']}. Why the numbers differ:", reasons])
+    return "\n\n".join([markdown_rows(lines), f"Published: {published['source']}. Why the numbers differ:", reasons])
 
 
 def _number(value: float | None) -> str:

@@ -6,14 +6,16 @@ Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 360] [
     --minutes-in-all     core-minutes that all runs together may take; what does not fit is left out, and named
     --write              write equal_budget.csv, equal_budget_differences.csv, data_size.svg, the section of README.md
 
-An interrupted table goes on where it stood when it is started again: finished runs are read off the state file, an
-unfinished one goes on from its last epoch.
+An interrupted table goes on where it stood when it is started again: what is finished is not done again, and an
+unfinished run goes on from its last epoch. Several processes may share the work: start the command once a core, with
+OMP_NUM_THREADS=1. Each takes a run that nobody is at, and all end when all runs are done.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from benchmarks.musib.systems import HERE, ROOT
 from benchmarks.musib.tables import Row, number
 
 from benchmarks.musib import hypotheses, pictures, tables
+from music_evals.benchmark.cells import markdown_rows
+from music_evals.files import write_atomically
 from music_evals.windows import MODELS
 
 COLUMNS = (
@@ -31,6 +35,9 @@ COLUMNS = (
     "n_defined", "n_groups",
 )  # fmt: skip
 """Columns of equal_budget.csv; `songs` is those of the training split, `n_groups` those that are judged."""
+
+PAUSE_SEC = 10.0
+"""Until it is looked again whether the runs that others are at are done."""
 
 SHOWN = ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy", "own_loss")
 
@@ -60,6 +67,20 @@ def reasons(
         else:
             found[run.name] = f"about {estimates[run.name]:.0f} core-minutes, which the budget no longer had"
     return found
+
+
+def work(studies: Studies, chosen: Sequence[Run], pause_sec: float = PAUSE_SEC) -> None:
+    """Do runs in their order, but for those that other processes are at; return when all are done."""
+    done = studies.done()
+    while waiting := [run for run in chosen if run.name not in done]:
+        ready = [run for run in waiting if run.start is None or run.start in done]
+        for run in ready:
+            if studies.do_if_free(run):
+                print(f"{run.name}: done", file=sys.stderr)
+                break  # what others have done meanwhile may come before the next
+        else:
+            time.sleep(pause_sec)
+        done = studies.done()
 
 
 def result_rows(studies: Studies) -> Iterator[Row]:
@@ -96,7 +117,7 @@ def section(rows: Sequence[Row], left_out: Mapping[str, str]) -> str:
         values[0] += f" ({number(first['low'])} to {number(first['high'])})"
         lines.append([f"`{name}`", first["size"], str(first["songs"]), number(first["core_minutes"]), *values])
     named = [f"- `{name}`: {reason}" for name, reason in left_out.items()]
-    return "\n\n".join([tables.markdown(lines), *(["Not run:\n\n" + "\n".join(named)] if named else [])])
+    return "\n\n".join([markdown_rows(lines), *(["Not run:\n\n" + "\n".join(named)] if named else [])])
 
 
 def size_rows(rows: Sequence[Row]) -> list[Row]:
@@ -148,15 +169,13 @@ def main() -> None:
     print(f"done: {spent:.1f} core-minutes; to come: {total:.1f}; at most {options.minutes_in_all:g}", file=sys.stderr)
     if options.plan:
         return
-    for run in chosen:
-        print(f"{run.name} ...", file=sys.stderr)
-        studies.do(run)
+    work(studies, chosen)
     left_out = reasons(studies, left, chosen, estimates)
     folder = HERE if options.write else options.out / "tables"
     text = write(studies, left_out, folder)
     if options.write:
         page = HERE / "README.md"
-        page.write_text(tables.fill(page.read_text(encoding="utf-8"), {"equal_budget": text}), encoding="utf-8")
+        write_atomically(page, tables.fill(page.read_text(encoding="utf-8"), {"equal_budget": text}).encode())
     print(text)
 
 

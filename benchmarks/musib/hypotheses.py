@@ -14,14 +14,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from benchmarks.musib.judging import Judged, design_of
-from benchmarks.musib.tables import Row, interval_of_mean, markdown
+from benchmarks.musib.tables import Row, interval_of_mean
 
-from music_evals.benchmark.aggregate import side_by_side
+from music_evals.benchmark.aggregate import over_seeds, side_by_side
+from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.inpainting.results import HEADINGS
-from music_evals.metrics.divergence import histogram_bins, jensen_shannon, n_bins
+from music_evals.metrics.divergence import histogram_bins, n_bins
 from music_evals.pipelines.inpainting import FEATURES
 from music_evals.protocols import CONTROL
-from music_evals.stats import bootstrap_divergence
+from music_evals.stats import swap_test_divergence
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,8 +31,6 @@ ERROR_RATE: Final = 0.05
 
 N_RESAMPLES: Final = 4000
 """The ends of an interval of 99.7 % need more of them than those of 95 %."""
-
-LN_2: Final = math.log(2)
 
 COLUMNS = (
     "hypothesis",
@@ -258,35 +257,30 @@ def mean_difference(a: Scores, b: Scores, metrics: tuple[str, str], confidence: 
 
 
 def divergence_difference(found: Any, a: str, b: str, metric: str, confidence: float) -> tuple[float, ...]:
-    """Return how much nearer a is to the reference than b: b's divergence less a's, with a bootstrap by songs."""
+    """Return how much nearer a is to the reference than b: b's divergence less a's, with its interval by songs."""
     feature, variant = FEATURES[metric], found.header["variant"]
-    items, size = list(found.items), n_bins(found.header["variant"])
+    items, size = list(found.items), n_bins(variant)
     reference = found.values(items, CONTROL, feature)
-    sides = [found.by_seed(items, system, feature) for system in (a, b)]
-    kept = ~np.isnan(reference) & ~np.isnan(np.concatenate(sides)).any(axis=0)
+    of_a, of_b = (found.by_seed(items, system, feature) for system in (a, b))
+    kept = ~np.isnan(reference) & ~np.isnan(np.concatenate([of_a, of_b])).any(axis=0)
     songs = np.array(found.songs)[kept]
-    rows = [histogram_bins(side[:, kept], variant=variant) for side in sides]
-    n_rows, n_a = sum(map(len, rows)), len(rows[0])
+    n_rows = math.lcm(len(of_a), len(of_b))  # each seed of a system stands in equally many rows
 
-    # the histograms of all seeds of both stand side by side, so that a song is drawn with all its seeds
-    def favour(reference: Floats, estimate: Floats) -> Floats:
-        shape = (len(reference), n_rows, size)
-        values = jensen_shannon(n_rows * reference.reshape(shape), n_rows * estimate.reshape(shape))
-        difference: Floats = values[:, n_a:].mean(axis=1) - values[:, :n_a].mean(axis=1)
-        return difference + LN_2  # a divergence is at least 0, and so is this
+    def laid(values: Floats) -> npt.NDArray[np.int64]:
+        return side_by_side(histogram_bins(values[:, kept], variant=variant), n_rows, size)
 
-    interval = bootstrap_divergence(
-        side_by_side(histogram_bins(reference[kept], variant=variant)[None], n_rows, size),
-        side_by_side(np.concatenate(rows), n_rows, size),
+    test = swap_test_divergence(
+        laid(reference[None]),
+        laid(of_b),
+        laid(of_a),
         np.tile(songs, n_rows).tolist(),
         n_bins=n_rows * size,
-        divergence=favour,
-        upper=2 * LN_2,
+        divergence=over_seeds(n_rows, size),
         confidence=confidence,
-        n_resamples=N_RESAMPLES,
+        n_resamples=1,  # the p-value is not read
+        n_bootstrap=N_RESAMPLES,
     )
-    shifted = (interval.estimate - LN_2, interval.low - LN_2, interval.high - LN_2)
-    return (*shifted, int(kept.sum()), len(set(songs.tolist())))
+    return test.difference, test.low, test.high, int(kept.sum()), len(set(songs.tolist()))
 
 
 def difference_rows(parts: Sequence[Part]) -> Iterator[Row]:
@@ -331,14 +325,15 @@ def verdict_table(rows: Sequence[Mapping[str, Any]]) -> str:
             f"**{hypothesis.key}** {hypothesis.claim}", hypothesis.source, hypothesis.measured, _counted(intervals),
             f"**{said}**{_caveat(own)}",
         ])  # fmt: skip
-    return markdown(lines)
+    return markdown_rows(lines)
 
 
 def _counted(intervals: Sequence[tuple[float | None, float | None]]) -> str:
-    """Return how many intervals lie above 0, below, and across."""
-    above = sum(low is not None and low > 0 for low, _ in intervals)
-    below = sum(high is not None and high < 0 for _, high in intervals)
-    return f"{above} above 0, {below} below, {len(intervals) - above - below} across" if intervals else ""
+    """Return how many intervals lie above 0, below, and across, and how many differences have none."""
+    ends = [(low, high) for low, high in intervals if low is not None and high is not None]
+    above, below = sum(low > 0 for low, _ in ends), sum(high < 0 for _, high in ends)
+    counts = f"{above} above 0, {below} below, {len(ends) - above - below} across" if intervals else ""
+    return f"{counts}, {len(intervals) - len(ends)} without interval" if len(ends) < len(intervals) else counts
 
 
 def _caveat(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -356,12 +351,12 @@ def part_table(rows: Sequence[Mapping[str, Any]]) -> str:
         numbers = [_read(row[key]) for key in ("difference", "low", "high")]
         shown, low, high = ("n/a" if value is None else f"{value:+.3f}" for value in numbers)
         metric = HEADINGS.get(row["metric"], row["metric"])
-        interval = f"{low} to {high}"
+        interval = "n/a" if None in numbers[1:] else f"{low} to {high}"
         counts = [str(row["n_groups"]), str(row["n"])]
         lines.append(
             [row["hypothesis"], row["data"], f"`{row['a']}`", f"`{row['b']}`", metric, shown, interval, *counts]
         )
-    return markdown(lines)
+    return markdown_rows(lines)
 
 
 def _read(value: Any) -> float | None:

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from benchmarks.musib.systems import DESIGNS, Data, size_of, weights_of
-from benchmarks.musib.tables import Row, interval_of_mean, markdown, number
+from benchmarks.musib.tables import Row, interval_of_mean, number
 
 from music_evals.annotations import MUSIB_LAYOUT
+from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.systems import load_model
 from music_evals.benchmark.published import read_published
@@ -134,7 +135,7 @@ def likelihood_table(rows: Sequence[Row], data: Data) -> str:
             lines.append([f"`{design.name}`", "untrained", "", "", "", ""])
             continue
         lines.append([f"`{design.name}` ({cells[0]['size']})", COUNTED[design.name], *map(_with_interval, cells)])
-    return f"**{data.title}**\n\n{markdown(lines)}\n\n{MUSIB_LAYOUT.middle_steps} steps are four measures."
+    return f"**{data.title}**\n\n{markdown_rows(lines)}\n\n{MUSIB_LAYOUT.middle_steps} steps are four measures."
 
 
 def _with_interval(row: Row | None) -> str:
@@ -152,4 +153,4 @@ def published_table() -> str:
         star = starred.means.get(system, {}).get("inpainting_nll")
         gap = "" if star is None else f"{100 * (star - ours) / star:+.0f} %"
         lines.append([system, number(ours), number(star), gap])
-    return markdown(lines)
+    return markdown_rows(lines)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+from benchmarks.drawing import GREY, INK, ORANGE, plt, save
 from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.systems import DESIGNS
 
@@ -17,14 +17,7 @@ from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.tables import table_of
 from music_evals.protocols import CONTROLS
 
-mpl.use("svg")
-mpl.rcParams["svg.hashsalt"] = "musib"  # the same bytes again
-mpl.rcParams["svg.fonttype"] = "none"  # text stays text
-mpl.rcParams["font.size"] = 8
-from matplotlib import pyplot as plt  # noqa: E402 - after the choice of the backend
-
-INK, GREY = "#1f5f8b", "#9a9a9a"
-COLOURS = dict(zip((design.name for design in DESIGNS), ("#1f5f8b", "#c4622d", "#3d8b4f", "#7a4fa3"), strict=True))
+COLOURS = dict(zip((design.name for design in DESIGNS), (INK, ORANGE, "#3d8b4f", "#7a4fa3"), strict=True))
 Floats = npt.NDArray[np.float64]
 
 
@@ -63,11 +56,10 @@ def draw_pitches(run: Judged, path: Path) -> None:
         axes.bar(range(low, high), truth[low:high], width=1, color=GREY, alpha=0.5, label="true middles")
         axes.step(range(low, high), shares[name][low:high], where="mid", color=INK, label="filled")
         axes.set_title(name, loc="left", fontsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
     grid[0, 0].legend(frameon=False, fontsize=7)
     grid[-1, 0].set_xlabel("MIDI pitch")
     figure.supylabel("share of onsets", fontsize=8)
-    _save(figure, path)
+    save(figure, path)
 
 
 COMPARED = ("note_f1", "position_score", "pitch_accuracy", "rhythm_accuracy")
@@ -89,9 +81,8 @@ def draw_comparison(run: Judged, path: Path) -> None:
             _dot(axes, y, table["scores"][system].get(metric, {}), COLOURS[design.name] if design else GREY)
         axes.set_title(HEADINGS[metric], fontsize=8)
         axes.grid(axis="x", linewidth=0.4)
-        axes.spines[["top", "right"]].set_visible(False)
     grid[0, 0].set_yticks(range(len(systems)), systems)
-    _save(figure, path)
+    save(figure, path)
 
 
 def _dot(axes: Any, y: int, cell: Mapping[str, Any], colour: str) -> None:
@@ -125,7 +116,7 @@ def draw_correlations(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         axes.set_yticks(range(len(names) - 1), labels[1:], fontsize=7)
         axes.set_title(f"by {level}", fontsize=8)
         axes.spines[:].set_visible(False)
-    _save(figure, path)
+    save(figure, path)
 
 
 def draw_sizes(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -141,10 +132,4 @@ def draw_sizes(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_xlabel("tunes in training")
     axes.set_ylabel("note F1")
     axes.legend(frameon=False, fontsize=7)
-    axes.spines[["top", "right"]].set_visible(False)
-    _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None})
-    plt.close(figure)
+    save(figure, path)

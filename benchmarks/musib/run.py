@@ -22,8 +22,10 @@ import datasets
 from benchmarks.musib.judging import N_SEEDS, PROTOCOLS, Judged, judge, plans, untrained
 from benchmarks.musib.reasons import REASONS
 from benchmarks.musib.systems import DATA, HERE, ROOT, Data, absent
+from benchmarks.musib.tables import Row
 
 from benchmarks.musib import hypotheses, likelihood, pictures, relations, tables
+from music_evals.benchmark.cells import markdown_rows
 
 STUDIES = "equal_budget_differences.csv"
 """Differences that equal_budget.py measures, for the hypotheses that are about training."""
@@ -34,9 +36,13 @@ def judge_all(options: argparse.Namespace) -> list[Judged]:
     for data in DATA:
         if data.key in options.data and absent(data):
             print(f"without {data.title}: {absent(data)}", file=sys.stderr)
-    wanted = [plan for data in here(options.data) for plan in plans(
-        data, options.protocol, options.out, items=options.items, seeds=options.seeds, models=options.models
-    )]  # fmt: skip
+    wanted = [
+        plan
+        for data in here(options.data)
+        for plan in plans(
+            data, options.protocol, options.out, items=options.items, seeds=options.seeds, models=options.models
+        )
+    ]
     done = []
     for number, plan in enumerate(wanted, 1):
         done.append(judge(plan, options.out, progress=_line(f"[{number}/{len(wanted)}] {plan.name}")))
@@ -85,15 +91,23 @@ def write_tables(runs: Sequence[Judged], options: argparse.Namespace, folder: Pa
     sections["hypotheses"] = _write_hypotheses(honest, folder)
     correlations = [row for run in honest.values() for row in relations.correlation_rows(run)]
     tables.write_csv(folder / "correlations.csv", relations.COLUMNS, correlations)
-    sections["correlations"] = tables.markdown(relations.relation_table(_strong(correlations)))
+    sections["correlations"] = markdown_rows(relations.relation_table(_strong(correlations)))
+    sections["pictures"] = _draw(honest, correlations, folder)
+    return sections
+
+
+def _draw(honest: Mapping[str, Judged], correlations: Sequence[Row], folder: Path) -> str:
+    """Draw the pictures of each data set into a folder, and return the links to them."""
+    drawn = []
     for key, run in honest.items():
-        pictures.draw_pitches(run, folder / f"pitches_{key}.svg")
-        pictures.draw_comparison(run, folder / f"comparison_{key}.svg")
+        drawn += [folder / f"pitches_{key}.svg", folder / f"comparison_{key}.svg"]
+        pictures.draw_pitches(run, drawn[-2])
+        pictures.draw_comparison(run, drawn[-1])
         own = [row for row in correlations if row["data"] == key]
         if own:
-            pictures.draw_correlations(own, folder / f"correlations_{key}.svg")
-    sections["pictures"] = "\n".join(f"![{path.stem}]({path.name})" for path in sorted(folder.glob("*_*.svg")))
-    return sections
+            drawn.append(folder / f"correlations_{key}.svg")
+            pictures.draw_correlations(own, drawn[-1])
+    return "\n".join(f"![{path.stem}]({path.name})" for path in drawn)
 
 
 HOW_TO_READ = (

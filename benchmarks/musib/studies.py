@@ -3,6 +3,9 @@
 All runs have the same number of steps, each of as many contexts, whatever the size of their data; the stages of a
 design share them as its recipe does. Everything else is as the recipe says, but for the length of the schedules. The
 best validation epoch of a run is kept, and judged on the test split.
+
+A run that is done has a file in its folder that says so. While it is being done its process holds a lock, which the
+system takes back when the process ends, however it ends: any number of processes may share a table.
 """
 
 from __future__ import annotations
@@ -10,12 +13,13 @@ from __future__ import annotations
 import contextlib
 import csv
 import dataclasses
+import fcntl
 import hashlib
 import json
 import math
 import tempfile
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -38,6 +42,12 @@ SIZES: Final = (171, 342, 684)
 
 COMPARED_DESIGNS: Final = ("inpaintnet", "vli")
 """An autoencoder and a transformer: those whose training is repeated on subsets, and after other music."""
+
+RECIPE_EPOCH: Final = 79
+"""Steps of an epoch of the chorales, which the recipes were made for."""
+
+DONE: Final = "done.json"
+"""In the folder of a run that is done: its core-minutes, size, epochs and best validation loss."""
 
 WARMUP: Final = 0.05
 """Share of a stage's steps in which the learning rate rises."""
@@ -124,8 +134,8 @@ def shares(weights: Sequence[int], total: int) -> list[int]:
 
 def decay_for(training: TrainingConfig, steps: int, decay: float) -> int:
     """Return SketchNet's decay of teacher forcing for a shorter stage: a half is reached at the same share of it."""
-    # A half is reached at step k ln k. The recipe was made for the 79 steps that an epoch of the chorales has.
-    share = decay * math.log(decay) / (training.n_epochs * 79)
+    # a half is reached at step k ln k
+    share = decay * math.log(decay) / (training.n_epochs * RECIPE_EPOCH)
     target = share * steps
     k = 2.0
     while k * math.log(k) < target:
@@ -158,12 +168,21 @@ def take(items: ItemSet, rows: Sequence[int]) -> ItemSet:
     return ItemSet(items.dataset, items.config, items.split, ids, songs, items.contexts[list(rows)])
 
 
-def _here(keys: Collection[str]) -> dict[str, tuple[str, str]]:
-    return {data.key: (data.place, data.config) for data in DATA if data.key in keys and not absent(data)}
+@contextlib.contextmanager
+def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
+    """Hold the lock of a file and yield True; yield False where another process holds it and there is no waiting."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
 
 
 class Studies:
-    """A table of runs in a folder, with a state file that says which are done."""
+    """A table of runs in a folder, which processes may share."""
 
     def __init__(
         self,
@@ -178,19 +197,19 @@ class Studies:
         self.table = runs() if table is None else list(table)
         self.named = {run.name: run for run in self.table}
         # Data -> dataset and config, by default those that are on this machine.
-        self.places = _here({run.data for run in self.table}) if places is None else dict(places)
-        self.state_file = out / "state.json"
+        self.places = self._read_or_build() if places is None else dict(places)
         self._whole: dict[tuple[str, str], ItemSet] = {}  # splits that were read
 
-    def state(self) -> dict[str, Any]:
-        """Return what is done: the folder of a run -> its core-minutes, size and best validation loss."""
-        return json.loads(self.state_file.read_text(encoding="utf-8")) if self.state_file.is_file() else {}
+    def _read_or_build(self) -> dict[str, tuple[str, str]]:
+        """Return dataset and config of what is on this machine; one that is built on first use is built by one."""
+        keys = {run.data for run in self.table}
+        with held(self.out / "data.lock", wait=True):
+            return {data.key: (data.place, data.config) for data in DATA if data.key in keys and not absent(data)}
 
     def done(self) -> dict[str, dict[str, Any]]:
-        """Return what is done of this table with these limits: run -> what the state says of it."""
-        state = self.state()
-        places = {run.name: self.folder(run).name for run in self.table}
-        return {name: state[place] for name, place in places.items() if place in state}
+        """Return what is done of this table with these limits: run -> what `DONE` says of it."""
+        files = {run.name: self.folder(run) / DONE for run in self.table}
+        return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items() if path.is_file()}
 
     def left(self) -> list[Run]:
         """Return what is not yet done, of the runs whose data are here."""
@@ -220,6 +239,13 @@ class Studies:
         """Return where a run lies; runs with other settings lie elsewhere."""
         return self.out / f"{run.name}-{self.key(run)}"
 
+    def do_if_free(self, run: Run) -> bool:
+        """Do a run unless another process is at it; return whether it is done."""
+        with held(self.folder(run).with_suffix(".lock")) as mine:
+            if mine and run.name not in self.done():
+                self.do(run)
+            return mine
+
     def do(self, run: Run) -> None:
         """Do a run, from where it stood, and write down that it is done.
 
@@ -248,8 +274,7 @@ class Studies:
             "epochs": trained.epochs,
             "validation_loss": trained.validation_loss,
         }
-        state = {**self.state(), folder.name: found}
-        write_atomically(self.state_file, json.dumps(state, indent=1, sort_keys=True).encode())
+        write_atomically(folder / DONE, json.dumps(found, indent=1).encode())
 
     def _network(self, recipe: Recipe, folder: Path | None) -> Any:
         network = load_plugin(INPAINTERS, recipe.model_type, "model type")
@@ -270,13 +295,14 @@ class Studies:
     # --- what it will take
 
     def estimate(self, wanted: Sequence[Run]) -> dict[str, float]:
-        """Measure some steps of each design, and return the core-minutes that each run will take."""
-        rates: dict[tuple[str, str], tuple[list[float], float]] = {}
+        """Return the core-minutes that each run will take.
+
+        The speed of each design on each data set is measured once, so that all processes that share the folder, now or
+        later, plan with the same numbers.
+        """
         found = {}
         for run in wanted:
-            if (run.design, run.data) not in rates:
-                rates[run.design, run.data] = self._measure(run)
-            steps, seconds_a_window = rates[run.design, run.data]
+            steps, seconds_a_window = self._speed(run)
             recipe = self.recipe(run)
             epochs = [stage.training.n_epochs for stage in recipe.stages] or [recipe.training.n_epochs]
             # a validation passes forward alone, which is about a third of a step
@@ -285,6 +311,16 @@ class Studies:
             judged = seconds_a_window * len(self.items(run, "test")) * self.limits.seeds
             found[run.name] = (trained + judged) / 60
         return found
+
+    def _speed(self, run: Run) -> tuple[list[float], float]:
+        """Return what `_measure` says of the run's design and data, from their file where it has been measured."""
+        plain = Run("", run.design, run.data)
+        path = self.out / f"speed-{run.design}-{run.data}-{self.key(plain)}.json"
+        with held(path.with_suffix(".lock"), wait=True):
+            if not path.is_file():
+                write_atomically(path, json.dumps(self._measure(run)).encode())
+        steps, seconds_a_window = json.loads(path.read_text(encoding="utf-8"))
+        return steps, seconds_a_window
 
     def _measure(self, run: Run) -> tuple[list[float], float]:
         """Return the processor seconds of a step of each stage, and of filling a window."""
@@ -354,9 +390,9 @@ def _mean(rows: Sequence[Any]) -> list[float | None]:
 
 def parts(studies: Studies) -> Iterator[Part]:
     """Yield the differences that the hypotheses on training are about, of the runs that are done."""
-    pairs = [("more_data_helps", name, f"{name}-folk", f"{name}-folk-{SIZES[0]}", "folk") for name in COMPARED_DESIGNS]
-    pairs += [("folk_helps_jsb", name, f"{name}-folk-then-jsb", f"{name}-jsb", "jsb") for name in COMPARED_DESIGNS]
-    for hypothesis, _, more, less, data in pairs:
+    pairs = [("more_data_helps", f"{name}-folk", f"{name}-folk-{SIZES[0]}", "folk") for name in COMPARED_DESIGNS]
+    pairs += [("folk_helps_jsb", f"{name}-folk-then-jsb", f"{name}-jsb", "jsb") for name in COMPARED_DESIGNS]
+    for hypothesis, more, less, data in pairs:
         a, b = studies.scores(more), studies.scores(less)
         if a is not None and b is not None:
             for metric in ("note_f1", "own_loss") if hypothesis == "more_data_helps" else ("note_f1",):

@@ -13,15 +13,16 @@ from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.reasons import NLL, Cell, not_repeated, repeated
 from benchmarks.musib.systems import DESIGNS, Data
 
+from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.inpainting.compact import compact_table
 from music_evals.benchmark.inpainting.results import HEADINGS
 from music_evals.benchmark.published import read_published
-from music_evals.benchmark.tables import MARKDOWN, mark, order, table_of
+from music_evals.benchmark.tables import order, table_of
 from music_evals.files import write_atomically
 from music_evals.stats import Interval, mean_interval
 
 Row = dict[str, Any]
 
-ARROWS = {"higher": "↑", "lower": "↓"}
 WHOLE = "all"
 
 SCORES = (
@@ -140,31 +141,10 @@ def _minus(one: Any, other: Any) -> float | None:
 
 def honest_table(judged: Judged) -> str:
     """Return the honest table of one data set: all windows, the size of each system, the interval of what ranks."""
-    results, table = judged.results, table_of(judged.results)
-    scales = results["scales"]
-    metrics = [name for name in dict.fromkeys([*HEADINGS, *scales]) if name in scales and name != NLL]
-    head = [f"{scales[name]['title']} {ARROWS.get(scales[name]['direction'], '')}" for name in metrics]
-    lines = [["system", "size", *head], ["---", "---", *("---:" for _ in metrics)]]
-    for system in order(results, table):
-        label = f"`{system}`" if system in table["ranking"] else f"*`{system}`*"
-        cells = [_honest_cell(results, table, system, name) for name in metrics]
-        lines.append([label, judged.sizes.get(system, ""), *cells])
-    return (
-        f"**{judged.plan.data.title}**, test split: {table['n_items']} windows of {table['n_songs']} songs.\n\n"
-        f"{markdown(lines)}"
-    )
-
-
-def _honest_cell(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metric: str) -> str:
-    cell = table["scores"][system].get(metric)
-    if cell is None:
-        return ""
-    if cell["value"] is None:
-        return f"n/a ({cell['n_defined']}/{cell['n']})"
-    text = f"{cell['value']:.3f}{MARKDOWN.marks[mark(results, table, system, metric)]}"
-    if metric == results["ranked_by"] and cell["low"] is not None:
-        return f"{text} ({cell['low']:.3f} to {cell['high']:.3f})"
-    return f"{text} (floor {cell['null']:.3f})" if cell.get("null") is not None else text
+    table = table_of(judged.results)
+    windows = f"{table['n_items']} windows of {table['n_songs']} songs"
+    shown = compact_table(judged.results, table, sizes=judged.sizes, without={NLL})
+    return f"**{judged.plan.data.title}**, test split: {windows}.\n\n{shown}"
 
 
 def printed_table(data: Data, runs: Sequence[Judged]) -> str:
@@ -182,7 +162,7 @@ def printed_table(data: Data, runs: Sequence[Judged]) -> str:
                 cells = table["scores"][system]
                 shown = [number(cells.get(metric, {}).get("value")) for metric in metrics]
                 lines.append([f"`{system}`", run.sizes.get(system, ""), *shown])
-    return f"**{data.title}**. Published: {published.source}.\n\n{markdown(lines)}"
+    return f"**{data.title}**. Published: {published.source}.\n\n{markdown_rows(lines)}"
 
 
 def compared_table(rows: Sequence[Row]) -> str:
@@ -206,17 +186,12 @@ def compared_table(rows: Sequence[Row]) -> str:
             name, HEADINGS[row["metric"]], number(row["published"]), number(row["ours"]), number(row["difference"]),
             row["because"].replace(" ", ", "), number(row["honest"]), row["because_of_protocol"].replace(" ", ", "),
         ])  # fmt: skip
-    return markdown(lines)
+    return markdown_rows(lines)
 
 
 def number(value: float | str | None) -> str:
     """Return a number with three decimals, or nothing; text stays as it is."""
     return "" if value is None else f"{value:.3f}" if isinstance(value, float | int) else value
-
-
-def markdown(lines: Iterable[Sequence[str]]) -> str:
-    """Return a table, the first two lines of which are its head."""
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:

@@ -23,6 +23,7 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models import _network
+from music_evals.models._measures import MeasureNetwork
 from music_evals.models.anticipation_rnn import AnticipationRNN
 from music_evals.models.inpaintnet import InpaintNet
 from music_evals.models.recipe import read_recipe
@@ -182,6 +183,14 @@ def test_temperature_0_and_a_tiny_nucleus_are_greedy(kind, contexts):
     assert network.deterministic
 
 
+def test_nucleus_by_hand():
+    """0.5, 0.3, 0.15, 0.05: a nucleus of 0.6 holds the first two, 5/8 and 3/8."""
+    log_p = torch.tensor([[0.15, 0.5, 0.05, 0.3]]).double().log().repeat(4, 1)
+    uniform = torch.tensor([0.0, 0.62, 0.63, 0.999])
+    assert _network.draw(log_p, 1.0, uniform, top_p=0.6).tolist() == [1, 1, 3, 3]
+    assert _network.draw(log_p, 1.0, uniform).tolist() == [0, 1, 1, 3]
+
+
 @NETWORKS
 def test_no_contexts_give_no_middles(kind, contexts):
     network = build(kind)
@@ -257,7 +266,18 @@ def test_bits_per_note_by_hand():
 
 
 @TOKENS
-def test_the_likelihood_of_a_step_is_not_told_by_what_comes_after_it(kind, contexts):
+@pytest.mark.parametrize("step", [144, 200])
+def test_the_likelihoods_of_a_step_sum_to_one_over_the_tokens(kind, step, contexts):
+    candidates = np.repeat(contexts[:1], 130, axis=0)
+    candidates[:, step] = np.arange(130)
+    log_p = -build(kind).nll(candidates)
+    assert log_p.dtype == np.float64
+    assert (log_p <= 0).all()
+    assert np.exp(log_p[:, step - 144]).sum() == pytest.approx(1)
+
+
+@TOKENS
+def test_the_likelihood_of_a_step_does_not_depend_on_what_comes_after_it(kind, contexts):
     network = build(kind)
     plain = network.nll(contexts)
     for step in (144, 167, 168, 200, 239):
@@ -437,6 +457,12 @@ def test_the_shipped_recipe_and_config_belong_together(kind):
     assert getattr(config, "size", "small") == "small"
 
 
+@pytest.mark.parametrize("base", [_network.InpaintingNetwork, _network.TokenNetwork, MeasureNetwork])
+def test_what_networks_share_is_no_network(base):
+    with pytest.raises(TypeError, match="abstract"):
+        base()
+
+
 @NETWORKS
 def test_the_registry_names_the_class(kind):
     assert load_plugin(INPAINTERS, kind.config_class().model_type, "model") is kind
@@ -545,7 +571,7 @@ def test_a_leak_is_never_a_default(kind, decoding):
         dataclasses.replace(TINY[kind], decoding=decoding)
 
 
-@pytest.mark.parametrize("kind", [AnticipationRNN, InpaintNet, SketchNet])
+@TOKENS
 def test_who_asks_for_temperature_0_gets_the_most_likely_kinds_too(kind, tmp_path):
     tiny = build(kind)
     config = dataclasses.replace(tiny.config, decoding="two_stage", temperature=0.5, kind_temperature=0.75)

@@ -61,3 +61,12 @@ def noise(n: int = 6) -> np.ndarray:
 def tensor(contexts: np.ndarray) -> torch.Tensor:
     """Tokens as a network reads them."""
     return torch.from_numpy(contexts.astype(np.int64))
+
+
+def losses(network: Any, contexts: np.ndarray, stage: str, *, training: bool = True) -> torch.Tensor:
+    """The losses of a stage, what is drawn from one seed."""
+    network.begin_stage(stage)
+    network.train(training)
+    torch.manual_seed(0)
+    with torch.no_grad():
+        return network.training_loss(tensor(contexts))

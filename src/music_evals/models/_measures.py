@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +13,7 @@ from torch.nn import functional
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.models._network import InpaintingNetwork, TokenConfig, TokenNetwork, fill_sizes
+from music_evals.models._network import InpaintingNetwork, SizedConfig, Sizes, TokenConfig, TokenNetwork
 from music_evals.symbolic.factorized import FIX_EMPTY_PITCH
 
 __all__ = [
@@ -45,10 +47,9 @@ FIX_EMPTY = ("inputs", "all")
 
 
 @dataclasses.dataclass(frozen=True)
-class MeasureConfig(TokenConfig):
+class MeasureConfig(SizedConfig, TokenConfig):
     """Settings of both models; `inpaintnet.InpaintNetConfig` documents them."""
 
-    size: str = "paper"
     note_embedding_size: int = 0
     measure_size: int = 0
     latent_size: int = 0
@@ -65,17 +66,17 @@ class MeasureConfig(TokenConfig):
     def _check_measures(
         self,
         network: type[InpaintingNetwork],
-        sizes: dict[str, dict[str, int]],
+        sizes: Sizes,
         *,
         at_least_one: tuple[str, ...] = (),
         shares: tuple[str, ...] = (),
         probabilities: tuple[str, ...] = (),
     ) -> None:
-        """Fill in the sizes and check what both models have, and what `_check` is told to."""
-        fill_sizes(self, sizes)
-        self._check(
+        """Fill in the sizes, and check what both models have and what is named."""
+        self._check_sized(
             network,
-            at_least_one=(*sizes["paper"], *at_least_one),
+            sizes,
+            at_least_one=at_least_one,
             shares=("dropout", *shares),
             probabilities=("latent_forcing", *probabilities),
         )
@@ -90,14 +91,45 @@ class MeasureConfig(TokenConfig):
 
 
 class MeasureNetwork(TokenNetwork):
-    """Base of both models."""
+    """Base of both models; their first stage is an autoencoder of single measures."""
 
     config: MeasureConfig
+    vae: Any
+    """Has `encode`, from measures to means and log deviations of their latents, and a `HierarchicalDecoder`."""
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether `inpaint` does without `rng`."""
+        return super().deterministic and not self.config.sampled_latents
+
+    @abc.abstractmethod
+    def _forced_ticks(self) -> Sequence[bool]:
+        """Draw which ticks of a batch of the first stage are given the true token before them."""
+
+    @abc.abstractmethod
+    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        """Return the divergence of latents from the prior, (batch, measures)."""
 
     def _drawn(self, mean: Tensor, log_std: Tensor) -> Tensor:
         """Draw latents in training, and where the config says so; else return their means."""
         drawn = self.training or self.config.sampled_latents
         return mean + log_std.exp() * torch.randn_like(mean) if drawn else mean
+
+    def _true_measures(self, contexts: Tensor) -> Tensor:
+        """Return the measures (batch, 16, 24) that are to be written."""
+        measures = cut(contexts)
+        return fix_empty(measures) if self.config.fix_empty == "all" else measures
+
+    def _vae_loss(self, measures: Tensor) -> Tensor:
+        """Reconstruct measures that are drawn in training; outside of it those of the middle."""
+        # k measures of each context, (batch, k, 24)
+        chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
+        mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent), or (batch, k, 2, latent)
+        z = self._drawn(mean, log_std).flatten(0, 1).flatten(1)  # (batch * k, all numbers of a latent)
+        true = chosen.reshape(-1, STEPS)
+        logits, _ = self.vae.decoder(z, true, self._forced_ticks())  # (batch * k, 24, 130)
+        written = cross_entropy(logits, true).view(len(chosen), -1).mean(1)
+        return written + self.config.kl_weight * self._divergence(mean, log_std).mean(1)
 
 
 class HierarchicalDecoder(nn.Module):

@@ -1,6 +1,7 @@
 """What the inpainting networks of this room share: names, decoding options, draws, files."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import abc
 import contextlib
 import dataclasses
 import io
@@ -25,13 +26,16 @@ from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["InpaintingNetwork", "NetworkConfig", "TokenConfig", "TokenNetwork", "draw", "fill_sizes"]
+__all__ = ["InpaintingNetwork", "NetworkConfig", "SizedConfig", "Sizes", "TokenConfig", "TokenNetwork", "draw"]
 
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
 # of matrices may depend on how many rows it has.
 _ROWS_AT_ONCE = 64
 
 _Result = TypeVar("_Result")
+
+Sizes = Mapping[str, Mapping[str, int]]
+"""Size -> the fields of a config that it stands for, and their values."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,18 +75,32 @@ class NetworkConfig:
                 f"{self.decoding} reads the true middle and cannot be a default; ask for it by name"
             )
         check_choice(self.decoding, self.temperature, network.decodings, self.top_p)
-        of_kinds = getattr(self, "kind_temperature", None)  # of those that write token by token
-        if of_kinds is not None and not 0 <= of_kinds < float("inf"):
-            raise InvalidInputError(f"kind_temperature must be 0 or more, got {of_kinds}")
 
 
-def fill_sizes(config: Any, sizes: Mapping[str, Mapping[str, int]]) -> None:
-    """Give every size that is 0 the value that it has in `config.size`."""
-    if config.size not in sizes:
-        raise UnknownNameError("size", config.size, sizes)
-    for name, value in sizes[config.size].items():
-        if getattr(config, name) == 0:
-            object.__setattr__(config, name, value)
+@dataclasses.dataclass(frozen=True)
+class SizedConfig(NetworkConfig):
+    """Of the networks that come in several sizes."""
+
+    size: str = "paper"
+
+    def _check_sized(
+        self, network: "type[InpaintingNetwork]", sizes: Sizes, *, at_least_one: tuple[str, ...] = (), **rules: Any
+    ) -> None:
+        """Give every size that is 0 the value that it has in `size`, then check as `_check` does, the sizes too."""
+        if self.size not in sizes:
+            raise UnknownNameError("size", self.size, sizes)
+        for name, value in sizes[self.size].items():
+            if getattr(self, name) == 0:
+                object.__setattr__(self, name, value)
+        self._check(network, at_least_one=(*sizes[self.size], *at_least_one), **rules)
+
+    def _check_heads(self, width: str, heads: str) -> None:
+        """Check that heads of attention can share a width, and that positions fill it with sines and cosines."""
+        twice = 2 * getattr(self, heads)
+        if getattr(self, width) % twice:
+            raise InvalidInputError(
+                f"{width} must be a multiple of twice {heads} ({twice}), got {getattr(self, width)}"
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +108,12 @@ class TokenConfig(NetworkConfig):
     """Of the networks that write token by token."""
 
     kind_temperature: float | None = None
+
+    def _check(self, network: "type[InpaintingNetwork]", **rules: Any) -> None:
+        """Check all that a config has, and the temperature of kinds."""
+        super()._check(network, **rules)
+        if self.kind_temperature is not None and not 0 <= self.kind_temperature < float("inf"):
+            raise InvalidInputError(f"kind_temperature must be 0 or more, got {self.kind_temperature}")
 
 
 def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], top_p: float = 1.0) -> None:
@@ -102,7 +126,7 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
         raise InvalidInputError(f"top_p must lie above 0 and be at most 1, got {top_p}")
 
 
-class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_evals", license="apache-2.0"):
+class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
     """Base of the inpainting networks; a subclass sets `config` and calls `_set_decoding` first of all."""
 
     config: Any
@@ -158,6 +182,14 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, library_name="music_eva
     def sees_reference(self) -> bool:
         """Whether the decoding leaks."""
         return self.decoding in self.leaking
+
+    @abc.abstractmethod
+    def training_loss(self, contexts: Tensor, *, varied: bool = False) -> Tensor:
+        """Return what training minimises, shape (batch,), of whole contexts (batch, 384); varied: other tasks too."""
+
+    @abc.abstractmethod
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        """Return middles (n, 96) of contexts (n, 384); see `protocols.Inpainter`."""
 
     @property
     def device(self) -> torch.device:
@@ -270,13 +302,13 @@ class TokenNetwork(InpaintingNetwork):
         return self.decoding in self.fixed or not any(self._temperatures)
 
     @property
+    @abc.abstractmethod
     def _numbers(self) -> tuple[int, ...]:
         """Shape of the uniform numbers that one item needs at most."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _decode(self, contexts: Tensor, uniform: Tensor) -> Tensor:
         """Return middles (batch, 96) of contexts (batch, 384), with uniform numbers (batch, *`_numbers`)."""
-        raise NotImplementedError
 
     def _choose(self, logits: Tensor, uniform: Tensor) -> Tensor:
         """Choose one token a row from logits (batch, 130) with two uniform numbers (batch, 2)."""

@@ -126,7 +126,7 @@ def _span(stretches: tuple[npt.NDArray[np.int64], ...], start: int, *, long_jump
         [relative_bars(before, first, long_jumps=long_jumps), relative_bars(after, 0, long_jumps=long_jumps)]
     )
     if len(after):
-        known[len(before), remi.BAR] = NEXT  # how long it is since the last note of the span is not told
+        known[len(before), remi.BAR] = NEXT  # it is not said how long ago the span's last note was
     bars = np.concatenate([before, after])[:, remi.BAR]
     notes = relative_bars(between, start, long_jumps=long_jumps)
     return Span(known, bars, notes, between[:, remi.BAR], start)

@@ -18,6 +18,7 @@ leak, kept to reproduce them.
 
 # Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
 import dataclasses
+from collections.abc import Sequence
 from typing import ClassVar
 
 import torch
@@ -35,7 +36,6 @@ from music_evals.models._measures import (
     bidirectional_gru,
     cross_entropy,
     cut,
-    draw_measures,
     draw_span,
     fix_empty,
     gaussian_kl,
@@ -167,6 +167,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     """
 
     config: InpaintNetConfig
+    vae: MeasureVAE
     config_class = InpaintNetConfig
     decodings = DECODINGS
     leaking = frozenset({"forced_latents"})
@@ -189,7 +190,7 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
     @property
     def deterministic(self) -> bool:
         """Whether `inpaint` does without `rng`."""
-        return super().deterministic and self.decoding != "forced_latents" and not self.config.sampled_latents
+        return super().deterministic and self.decoding != "forced_latents"
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits of every middle step, given the true tokens before it.
@@ -236,22 +237,15 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
             Shape (batch,), nats a step.
 
         """
-        measures = cut(contexts)
-        if self.config.fix_empty == "all":
-            measures = fix_empty(measures)
+        measures = self._true_measures(contexts)
         return self._vae_loss(measures) if self.stage == "vae" else self._latent_loss(measures, varied=varied)
 
-    def _vae_loss(self, measures: Tensor) -> Tensor:
-        """Reconstruct measures that are drawn in training; outside of it those of the middle."""
-        # k measures of each context, (batch, k, 24)
-        chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
-        mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, latent)
-        z = self._drawn(mean, log_std)
-        forced = self.training and bool(torch.rand(()) < self.config.measure_forcing)
-        true = chosen.reshape(-1, STEPS)
-        logits, _ = self.vae.decoder(z.flatten(0, 1), true, (forced,) * STEPS)  # (batch * k, 24, 130)
-        divergence = gaussian_kl(mean, log_std).sum(-1).mean(1)
-        return cross_entropy(logits, true).view(len(chosen), -1).mean(1) + self.config.kl_weight * divergence
+    def _forced_ticks(self) -> Sequence[bool]:
+        """Give a whole batch the true tokens, or none of it."""
+        return (self.training and bool(torch.rand(()) < self.config.measure_forcing),) * STEPS
+
+    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        return gaussian_kl(mean, log_std).sum(-1)
 
     def _latent_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
         start, stop = draw_span(varied=varied)

@@ -42,7 +42,6 @@ from music_evals.models._measures import (
     bidirectional_gru,
     cross_entropy,
     cut,
-    draw_measures,
     draw_span,
     fix_empty,
     gaussian_kl,
@@ -152,11 +151,7 @@ class SketchNetConfig(MeasureConfig):
             shares=("measure_dropout", "connector_dropout"),
             probabilities=("reveal_batches", "reveal"),
         )
-        if self.connector_size % (2 * self.connector_heads):
-            raise InvalidInputError(
-                f"connector_size must be a multiple of twice connector_heads ({2 * self.connector_heads}), got "
-                f"{self.connector_size}"
-            )
+        self._check_heads("connector_size", "connector_heads")
 
 
 class _Latents(NamedTuple):
@@ -264,6 +259,7 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """
 
     config: SketchNetConfig
+    vae: SketchVAE
     config_class = SketchNetConfig
     decodings = DECODINGS
     leaking = frozenset({"reference_pitch", "reference_rhythm"})
@@ -284,11 +280,6 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)
         self.connector = SketchConnector(config)
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether `inpaint` does without `rng`."""
-        return super().deterministic and not self.config.sampled_latents
 
     def forward(self, contexts: Tensor) -> Tensor:
         """Return the logits of every middle step, given the true tokens before it in its measure.
@@ -346,23 +337,17 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
             Shape (batch,), nats a step.
 
         """
-        measures = cut(contexts)
-        if self.config.fix_empty == "all":
-            measures = fix_empty(measures)
+        measures = self._true_measures(contexts)
         return self._vae_loss(measures) if self.stage == "vae" else self._span_loss(measures, varied=varied)
 
-    def _vae_loss(self, measures: Tensor) -> Tensor:
-        """Reconstruct measures that are drawn in training; outside of it those of the middle."""
-        # k measures of each context, (batch, k, 24)
-        chosen = draw_measures(measures, self.config.measures_per_context) if self.training else measures[:, MIDDLE]
-        mean, log_std = self.vae.encode(fix_empty(chosen))  # (batch, k, 2, latent)
-        z = self._drawn(mean, log_std).flatten(2).flatten(0, 1)  # (batch * k, 2 * latent)
+    def _forced_ticks(self) -> Sequence[bool]:
+        """Draw each tick by itself, the fewer the longer the training."""
         k = self.config.forcing_decay
         share = k / (k + math.exp(min(self.training_step / k, 700))) if self.training else 0.0
-        true = chosen.reshape(-1, STEPS)
-        logits, _ = self.vae.decoder(z, true, (torch.rand(STEPS) < share).tolist())  # (batch * k, 24, 130)
-        divergence = gaussian_kl(mean, log_std).mean(-1).sum(-1).mean(1)
-        return cross_entropy(logits, true).view(len(chosen), -1).mean(1) + self.config.kl_weight * divergence
+        return (torch.rand(STEPS) < share).tolist()
+
+    def _divergence(self, mean: Tensor, log_std: Tensor) -> Tensor:
+        return gaussian_kl(mean, log_std).mean(-1).sum(-1)
 
     def _span_loss(self, measures: Tensor, *, varied: bool) -> Tensor:
         start, stop = draw_span(varied=varied)

@@ -32,7 +32,7 @@ from torch.nn import functional
 
 from music_evals.annotations import Tokens
 from music_evals.errors import InvalidInputError, PairCountError
-from music_evals.models._network import InpaintingNetwork, NetworkConfig, draw, fill_sizes
+from music_evals.models._network import InpaintingNetwork, SizedConfig, draw
 from music_evals.models._vli_layers import Layer, Reader, View
 from music_evals.models._vli_notes import (
     BAR_RANGE,
@@ -77,7 +77,7 @@ SIZES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class VLIConfig(NetworkConfig):
+class VLIConfig(SizedConfig):
     """Sizes of the network, how it is trained, and the default decoding.
 
     Parameters
@@ -116,7 +116,6 @@ class VLIConfig(NetworkConfig):
     """
 
     model_type: str = "vli"
-    size: str = "paper"
     model_size: int = 0
     n_layers: int = 0
     n_heads: int = 0
@@ -131,12 +130,8 @@ class VLIConfig(NetworkConfig):
     top_p: float = 0.9
 
     def __post_init__(self) -> None:
-        fill_sizes(self, SIZES)
-        self._check(VLI, at_least_one=tuple(SIZES["paper"]), shares=("dropout",), probabilities=("varied_spans",))
-        if self.model_size % (2 * self.n_heads):
-            raise InvalidInputError(
-                f"model_size must be a multiple of twice n_heads ({2 * self.n_heads}), got {self.model_size}"
-            )
+        self._check_sized(VLI, SIZES, shares=("dropout",), probabilities=("varied_spans",))
+        self._check_heads("model_size", "n_heads")
 
 
 class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):

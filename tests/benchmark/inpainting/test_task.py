@@ -191,8 +191,11 @@ def test_without_matplotlib_the_run_does_not_start(settings: dict[str, Any], mon
     assert "report" not in outcome.files
 
 
-def test_the_official_protocol(settings: dict[str, Any], fake_model: Path) -> None:
-    official = {**settings, "config": None, "protocol": "official", "decoding": "teacher_forced"}
+def test_the_official_protocol(settings: dict[str, Any], tiny_dataset: Path, tmp_path: Path, fake_model: Path) -> None:
+    chorales = tmp_path / "jsb_chorales"
+    chorales.symlink_to(tiny_dataset)
+    official = {**settings, "dataset": str(chorales), "config": None, "protocol": "official"}
+    official |= {"decoding": "teacher_forced"}
     outcome = run_inpainting(Settings(**official, models=[str(fake_model)]))
     results = outcome.results
     assert results["dataset"]["config"] == "musib_official"
@@ -214,6 +217,14 @@ def test_the_official_protocol(settings: dict[str, Any], fake_model: Path) -> No
     assert "transposes" in text
     page = (settings["out"] / "report.html").read_text()
     assert "The published table" in page
+
+
+def test_the_published_table_stands_beside_its_own_data_alone(settings: dict[str, Any]) -> None:
+    official = {**settings, "config": None, "protocol": "official", "baselines": "copy_past"}
+    outcome = run_inpainting(Settings(**official))
+    assert outcome.results["variant"] == "official"
+    assert outcome.results["published"] == {"source": "", "table": {}, "differences": {}}
+    assert "The published table" not in (settings["out"] / "report.html").read_text()
 
 
 def test_the_published_table_is_as_printed() -> None:

@@ -67,7 +67,7 @@ def test_the_table_of_verdicts_is_read_off_the_rows_alone() -> None:
     assert "2 above 0, 0 below, 0 across" in worst
     assert "**supported** of the small designs, not of the published ones" in worst
     copying = line_of(table, "a_model_beats_copying_jsb")
-    assert "0 above 0, 1 below, 1 across" in copying
+    assert "0 above 0, 1 below, 0 across, 1 without interval" in copying
     assert copying.endswith("**undecided** |")
     assert line_of(table, "folk_helps_jsb").endswith("**untested** |")
 

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +16,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from benchmarks.musib.studies import (  # noqa: E402
+    DONE,
     SIZES,
     Limits,
     Run,
@@ -27,6 +33,7 @@ from benchmarks.musib.systems import DESIGNS, ROOT  # noqa: E402
 
 from benchmarks.musib import equal_budget  # noqa: E402 - after the check for torch
 from music_evals.benchmark.inpainting.items import ItemSet  # noqa: E402
+from music_evals.files import write_atomically  # noqa: E402
 from music_evals.models.recipe import TrainingConfig, read_recipe  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -199,6 +206,75 @@ def test_a_table_goes_on_where_it_stood(studies: Studies, monkeypatch: pytest.Mo
     assert other.left() == TABLE
 
 
+def marked_done(studies: Studies, did: list[str]) -> Callable[[Run], None]:
+    """A quick stand-in for a training: note the run, take a moment, and say that it is done."""
+
+    def do(run: Run) -> None:
+        did.append(run.name)
+        time.sleep(0.02)
+        assert run.start is None or run.start in studies.done()
+        write_atomically(studies.folder(run) / DONE, b"{}", parents=True)
+
+    return do
+
+
+def test_processes_share_a_table_and_do_every_run_once(studies: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locks are those of open files: two threads with files of their own meet as two processes do."""
+    did: list[str] = []
+    monkeypatch.setattr(studies, "do", marked_done(studies, did))
+    with ThreadPoolExecutor(3) as pool:
+        for ended in [pool.submit(equal_budget.work, studies, TABLE, 0.005) for _ in range(3)]:
+            ended.result(timeout=60)
+    assert sorted(did) == sorted(run.name for run in TABLE)
+
+
+def test_a_run_that_a_process_is_at_is_left_to_it_until_the_process_ends(
+    studies: Studies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    monkeypatch.setattr(studies, "do", marked_done(studies, did))
+    first = TABLE[0]
+    studies.out.mkdir()
+    script = (
+        "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.flock(f, 2); print(1, flush=True); time.sleep(99)"
+    )
+    lock = str(studies.folder(first).with_suffix(".lock"))
+    with subprocess.Popen([sys.executable, "-c", script, lock], stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()  # it holds the lock from here on
+        assert not studies.do_if_free(first)
+        assert studies.do_if_free(TABLE[1])
+        other.kill()
+    assert studies.do_if_free(first)
+    assert did == [TABLE[1].name, first.name]
+    assert studies.do_if_free(first)  # done already: nothing is done again
+    assert len(did) == 2
+
+
+def test_speeds_are_measured_once_for_all_processes(studies: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs of one design and data: steps of 6 and 3 seconds, and 60 seconds a window."""
+    measured: list[str] = []
+    monkeypatch.setattr(studies, "_measure", lambda run: measured.append(run.name) or ([6.0, 3.0], 60.0))
+    estimates = studies.estimate(TABLE[1:])
+    # 3 steps: 1 and 2 of the stages, each with a validation of 3 contexts, a third of 3/4 of a step; 5 windows, 2 seeds
+    minutes = (1.25 * 6 + 2 * 1.25 * 3 + 60 * 5 * 2) / 60
+    assert estimates == pytest.approx({run.name: minutes for run in TABLE[1:]})
+    assert measured == ["inpaintnet-folk", "inpaintnet-folk-then-jsb"]
+    again = Studies(studies.out, LIMITS, studies.models, table=TABLE, places=studies.places)
+    monkeypatch.setattr(again, "_measure", lambda _: pytest.fail("measured again"))
+    assert again.estimate(TABLE[1:]) == estimates
+
+
+def test_runs_are_left_whose_data_are_here(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks.musib import studies as module
+
+    monkeypatch.setattr(module, "absent", lambda data: "" if data.key == "jsb" else "gone")
+    table = [TABLE[0], TABLE[1]]
+    studies = Studies(tmp_path / "out", LIMITS, models, table=table)
+    assert studies.places == {"jsb": (str(ROOT / "datasets_scripts" / "jsb_chorales"), "musib")}
+    assert studies.left() == TABLE[:1]
+
+
 def test_what_the_table_says(done: Studies, tmp_path: Path) -> None:
     studies = done
     scores = studies.scores("inpaintnet-jsb")
@@ -254,8 +330,7 @@ def test_designs_of_one_stage_run_too(design: str, tmp_path: Path, models: Path,
     one = Studies(tmp_path / "out", LIMITS, models, table=[run], places=places)
     assert one.estimate([run])[run.name] > 0
     one.do(run)
-    state = json.loads((tmp_path / "out" / "state.json").read_text())
-    assert list(state) == [one.folder(run).name]
+    assert json.loads((one.folder(run) / DONE).read_text())["epochs"] == 3
 
 
 def test_a_budget_leaves_out_what_does_not_fit_and_what_needs_it() -> None:

@@ -1,6 +1,6 @@
 """What models answered, kept for other runs: with another variant, beside other systems, or on other machines.
 
-An answer is that of one chunk of items, since what a network draws for one of them hangs on those beside it. Its key
+An answer is that of one chunk of items, since what a network draws for one of them depends on those beside it. Its key
 is all that decides it: the model's weights, configuration and options, the contexts that it is shown, seed and chunk,
 and the versions and processor kernels that computed it. An answer of anything else is never taken.
 """
@@ -40,7 +40,7 @@ class Answers:
             return ask()
         key = {
             **question,
-            "system": system.name,  # its randomness hangs on it
+            "system": system.name,  # its randomness depends on it
             "content": system.content_hash,
             "contexts": hashlib.sha256(np.ascontiguousarray(contexts).tobytes()).hexdigest(),
             "versions": package_versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,30 +32,17 @@ def read_flags(table: Any, name: str, dataset: str) -> npt.NDArray[np.bool_] | N
     """Return a column of true and false, or None where the table has none of this name."""
     from pyarrow import types
 
-    if name not in table.column_names:
-        return None
-    column = table[name]
-    if not types.is_boolean(column.type):
-        raise InvalidInputError(
-            f"{dataset}: column {name} holds {column.type}; expected true and false (bool), or no such column"
-        )
-    _check_no_nulls(column, name, dataset)
-    flags: npt.NDArray[np.bool_] = column.to_numpy().astype(bool)
-    return flags
+    column = _known(table, name, dataset, types.is_boolean, "true and false (bool)")
+    return None if column is None else column.to_numpy().astype(bool)
 
 
 def read_shares(table: Any, name: str, dataset: str) -> npt.NDArray[np.float64] | None:
     """Return a column of numbers from 0 to 1, or None where the table has none of this name."""
     from pyarrow import types
 
-    if name not in table.column_names:
+    column = _known(table, name, dataset, types.is_floating, "numbers from 0 to 1 (float)")
+    if column is None:
         return None
-    column = table[name]
-    if not types.is_floating(column.type):
-        raise InvalidInputError(
-            f"{dataset}: column {name} holds {column.type}; expected numbers from 0 to 1 (float), or no such column"
-        )
-    _check_no_nulls(column, name, dataset)
     shares: npt.NDArray[np.float64] = column.to_numpy().astype(np.float64)
     wrong = np.flatnonzero(~((shares >= 0) & (shares <= 1)))
     if wrong.size:
@@ -62,6 +50,17 @@ def read_shares(table: Any, name: str, dataset: str) -> npt.NDArray[np.float64] 
             f"{dataset}: column {name} holds {shares[wrong[0]]:g} in row {wrong[0]}; expected numbers from 0 to 1"
         )
     return shares
+
+
+def _known(table: Any, name: str, dataset: str, fits: Callable[[Any], bool], wanted: str) -> Any:
+    """Return a column whose type fits, with a value in every row; None where the table has none of this name."""
+    if name not in table.column_names:
+        return None
+    column = table[name]
+    if not fits(column.type):
+        raise InvalidInputError(f"{dataset}: column {name} holds {column.type}; expected {wanted}, or no such column")
+    _check_no_nulls(column, name, dataset)
+    return column
 
 
 def read_contexts(table: Any, item_ids: tuple[str, ...], dataset: str) -> Tokens:
