@@ -14,8 +14,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from music_evals.annotations import NoteArray
 from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.note_values import STEPS_PER_QUARTER, Accidentals, Written, spell_pitch, write_measure
+from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 
 __all__ = ["Gap", "Item", "Slurs", "rewritten_measure", "without_tie"]
 

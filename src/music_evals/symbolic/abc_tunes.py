@@ -21,10 +21,11 @@ import numpy as np
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic._abc_reading import Kept, Measure, Voice, key_fifths, read_music
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc, read_abc
-from music_evals.symbolic.note_values import STEPS_PER_QUARTER, Accidentals, Written, spell_pitch, write_measure
+from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, check_agreement, measure_numbers
 

@@ -8,9 +8,9 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["STEPS_PER_QUARTER", "Accidentals", "Pitch", "Written", "spell_pitch", "write_measure"]
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 
-STEPS_PER_QUARTER = 6
+__all__ = ["Accidentals", "Pitch", "Written", "spell_pitch", "write_measure"]
 
 _PLAIN = (24, 18, 12, 9, 6, 3)  # whole, dotted half, half, dotted quarter, quarter, eighth
 _IN_TRIPLET = (4, 3, 2, 1)  # quarter, dotted eighth, eighth, sixteenth, all of them three in the time of two
