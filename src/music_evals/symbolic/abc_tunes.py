@@ -2,8 +2,8 @@
 
 Where notes are replaced, only the text from the first to the last note of each measure changes, and a tie that would
 lead into the first of them. Chord symbols, inline fields, comments and line breaks between the notes stay, each at its
-time: a note is tied where one stands in the midst of it. Ornaments, slurs within the measures and grace notes go with
-their notes.
+time on the grid: a note is tied where one stands in the midst of it. Ornaments, slurs within the measures and grace
+notes go with their notes.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class AbcTune(Tune):
             for note in notes
             if note["onset_tick"] < stop and note["onset_tick"] + note["duration_tick"] > start
         ]
-        kept = [(_onset(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
-        cuts = {_steps(_tick(time)) for time, one in kept if one.kind != "line"}
+        kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
+        cuts = {step for step, one in kept if one.kind != "line"}
         symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
         return _text(symbols, kept, measure)
 
@@ -221,12 +221,14 @@ def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:
     return closing, opening
 
 
-def _onset(measure: Measure, kept: Kept) -> Fraction:
+def _step(measure: Measure, kept: Kept) -> int:
+    """Return when something stands in its measure, in steps: between two of them at the nearest."""
     events = measure.events
-    return events[kept.before].onset if kept.before < len(events) else measure.length
+    onset = events[kept.before].onset if kept.before < len(events) else measure.length
+    return round(onset * STEPS_PER_QUARTER)
 
 
-def _text(symbols: Sequence[Written], kept: Sequence[tuple[Fraction, Kept]], measure: Measure) -> str:
+def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure) -> str:
     """Return the text of a measure: the symbols, and what is kept between them."""
     waiting = list(kept)
     accidentals, altered = Accidentals(measure.fifths), set[str]()
@@ -234,7 +236,7 @@ def _text(symbols: Sequence[Written], kept: Sequence[tuple[Fraction, Kept]], mea
     for symbol in symbols:
         if symbol.onset % STEPS_PER_QUARTER == 0 and pieces and not pieces[-1].endswith((" ", "\n")):
             pieces.append(" ")
-        while waiting and waiting[0][0] * STEPS_PER_QUARTER <= symbol.onset:
+        while waiting and waiting[0][0] <= symbol.onset:
             one = waiting.pop(0)[1]
             pieces.append(one.text)
             found = re.search(r"(?:^|\[)K:([^\]\n]*)", one.text) if one.kind != "quoted" else None
