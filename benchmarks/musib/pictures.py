@@ -13,8 +13,8 @@ from benchmarks.musib.judging import Judged, design_of
 from benchmarks.musib.systems import DESIGNS
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT
+from music_evals.benchmark.contents import table_of
 from music_evals.benchmark.inpainting.results import HEADINGS
-from music_evals.benchmark.tables import table_of
 from music_evals.protocols import CONTROLS
 
 COLOURS = dict(zip((design.name for design in DESIGNS), (INK, ORANGE, "#3d8b4f", "#7a4fa3"), strict=True))

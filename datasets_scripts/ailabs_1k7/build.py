@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from music_evals.datasets.ailabs_1k7.build import build_archive, build_stand_in
-from music_evals.errors import MusicEvalsError
+from music_evals.datasets.manifest import build_script, file_rows
 
 HERE = Path(__file__).parent
 
@@ -21,12 +20,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     manifest = build_archive(options.source, options.out) if options.source else build_stand_in(options.out or HERE)
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

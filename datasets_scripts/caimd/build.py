@@ -13,8 +13,7 @@ from music_evals.datasets.caimd.build import BuildSettings, build_release
 from music_evals.datasets.caimd.demo import SOURCE, demo_rows
 from music_evals.datasets.caimd.release import LAYOUTS
 from music_evals.datasets.caimd.schema import features
-from music_evals.datasets.manifest import write_dataset
-from music_evals.errors import MusicEvalsError
+from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 
 HERE = Path(__file__).parent
 
@@ -27,8 +26,7 @@ def main() -> None:
         manifest = write_dataset(options.out or HERE, {"demo": {"test": demo_rows()}}, features(), source=source)
     else:
         manifest = convert(options)
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
 
 
 def read_options() -> argparse.Namespace:
@@ -70,7 +68,5 @@ def convert(options: argparse.Namespace) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

@@ -7,11 +7,10 @@ Without an option it reads the tunes inside music21 and writes all that is made 
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from music_evals.datasets.irish_folk.build import build_folk_rnn, measure_leakage, rebuild
-from music_evals.errors import MusicEvalsError
+from music_evals.datasets.manifest import build_script, file_rows
 
 HERE = Path(__file__).parent
 
@@ -32,12 +31,9 @@ def main() -> None:
         print(measure_leakage())
         return
     manifest = build_folk_rnn(options.source, options.out) if options.source else rebuild(options.out or HERE)
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,8 +11,7 @@ from tqdm import tqdm
 from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
 from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
 from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts
-from music_evals.datasets.manifest import write_dataset
-from music_evals.errors import MusicEvalsError
+from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 
 
 def main() -> None:
@@ -30,8 +28,7 @@ def main() -> None:
         source=f"music21 {version('music21')} corpus, bach/*.mxl",
         counts={**corpus_counts(chorales), "near_copies": near_counts(configs)},
     )
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
     for config, splits in manifest["counts"]["near_copies"].items():
         for split, n in splits.items():
             print(
@@ -41,7 +38,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

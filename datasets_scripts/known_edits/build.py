@@ -6,15 +6,13 @@ Needs music21, whose corpus holds the chorales; takes about a minute.
 from __future__ import annotations
 
 import argparse
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 from music_evals.datasets.known_edits.build import build_configs, compose_piece, features, left_out
 from music_evals.datasets.known_edits.labels import pieces
 from music_evals.datasets.known_edits.tables import fill_card, kind_table, label_table, piece_table
-from music_evals.datasets.manifest import write_dataset
-from music_evals.errors import MusicEvalsError
+from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 
 
 def main() -> None:
@@ -37,12 +35,9 @@ def main() -> None:
     }
     card = fill_card((Path(__file__).parent / "README.md").read_text(encoding="utf-8"), tables)
     (options.out / "README.md").write_text(card, encoding="utf-8")
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from music_evals.datasets.manifest import write_dataset
+from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 from music_evals.datasets.medleydb_editing.build import CONFIGS, build_config, features, read_prompts
-from music_evals.errors import InvalidInputError, MusicEvalsError
+from music_evals.errors import InvalidInputError
 
 HERE = Path(__file__).parent
 
@@ -31,12 +30,9 @@ def main() -> None:
     configs = {config: {"test": build_config(config, sentences)} for config in CONFIGS}
     source = "MedleyMDPrompts, HilaManor/AudioEditingCode f324c19; prompts of our own (stand_in)"
     manifest = write_dataset(options.out, configs, features(), source=source, sentences=sentences is not None)
-    for name, facts in manifest["files"].items():
-        print(f"{facts['rows']:>6}  {name}")
+    print(file_rows(manifest))
 
 
 if __name__ == "__main__":
-    try:
+    with build_script():
         main()
-    except MusicEvalsError as error:
-        sys.exit(f"build.py: {error}")

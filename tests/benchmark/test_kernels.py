@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 from music_evals.benchmark import versions
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.engines import ENGINES, Answered, Unit
 from music_evals.benchmark.inpainting import task as inpainting
 from music_evals.benchmark.inpainting.report import render_report
@@ -19,7 +20,7 @@ from music_evals.benchmark.records import RecordFile, read_records
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Job, Settings, record
-from music_evals.benchmark.tables import cautions, text_report
+from music_evals.benchmark.tables import text_report
 from music_evals.benchmark.versions import UNKNOWN, kernel_rows, kernels_of, on_kernels
 from music_evals.numerics import kernels
 

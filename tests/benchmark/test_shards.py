@@ -16,7 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from music_evals.benchmark import collecting, engines, results, shards
+from music_evals.benchmark import collecting_pairs, engines, results, shards
+from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.contents import n_failures
 from music_evals.benchmark.load import load_results
 from music_evals.benchmark.outputs import write_scores
 from music_evals.benchmark.preservation.results import PRESERVATION
@@ -24,7 +26,7 @@ from music_evals.benchmark.records import MemoryRecords, RecordFile, read_record
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.run import Settings, record
 from music_evals.benchmark.shards import ShardFolder, open_records, records_at
-from music_evals.benchmark.tables import cautions, markdown_report, n_failures
+from music_evals.benchmark.tables import markdown_report
 from music_evals.errors import ChangedResultsError, CorruptRecordsError, InvalidInputError, OutputError
 from music_evals.hub.scores import system_scores
 from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
@@ -390,7 +392,7 @@ def test_long_lists_are_cut_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPa
     rows = [{"kind": "run", **HEADER}, *made_rows(60)]
     whole = results_of(rows)
     assert "unlisted" not in whole
-    for module in (collecting, results):
+    for module in (collecting_pairs, results):
         monkeypatch.setattr(module, "MOST_LISTED", 3)
     cut = results_of(rows)
     for kind in ("failures", "undefined", "notes"):

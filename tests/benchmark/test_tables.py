@@ -8,18 +8,11 @@ from typing import Any
 
 import pytest
 
+from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.contents import MOST_COLUMNS, tables, undefined_systems
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import ScoreTask, build_results, collect
-from music_evals.benchmark.tables import (
-    MOST_CHARACTERS,
-    MOST_COLUMNS,
-    cautions,
-    markdown_report,
-    summary,
-    tables,
-    text_report,
-    undefined_systems,
-)
+from music_evals.benchmark.tables import MOST_CHARACTERS, markdown_report, summary, text_report
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric, block
 from music_evals.stats.intervals import simulated_coverage

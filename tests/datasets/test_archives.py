@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from music_evals.datasets.archives import read_archive
@@ -71,3 +72,19 @@ def test_no_archive_is_named(tmp_path: Path) -> None:
         read_archive(tmp_path / "b.tgz", MIDI)
     with pytest.raises(NoDataError, match=r"no file that ends in \.mid"):
         read_archive(tar(tmp_path / "c.tgz", {"a.txt": b"x"}), MIDI)
+
+
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
+def test_an_archive_that_is_damaged_far_from_its_start_is_named(tmp_path: Path, packing: str) -> None:
+    noise = np.random.default_rng(0).bytes(200_000)  # which no packing makes small
+    path = tmp_path / f"a.tar.{packing}"
+    with tarfile.open(path, f"w:{packing}") as archive:
+        for name in ("a.mid", "b.mid"):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(noise)
+            archive.addfile(entry, io.BytesIO(noise))
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2 : len(whole) // 2 + 5000] = bytes(5000)
+    path.write_bytes(whole)
+    with pytest.raises(UnreadableFileError, match="not an archive"):
+        read_archive(path, MIDI)

@@ -67,6 +67,7 @@ def test_abc_gives_title_and_mode(tmp_path: Path) -> None:
     assert (tune.tunes[0].title, tune.tunes[0].mode, tune.tunes[0].key_fifths) == ("First", "dorian", 0)
     assert tune.tunes[0].tokens.tolist() == quarter_tokens(melody(1, 16)).tolist()
     assert not tune.as_written
+    assert other.as_written
     assert other.tunes
 
 

@@ -11,7 +11,15 @@ import pytest
 from tests.datasets.making import melody, score
 
 from music_evals.datasets.manifest import load_split, rows_sha256
-from music_evals.datasets.tune_files import Placed, parse_shares, place, split_counts, split_families, write_tunes
+from music_evals.datasets.tune_files import (
+    Placed,
+    parse_shares,
+    place,
+    split_counts,
+    split_families,
+    write_tunes,
+    write_whole,
+)
 from music_evals.datasets.tunes import tune_from_score
 from music_evals.errors import InvalidInputError
 
@@ -81,3 +89,17 @@ def test_a_manifest_is_written_last(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(KeyboardInterrupt):
         write_tunes(tmp_path, {"folk": [Placed(tune, "a", "train")]}, progress=stop)
     assert not (tmp_path / "manifest.json").exists()
+
+
+def test_of_two_writers_one_wins_and_a_folder_that_cannot_be_written_is_no_success(tmp_path: Path) -> None:
+    tune = tune_from_score(score(melody(0)), "a")
+    configs = {"folk": [Placed(tune, "a", "train")]}
+    (tmp_path / "kept").mkdir()
+    first = write_whole(tmp_path / "kept", configs, "tunes", {"source": "first"})  # an empty folder is replaced
+    assert write_whole(tmp_path / "kept", configs, "tunes", {"source": "second"})["files"] == first["files"]
+    assert json.loads((tmp_path / "kept" / "manifest.json").read_text())["source"] == "first"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "somebody's.txt").write_text("kept")
+    with pytest.raises(OSError, match="other"):
+        write_whole(tmp_path / "other", configs, "tunes", {})
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["kept", "other"]

@@ -12,8 +12,9 @@ from tests.leaderboard.toy_records import SETTINGS, A, B, C, cell_of, record, ro
 
 from music_evals.leaderboard import tables
 from music_evals.leaderboard.export import html_page, text_tables
+from music_evals.leaderboard.presets import PUBLISHED
 from music_evals.leaderboard.records import ResultRecord
-from music_evals.leaderboard.tables import PUBLISHED, decimals_of, make_leaderboard, records_digest, shown
+from music_evals.leaderboard.tables import decimals_of, make_leaderboard, records_digest, shown
 
 
 @pytest.mark.parametrize(

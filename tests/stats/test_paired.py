@@ -263,6 +263,21 @@ def test_random_swaps_agree_with_all_swaps_for_divergences(clustered):
     assert np.mean(drawn) == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / (5 * 4095)) + 3e-4)
 
 
+@pytest.mark.parametrize("clustered", [True, False])
+@pytest.mark.parametrize("n_clusters", [6, 20])  # all swaps are listed, and drawn
+def test_swaps_that_are_looked_up_give_every_digit(clustered, n_clusters):
+    rng = np.random.default_rng(n_clusters)
+    reference, a, b, groups = clustered_bins(rng, n_clusters, 1.0)
+    a[:2], b[5], reference[9] = -1, -1, -1
+    options = {"n_bins": 12, "divergence": total_variation, "n_resamples": 2000}  # bins 10 and 11 are never used
+    bins = (reference, a, b, groups if clustered else None)
+    worked_out = swap_test_divergence(*bins, **options)
+    assert swap_test_divergence(*bins, **options, term=lambda p, q: np.abs(p - q) / 2) == worked_out
+    assert worked_out.p_value < 1
+    # and it is really the table that decides
+    assert swap_test_divergence(*bins, **options, term=lambda p, _: 0 * p).p_value < worked_out.p_value
+
+
 def test_equal_systems_do_not_differ():
     bins = np.arange(60) % 7
     for groups in (None, bins):

@@ -25,6 +25,20 @@ import numpy.typing as npt
 
 from music_evals.audio._decoding import OPENERS, Decoded
 from music_evals.audio._recordings import AUDIO_SUFFIXES, recordings
+from music_evals.audio._samples import (
+    BLOCK,
+    HIGHEST_RATE,
+    LOWEST_RATE,
+    Samples,
+    as_float,
+    bounded,
+    check_format,
+    frames_of,
+    join_channels,
+    mix_down,
+    mono_blocks,
+    resample,
+)
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
@@ -49,14 +63,11 @@ __all__ = [
 ]
 
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at
-LOWEST_RATE, HIGHEST_RATE = 4000, 384_000  # Hz; what recorded music comes at, with room on both sides
-BLOCK = 1 << 16  # frames that are decoded at once
 
 DECODERS = tuple(OPENERS)
 """Decoders by name: soundfile reads WAV, FLAC, OGG, MP3 and AIFF; torchcodec (optional) what its FFmpeg reads."""
 
 Value = TypeVar("Value")
-Samples = npt.NDArray[np.float32]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,7 +237,7 @@ class Audio:
         policy = dataclasses.replace(self.policy, sample_rate=rate)
         if self.reload is not None:
             return self.reload(policy=policy)
-        samples = _resample(iter([self.samples]), self.sample_rate, rate)
+        samples = resample(iter([self.samples]), self.sample_rate, rate)
         return dataclasses.replace(self, samples=samples, sample_rate=rate, policy=policy)
 
 
@@ -333,10 +344,10 @@ def load_channels(
             raise InvalidInputError(f"{source}: a file brings its own sample rate; leave rate away")
         path, place = Path(source), f"{source}: "
         with _opened(path, policy, limits) as decoded:
-            blocks = list(_bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits)))
-            return _channels(blocks, decoded.channels, place), decoded.rate
+            blocks = list(bounded(decoded, limits.max_sec * decoded.rate, _too_long(path, limits)))
+            return join_channels(blocks, decoded.channels, place), decoded.rate
     frames, rate = _checked_array(np.asarray(source), rate, limits)
-    return _channels([_as_float(frames)], frames.shape[1], ""), rate
+    return join_channels([as_float(frames)], frames.shape[1], ""), rate
 
 
 def check_header(
@@ -363,7 +374,7 @@ def check_header(
 def _opened(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Iterator[Decoded]:
     _check_file(path, limits)
     with OPENERS[policy.decoder](path) as decoded:
-        _check_format(decoded.rate, decoded.channels, limits, f"{path}: ")
+        check_format(decoded.rate, decoded.channels, limits.max_channels, f"{path}: ")
         if decoded.n_frames > limits.max_sec * decoded.rate:
             raise _too_long(path, limits, decoded.n_frames / decoded.rate)
         yield decoded
@@ -376,8 +387,8 @@ def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -
 
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     with _opened(path, policy, limits) as decoded:
-        blocks = _counted(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
-        samples = _resample(blocks, decoded.rate, policy.sample_rate)
+        blocks = mono_blocks(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
+        samples = resample(blocks, decoded.rate, policy.sample_rate)
     return _finish(samples, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
 
 
@@ -407,9 +418,9 @@ def _check_file(path: Path, limits: AudioLimits) -> None:
 
 def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     frames, rate = _checked_array(array, rate, limits)
-    blocks = [_mono(_as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
+    blocks = [mix_down(as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
     mono = np.concatenate([np.zeros(0, np.float32), *blocks])
-    samples = _resample(iter([mono]), rate, policy.sample_rate)
+    samples = resample(iter([mono]), rate, policy.sample_rate)
     return _finish(samples, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
 
 
@@ -421,8 +432,8 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
         raise InvalidAudioError(
             f"expected int16, int32, float32 or float64 samples, got {array.dtype}; convert them to floats in -1..1"
         )
-    frames = _frames(array, limits)
-    _check_format(rate, frames.shape[1], limits, "")
+    frames = frames_of(array, limits.max_channels)
+    check_format(rate, frames.shape[1], limits.max_channels, "")
     if len(frames) > limits.max_sec * rate:
         found = len(frames) / rate
         raise FileTooLargeError(
@@ -432,87 +443,6 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
             found=found,
         )
     return frames, rate
-
-
-def _channels(blocks: list[npt.NDArray[np.floating[Any]]], channels: int, place: str) -> Samples:
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = [block.astype(np.float32, copy=False) for block in blocks]
-    samples: Samples = np.concatenate([np.zeros((0, channels), np.float32), *parts])
-    if not len(samples):
-        raise InvalidAudioError(f"{place}holds no samples")
-    if not np.isfinite(samples).all():
-        raise InvalidAudioError(f"{place}holds samples that are NaN or infinite; repair the recording")
-    return samples
-
-
-def _frames(array: npt.NDArray[Any], limits: AudioLimits) -> npt.NDArray[Any]:
-    """Return samples of shape (n, channels)."""
-    if array.ndim == 1:
-        return array[:, None]
-    few = [size <= limits.max_channels for size in array.shape]
-    if array.ndim != 2 or sum(few) != 1:
-        raise InvalidAudioError(
-            f"expected samples of shape (n,), or two dimensions of which one, the channels, is at most "
-            f"{limits.max_channels}; got {array.shape}"
-        )
-    return array.T if few[0] else array
-
-
-def _as_float(block: npt.NDArray[Any]) -> npt.NDArray[np.floating[Any]]:
-    if block.dtype.kind == "f":
-        return block
-    scaled: npt.NDArray[np.float64] = block / -float(np.iinfo(block.dtype).min)
-    return scaled
-
-
-def _check_format(rate: int, channels: int, limits: AudioLimits, place: str) -> None:
-    if not LOWEST_RATE <= rate <= HIGHEST_RATE or rate != int(rate):
-        raise InvalidAudioError(
-            f"{place}a sample rate of {rate} Hz; expected a whole number in {LOWEST_RATE}..{HIGHEST_RATE}"
-        )
-    if not 1 <= channels <= limits.max_channels:
-        raise InvalidAudioError(f"{place}{channels} channels; expected 1 to {limits.max_channels}")
-
-
-def _bounded(
-    decoded: Decoded, max_frames: float, too_long: FileTooLargeError
-) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    """Yield blocks, never more frames than the bound: what the header promised is not trusted."""
-    n_frames = 0
-    for block in decoded.blocks(BLOCK):
-        n_frames += len(block)
-        if n_frames > max_frames:
-            raise too_long
-        yield block
-
-
-def _counted(decoded: Decoded, max_frames: float, too_long: FileTooLargeError, place: str) -> Iterator[Samples]:
-    """Yield mono blocks, never more frames than the bound."""
-    return (_mono(block, place) for block in _bounded(decoded, max_frames, too_long))
-
-
-def _mono(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:
-    """Return the mean of the channels of frames of shape (n, channels)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = block[:, 0].astype(np.float64)
-        for channel in block.T[1:]:
-            total += channel  # many times as fast as a mean over so short an axis
-        mono: Samples = (total / block.shape[1]).astype(np.float32)
-    if not np.isfinite(mono).all():
-        raise InvalidAudioError(f"{place}holds samples that are NaN or infinite; repair the recording")
-    return mono
-
-
-def _resample(blocks: Iterator[Samples], rate: int, target: int) -> Samples:
-    """Resample block by block; how the blocks are cut does not change a bit of the result."""
-    none = np.zeros(0, np.float32)
-    if rate == target:
-        return np.concatenate([none, *blocks])
-    import soxr
-
-    stream = soxr.ResampleStream(rate, target, 1, dtype="float32", quality="HQ")
-    parts = [stream.resample_chunk(block, last=False) for block in blocks]
-    return np.concatenate([*parts, stream.resample_chunk(none, last=True)])
 
 
 def _finish(samples: Samples, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:

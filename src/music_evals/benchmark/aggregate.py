@@ -46,10 +46,11 @@ from music_evals.stats import (
 from music_evals.stats.paired import NOT_COMPARED
 
 if TYPE_CHECKING:
-    from music_evals.benchmark.found import Found, Pairs
+    from music_evals.benchmark.columns import Pairs
+    from music_evals.benchmark.found import Found
     from music_evals.benchmark.results import ScoreTask
 
-__all__ = ["Draws", "best_baselines", "n_distinct", "over_seeds", "side_by_side", "table"]
+__all__ = ["Draws", "best_baselines", "n_distinct", "side_by_side", "swap_test_over_seeds", "table"]
 
 TESTS_PER_RESAMPLE = 10
 """Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
@@ -60,6 +61,7 @@ TIE = 1e-9
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.integer[Any]]
 Cell = dict[str, Any]
+Measure = Callable[[Floats, Floats], Floats]
 
 
 class Draws(NamedTuple):
@@ -188,7 +190,7 @@ class _Sides(NamedTuple):
     groups: Integers
     size: int
     """Number of bins."""
-    measure: Callable[[Floats, Floats], Floats]
+    measure: Measure
 
 
 def _sides(found: Found, task: ScoreTask, system: str, metric: str, among: Integers | None = None) -> _Sides:
@@ -230,9 +232,7 @@ def _by_seed(sides: _Sides) -> list[float]:
     return [float(sides.measure(masses(sides.reference, size), masses(row, size))) for row in sides.estimate]
 
 
-def over_seeds(
-    n_seeds: int, size: int, measure: Callable[[Floats, Floats], Floats] = jensen_shannon
-) -> Callable[[Floats, Floats], Floats]:
+def over_seeds(n_seeds: int, size: int, measure: Measure = jensen_shannon) -> Measure:
     """Return the mean divergence over seeds, of histograms that stand side by side: bin `seed * size + bin`."""
     # The masses come as counts over all items of all seeds, so each seed's sums to 1 / n_seeds.
 
@@ -243,6 +243,40 @@ def over_seeds(
         return means
 
     return divergence
+
+
+def _term_over_seeds(n_seeds: int, reference: Floats, estimate: Floats) -> Floats:
+    """Return what single bins add to `over_seeds` of `jensen_shannon`, which is a sum over bins."""
+    terms: Floats = jensen_shannon(n_seeds * reference[..., None], n_seeds * estimate[..., None]) / n_seeds
+    return terms
+
+
+def swap_test_over_seeds(
+    reference: npt.NDArray[np.int64],
+    sides: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    groups: npt.ArrayLike,
+    *,
+    size: int,
+    measure: Measure = jensen_shannon,
+    **options: Any,
+) -> PairedTest:
+    """Test two systems' mean divergences over seeds, from bins of shape (n,) and, of each system, (seeds, n).
+
+    `options` are those of `stats.swap_test_divergence`; its `n` counts an item once for all seeds.
+    """
+    n_seeds = math.lcm(*map(len, sides))  # each seed stands in equally many rows
+    target, a, b = (side_by_side(bins, n_seeds, size) for bins in (reference[None], *sides))
+    test = swap_test_divergence(
+        target,
+        a,
+        b,
+        np.tile(groups, n_seeds),
+        n_bins=n_seeds * size,
+        divergence=over_seeds(n_seeds, size, measure),
+        term=functools.partial(_term_over_seeds, n_seeds) if measure is jensen_shannon else None,
+        **options,
+    )
+    return test._replace(n=test.n // n_seeds)
 
 
 def side_by_side(bins: npt.NDArray[np.int64], n_rows: int, size: int) -> npt.NDArray[np.int64]:
@@ -367,16 +401,12 @@ def _compare_divergences(found: Found, task: ScoreTask, both: tuple[str, str], m
     a, b = (_sides(found, task, system, metric, common) for system in both)
     if not (a.estimate.size and b.estimate.size):
         return NOT_COMPARED
-    size = a.size
-    # each seed stands in equally many rows
-    n_seeds = math.lcm(len(a.estimate), len(b.estimate))
-    test = swap_test_divergence(
-        side_by_side(a.reference[None], n_seeds, size),
-        side_by_side(a.estimate, n_seeds, size),
-        side_by_side(b.estimate, n_seeds, size),
-        np.tile(a.groups, n_seeds),
-        n_bins=n_seeds * size,
-        divergence=over_seeds(n_seeds, size, a.measure),
+    test = swap_test_over_seeds(
+        a.reference,
+        (a.estimate, b.estimate),
+        a.groups,
+        size=a.size,
+        measure=a.measure,
         n_bootstrap=draws.n_resamples,
         **draws.of_tests,
     )

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.records import dump_json, remove_file
 from music_evals.benchmark.results import Found, ScoreTask, build_results, collect
 from music_evals.benchmark.shards import records_at
-from music_evals.benchmark.tables import cautions, markdown_report
+from music_evals.benchmark.tables import markdown_report
 from music_evals.files import write_atomically
 
 if TYPE_CHECKING:

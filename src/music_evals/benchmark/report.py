@@ -8,21 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import format_difference
-from music_evals.benchmark.found import Found, Pairs
-from music_evals.benchmark.tables import (
-    PAGE,
-    blocks,
-    cautions,
-    comparisons,
-    failures,
-    legend,
-    n_failures,
-    part_blocks,
-    published_blocks,
-    significant,
-    summary,
-)
+from music_evals.benchmark.columns import Pairs
+from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
+from music_evals.benchmark.found import Found
+from music_evals.benchmark.tables import PAGE, blocks, legend, part_blocks, published_blocks, summary
 from music_evals.benchmark.templates import render, static
 
 __all__ = ["Ranked", "score_page", "shares"]

@@ -18,8 +18,9 @@ import numpy as np
 
 from music_evals.benchmark import aggregate
 from music_evals.benchmark.cells import plain
-from music_evals.benchmark.collecting import MOST_LISTED, collect
+from music_evals.benchmark.collecting import collect
 from music_evals.benchmark.found import OUTSIDE, Found
+from music_evals.benchmark.grids import MOST_LISTED
 from music_evals.benchmark.listed import Listed
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
@@ -131,8 +132,11 @@ def build_results(
         What this benchmark hands in.
     validation
         Records of the baselines on what the best of them are chosen on; None makes no tests against them.
-    confidence, n_resamples, seed
-        Of the intervals; the tests take ten times as many resamples.
+    confidence
+        Nominal coverage of the intervals.
+    n_resamples, seed
+        Of what is drawn: the intervals and noise floors of divergences, and the tests of differences, which take ten
+        times as many resamples. Intervals of means draw nothing.
 
     Returns
     -------
@@ -165,13 +169,7 @@ def build_results(
         **{key: value for key, value in found.header.items() if key != "kind"},
         "kernels": list(dict.fromkeys([*found.kernels, *(validation.kernels if validation else ())])),
         "wording": {
-            "title": task.title,
-            "how": task.how(found.header),
-            "items": task.items,
-            "groups": task.groups,
-            "remarks": task.remarks,
-            "controls": task.controls_explained,
-            "explained": task.explained,
+            **_wording(task, found),
             "views": {name: task.view_titles[name] for name in views},
             "on_controls": list(task.on_controls(systems)),
             "on_remarks": list(task.on_remarks(found.remarks)),
@@ -196,6 +194,19 @@ def build_results(
     }
     content: dict[str, Any] = plain(results)
     return content
+
+
+def _wording(task: ScoreTask, found: Found) -> dict[str, str]:
+    """Return what the tables call things."""
+    return {
+        "title": task.title,
+        "how": task.how(found.header),
+        "items": task.items,
+        "groups": task.groups,
+        "remarks": task.remarks,
+        "controls": task.controls_explained,
+        "explained": task.explained,
+    }
 
 
 def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregate.Draws) -> dict[str, Any]:

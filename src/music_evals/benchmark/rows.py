@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.benchmark.batches import ERROR, places, score_batch
-from music_evals.benchmark.collecting import PairIndex, last_of_each, last_selection
+from music_evals.benchmark.collecting_pairs import PairIndex, last_selection
+from music_evals.benchmark.columns import Words
 from music_evals.benchmark.engines import Failed, Unit, answer
-from music_evals.benchmark.found import Words
+from music_evals.benchmark.grids import last_of_each
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Progress, Row
 

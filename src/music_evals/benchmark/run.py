@@ -128,8 +128,11 @@ class Settings:
     ray_address
         ``host:port`` of the head of a Ray cluster, or ``"auto"`` for the one that this machine belongs to; None is the
         one that the variable ``RAY_ADDRESS`` names, or else a new one on this machine, which ends with the run.
-    confidence, n_resamples, seed
-        Of intervals and tests; the seed also draws what a task draws at random.
+    confidence
+        Nominal coverage of intervals.
+    n_resamples, seed
+        Of tests of differences, which take ten times as many resamples, and of the intervals of divergences; those of
+        means draw nothing. The seed also draws what a task draws at random.
     overwrite
         Start afresh in `out`, whatever it holds.
     report

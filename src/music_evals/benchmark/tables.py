@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import (
-    ARROWS,
     BESIDE,
     SIGNIFICANCE,
     WHY_BESIDE,
@@ -25,55 +25,44 @@ from music_evals.benchmark.cells import (
     markdown_name,
     markdown_rows,
 )
-from music_evals.benchmark.manifests import some
+from music_evals.benchmark.contents import (
+    columns,
+    comparisons,
+    failures,
+    heading,
+    is_significant,
+    mark,
+    n_failures,
+    order,
+    significant,
+    table_of,
+    tables,
+    unlisted,
+    views,
+)
 from music_evals.benchmark.results import OUTSIDE, WHOLE
-from music_evals.benchmark.versions import on_kernels
 
 __all__ = [
     "MARKDOWN",
-    "MOST_COLUMNS",
     "PAGE",
     "blocks",
-    "cautions",
     "cell_note",
-    "comparisons",
     "details_text",
-    "failures",
-    "heading",
-    "judged",
     "legend",
-    "mark",
     "markdown_report",
     "markdown_table",
-    "n_failures",
-    "order",
     "part_blocks",
     "published_blocks",
-    "significant",
     "summary",
-    "table_of",
-    "tables",
     "text_report",
     "text_table",
-    "undefined_notes",
-    "undefined_systems",
-    "unlisted",
-    "verdict",
 ]
 
 LISTED = 50
 """Failures in table.md, and kinds of remarks; results.json holds more."""
 
-MOST_REASONS = 3
-"""Why a score is undefined, in a note."""
-
-MOST_COLUMNS = 7
-"""Scores of one facet that are more than this are shown in several tables of nearly equal widths."""
-
 MOST_CHARACTERS = 100
 """A table for a terminal has its intervals beside the values, unless it gets wider than this: then below them."""
-
-_VERDICTS = {"better": "significantly better than", "worse": "significantly worse than"}
 
 
 class Cell(NamedTuple):
@@ -134,85 +123,12 @@ MARKDOWN = Style(markdown_name, _escaped, {"best": "★", **_SIGNS}, 'marked "(c
 PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", "baseline": "="}, "in grey")
 
 
-def views(results: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return title and numbers of all items, and of each part that has tables of its own."""
-    if "tables" not in results:
-        return [("", results)]
-    return [(results["wording"]["views"][name], table) for name, table in results["tables"].items()]
-
-
-def table_of(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the numbers of all items."""
-    found: Mapping[str, Any] = results["tables"][WHOLE] if "tables" in results else results
-    return found
-
-
-def order(results: Mapping[str, Any], table: Mapping[str, Any]) -> list[str]:
-    """Return the systems as a table shows them: the ranked ones, best first; then who has seen the reference."""
-    ranking = table.get("ranking", [])
-    outside = [name for name in results["systems"] if name not in ranking]
-    return [*ranking, *sorted(outside, key=lambda name: results["systems"][name]["role"] == "control")]
-
-
-def judged(results: Mapping[str, Any]) -> list[str]:
-    """Return the systems that are compared."""
-    return [name for name, about in results["systems"].items() if about["role"] not in OUTSIDE]
-
-
-def tables(results: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return title -> columns of the tables: the metrics of each facet, and in a table of their own its companions."""
-    found: dict[str, list[str]] = {}
-    for name, scale in results["scales"].items():
-        title = scale["facet"].capitalize() + (", companions" if scale["companion"] else "")
-        found.setdefault(title, []).append(name)
-    order = list(dict.fromkeys(title.partition(",")[0] for title in found))
-    by_facet = sorted(found.items(), key=lambda row: order.index(row[0].partition(",")[0]))
-    return {part: shown for title, names in by_facet for part, shown in _parts(title, names)}
-
-
-def _parts(title: str, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    n_parts = -(-len(names) // MOST_COLUMNS)
-    width = -(-len(names) // n_parts)
-    for part in range(n_parts):
-        shown = f"{title}, {part + 1} of {n_parts}" if n_parts > 1 else title
-        yield shown, list(names[part * width : (part + 1) * width])
-
-
-def heading(results: Mapping[str, Any], name: str) -> str:
-    """Return title and direction of a metric."""
-    scale = results["scales"][name]
-    return f"{scale['title']} {ARROWS[scale['direction']]}"
-
-
-def columns(table: Mapping[str, Any]) -> list[str]:
-    """Return the scores that any system of a table has."""
-    return list(dict.fromkeys(name for cells in table["scores"].values() for name in cells))
-
-
 def cell_note(cell: Mapping[str, Any]) -> str:
     """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
     floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
     failed = f", {cell['n_failed']} failed" if cell["n_failed"] else ""
     counts = f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
     return ", ".join(filter(None, [floor, counts]))
-
-
-def mark(results: Mapping[str, Any], table: Mapping[str, Any], system: str, metric: str) -> str:
-    """Return how a score stands out; see `Cell`."""
-    if "best" in table:
-        return "best" if system in table["best"].get(metric, ()) else ""
-    if results["best_baseline"].get(metric) == system:
-        return "baseline"
-    test = table["scores"][system][metric].get("test")
-    if not test or test["p_holm"] is None or test["p_holm"] >= SIGNIFICANCE:
-        return ""
-    higher = results["scales"][metric]["direction"] == "higher"
-    return "better" if (test["difference"] > 0) == higher else "worse"
-
-
-def verdict(results: Mapping[str, Any], system: str, metric: str) -> str:
-    """Return the words for `mark` over all items, to stand before "the best baseline"."""
-    return _VERDICTS.get(mark(results, table_of(results), system, metric), "not significantly different from")
 
 
 def summary(results: Mapping[str, Any], name: Callable[[str], str] = str) -> str:
@@ -276,131 +192,6 @@ def _chosen(results: Mapping[str, Any], style: Style) -> str:
         titles.setdefault(name, []).append(results["scales"][metric]["title"])
     chosen = "; ".join(f"{style.name(name)} for {', '.join(found)}" for name, found in titles.items())
     return f"Best on the validation split, which need not be so here: {chosen}."
-
-
-def cautions(results: Mapping[str, Any]) -> list[str]:
-    """Return what a reader of these results should know before using them, a sentence each."""
-    return [
-        *results["wording"]["on_remarks"],
-        *on_kernels(results["kernels"]),
-        *undefined_notes(results),
-        *_on_systems(results),
-        *_on_groups(results),
-        *results["wording"]["on_controls"],
-        *results["wording"].get("on_parts", ()),
-        *_on_remarks(results),
-        *_on_lists(results),
-    ]
-
-
-def undefined_systems(results: Mapping[str, Any]) -> list[str]:
-    """Return the systems without a single score that is defined."""
-    scores = table_of(results)["scores"]
-    return [system for system in judged(results) if not any(cell["n_defined"] for cell in scores[system].values())]
-
-
-def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
-    items = results["wording"]["items"]
-    found: dict[tuple[str, str], Counter[str]] = {}
-    for row in (*results["undefined"], *unlisted(results, "undefined")):
-        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
-    reported: dict[tuple[str, str], list[str]] = {}
-    for (system, metric), reasons in found.items():
-        if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
-            why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
-            reported.setdefault((system, why), []).append(results["scales"][metric]["title"])
-    for (system, why), titles in reported.items():
-        every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
-        yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
-
-
-def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
-    names = judged(results)
-    if len(names) < 2 or "comparisons" not in results:
-        return
-    if not results["n_shared"]:
-        tested = "" if results["comparisons"] else " or tested"
-        yield f"there is no item that all systems share: nothing is marked best{tested}"
-        return
-    differing = [
-        results["scales"][name]["title"]
-        for name in results["scales"]
-        if len({results["scores"][system][name]["n_defined"] for system in names}) > 1
-    ]
-    if differing:
-        yield (
-            "the systems define different numbers of items, so that their means are over different items: "
-            + ("all scores" if len(differing) == len(results["scales"]) else "; ".join(differing))
-        )
-
-
-def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
-    held = [
-        (system, cell)
-        for system, cells in table_of(results)["scores"].items()
-        for cell in cells.values()
-        if cell["n_defined"] and cell["low"] is None
-    ]
-    alone = dict.fromkeys(system for system, cell in held if cell["n_groups"] == 1)
-    if alone:
-        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some([*alone])}"
-    alike = dict.fromkeys(
-        system for system, cell in held if cell["n_groups"] > 1 and isinstance(cell["value"], int | float)
-    )
-    if alike:
-        yield (
-            "a score that is the same in all groups does not say how far it may move, and has no interval: "
-            f"{some([*alike])}"
-        )
-
-
-def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
-    if results["notes"]:
-        what = "{items} with remarks, such as {remarks}".format(**results["wording"])
-        more = results.get("unlisted", {}).get("n_notes", 0)
-        yield f"{what}: {len(results['notes']) + more}; {'the records have' if more else 'results.json has'} them all"
-
-
-def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
-    n = n_failures(results)
-    if n > len(results["failures"]):
-        yield f"results.json lists the first {len(results['failures'])} of {n} failures; the records hold all"
-    if more := sum(row["n"] for row in unlisted(results, "undefined")):
-        listed = len(results["undefined"])
-        yield f"results.json lists the first {listed} of {listed + more} undefined scores; the records hold all"
-
-
-def unlisted(results: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
-    """Return what a list of a huge run leaves out, counted."""
-    found: list[Mapping[str, Any]] = results.get("unlisted", {}).get(kind, [])
-    return found
-
-
-def n_failures(results: Mapping[str, Any]) -> int:
-    """Return how many results failed, those too that are not listed one by one."""
-    more: int = sum(row["n"] for row in unlisted(results, "failures"))
-    return len(results["failures"]) + more
-
-
-def comparisons(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return all tests over all items: of systems two by two, or of each with the best baseline."""
-    table = table_of(results)
-    if "comparisons" in table:
-        found: list[Mapping[str, Any]] = table["comparisons"]
-        return found
-    tested = [
-        (a, name, cell["test"])
-        for a, cells in table["scores"].items()
-        for name, cell in cells.items()
-        if "test" in cell
-    ]
-    return [{"a": a, "b": test["against"], "metric": name, **test} for a, name, test in tested]
-
-
-def significant(results: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the tests whose corrected p-value is small."""
-    return [test for test in comparisons(results) if test["p_holm"] is not None and test["p_holm"] < SIGNIFICANCE]
 
 
 def blocks(results: Mapping[str, Any]) -> Iterator[Block]:
@@ -497,8 +288,7 @@ def _told(results: Mapping[str, Any], style: Style) -> Iterator[Block]:
 
 def _apart(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield how many intervals leave out 0 although the corrected test finds nothing."""
-    found = {id(test) for test in significant(results)}
-    tests = [test for test in comparisons(results) if test["low"] is not None and id(test) not in found]
+    tests = [test for test in comparisons(results) if test["low"] is not None and not is_significant(test)]
     n = sum(test["low"] > 0 or test["high"] < 0 for test in tests)
     if n:
         yield (
@@ -569,20 +359,6 @@ def _remarks(results: Mapping[str, Any], style: Style) -> Block:
         for note, count in sorted(counts.items(), key=lambda found: -found[1])
     ]
     return Block("Remarks", points=_first(points))
-
-
-def failures(results: Mapping[str, Any]) -> list[list[str]]:
-    """Return item, system, seed, score and reason of what failed; a seed is empty where there are none."""
-    return [
-        [
-            str(row["item"]),
-            str(row["system"] or "all systems"),
-            "" if row.get("seed") is None else f"seed {row['seed']}",
-            str(row["metric"] or "all scores"),
-            str(row["error"]),
-        ]
-        for row in results["failures"]
-    ]
 
 
 def _failures(results: Mapping[str, Any], style: Style) -> Block:

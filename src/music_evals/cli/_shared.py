@@ -199,7 +199,8 @@ def finish_scores(outcome: Any, options: argparse.Namespace, *, report: Callable
     """Say what a benchmark of scores found (`score_outputs.Outcome`), and return the exit code."""
     # What failed is listed first, so that it does not hide behind the tables. `report` makes the tables; None takes
     # those of all scores. A system without a single defined score is a failure too.
-    from music_evals.benchmark.tables import n_failures, text_report, undefined_systems
+    from music_evals.benchmark.contents import n_failures, undefined_systems
+    from music_evals.benchmark.tables import text_report
 
     results = outcome.results
     failures = [

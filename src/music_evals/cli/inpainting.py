@@ -113,8 +113,9 @@ def _run(options: argparse.Namespace) -> int:
     # Small networks gain little from threads, and lose an order of magnitude where another program wants the cores;
     # one thread also gives the same sums on every machine. --workers spreads the work over processes instead.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from music_evals.benchmark.contents import n_failures
     from music_evals.benchmark.inpainting.task import Settings, run_inpainting
-    from music_evals.benchmark.tables import n_failures, text_report
+    from music_evals.benchmark.tables import text_report
 
     _check_card(options)
     undrawn = why_not_drawn(options.report, "report.html")

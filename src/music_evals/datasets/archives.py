@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -22,6 +23,7 @@ ARCHIVE_ERRORS = (
     RuntimeError,  # encrypted
     ValueError,
     OSError,
+    lzma.LZMAError,
     tarfile.TarError,
     zipfile.BadZipFile,
     zlib.error,
@@ -89,6 +91,10 @@ def _tar_members(path: Path, suffixes: frozenset[str], limits: Limits) -> Iterat
                 file = archive.extractfile(member)
                 if file is not None:
                     yield member.name, _bounded(file.read(limits.max_bytes + 1), member.name, path, limits)
+        # a packing says only at its very end whether all of it was whole
+        while archive.fileobj is not None and (rest := archive.fileobj.read(1 << 20)):
+            total += len(rest)
+            _check_total(total, path)
 
 
 def _zip_members(path: Path, suffixes: frozenset[str], limits: Limits) -> Iterator[tuple[str, bytes]]:
@@ -109,6 +115,10 @@ def _check_member(name: str, number: int, total: int, path: Path) -> None:
         raise UnreadableFileError(f"{path}: holds the path {name!r}, which leaves the archive; it is not used")
     if number >= MAX_MEMBERS:
         raise UnreadableFileError(f"{path}: holds more than {MAX_MEMBERS} files; it is not used")
+    _check_total(total, path)
+
+
+def _check_total(total: int, path: Path) -> None:
     if total > MAX_TOTAL_BYTES:
         raise FileTooLargeError(
             f"{path}: holds more than {MAX_TOTAL_BYTES} bytes", name=path.name, unit="bytes", limit=MAX_TOTAL_BYTES

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from music_evals.datasets.families import find_families
+from music_evals.datasets.families import find_families, link
 from music_evals.datasets.pieces import VOICES, Piece, Reading, Source, Voices, read_pieces
 from music_evals.datasets.tune_files import SPLITS, Placed, parse_shares, place, split_counts, write_tunes
 from music_evals.datasets.tunes import MEASURES, Measures, Tune
@@ -111,7 +111,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
     NoDataError
         The folder holds no score file, or none gives a window of 16 measures.
     InvalidInputError
-        The folder that is to be written lies in the one that is read, or is not empty and no data set.
+        The folder that is to be written holds other files.
     MissingBackendError
         MusicXML or ABC files without the extra ``symbolic``.
     OutputError
@@ -193,18 +193,11 @@ def _abc_name(name: str, text: str) -> str:
 
 def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     """Join the families of the voices of one piece: they sound together, and what one does tells of the others."""
-    parent = {family: family for family in families}
-
-    def root(family: int) -> int:
-        while parent[family] != family:
-            family = parent[family]
-        return family
-
-    of_piece: dict[str, int] = {}
-    for tune, family in zip(tunes, families, strict=True):
-        one, other = root(of_piece.setdefault(tune.name, family)), root(family)
-        parent[max(one, other)] = min(one, other)
-    return [root(family) for family in families]
+    first: dict[str, int] = {}
+    pairs: dict[tuple[int, int], float] = {}
+    for index, (tune, family) in enumerate(zip(tunes, families, strict=True)):
+        pairs[family, index] = pairs[first.setdefault(tune.name, index), index] = 1.0
+    return link(len(tunes), pairs, 1.0)
 
 
 def _check_out(out: Path) -> None:

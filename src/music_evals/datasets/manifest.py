@@ -6,19 +6,34 @@ with the Parquet writer; the rows do not, and a rebuild is right when its row ha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from music_evals.errors import UnknownNameError
+from music_evals.errors import MusicEvalsError, UnknownNameError
 from music_evals.files import write_atomically
 from music_evals.protocols import prepared_place
 from music_evals.windows import DATASETS, find_window
 
-__all__ = ["load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
+__all__ = ["build_script", "file_rows", "load_split", "parquet_bytes", "rows_sha256", "write_dataset"]
+
+
+@contextlib.contextmanager
+def build_script() -> Iterator[None]:
+    """End a script `build.py` that fails with an error of ours with its message alone, and exit code 1."""
+    try:
+        yield
+    except MusicEvalsError as error:
+        raise SystemExit(f"build.py: {error}") from None
+
+
+def file_rows(manifest: Mapping[str, Any]) -> str:
+    """Return the rows and the name of each file of a manifest, a line each."""
+    return "\n".join(f"{facts['rows']:>6}  {name}" for name, facts in manifest["files"].items())
 
 
 def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:

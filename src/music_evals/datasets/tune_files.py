@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import random
@@ -197,8 +196,11 @@ def write_whole(folder: Path, configs: dict[str, list[Placed]], title: str, fact
     try:
         with tqdm(desc="writing windows", unit="window") as bar:
             manifest = write_tunes(part, configs, card=folder_card(title, configs), progress=shown_on(bar), **facts)
-        with contextlib.suppress(OSError):  # somebody else was faster, with the same rows
+        try:
             part.rename(folder)
+        except OSError:
+            if not (folder / "manifest.json").is_file():  # else somebody was faster, with the same rows
+                raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return manifest

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.tables import unlisted
+from music_evals.benchmark.contents import unlisted
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.yaml_edit import quoted
 from music_evals.protocols import RENDERED_DATASETS

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from music_evals.benchmark.contents import unlisted
 from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.manifests import hash_file
@@ -30,7 +31,6 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
-from music_evals.benchmark.tables import unlisted
 from music_evals.benchmark.versions import UNKNOWN
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
@@ -357,14 +357,15 @@ def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: A
 class Detail(NamedTuple):
     """Something to show of an item, found by run, item, system and kind; ``content`` is JSON text."""
 
-    # ==============
-    # ==================================================================================================== ``context``
-    # ``tokens`` of an item of inpainting, the true middle among them; its system is empty ``middle`` ``tokens`` that a
-    # system wrote with its first seed ``pair`` ``reference`` and ``estimate``, each with name and content; ``remarks``
-    # ``outline`` beats, chords, sections and melody of one file; its item is the file's hash, its system empty
-    # ``explanation`` ``lines``: where a text lost points ``tags`` ``tags`` that a model gave ``audio`` ``name`` of a
-    # recording, whose bytes are ``media``; its item is the file's hash, its system empty ==============
-    # ====================================================================================================
+    # What the content of each kind holds. The system of ``"context"``, ``"outline"`` and ``"audio"`` is empty, and the
+    # item of the last two is the hash of a file.
+    # ``"context"``: ``tokens`` of an item of inpainting, the true middle among them
+    # ``"middle"``: ``tokens`` that a system wrote with its first seed
+    # ``"pair"``: ``reference`` and ``estimate``, each with name and content; ``remarks``
+    # ``"outline"``: beats, chords, sections and melody of one file
+    # ``"explanation"``: ``lines``, where a text lost points
+    # ``"tags"``: ``tags`` that a model gave
+    # ``"audio"``: ``name`` of a recording, whose bytes are ``media``
 
     run: str
     item: str

@@ -4,44 +4,32 @@ A table holds the results of one task whose ``settings`` are equal: dataset, con
 encoder, options, readers. Its columns are metrics; a metric that was made with different extractors has a column for
 each. Tables of one dataset and split say how they differ, which is why they are no single ranking.
 
-In a table a row is a system: its name and role, the hash of its files, and who added it. Where all of these are known
-and equal, what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A
-score that may not be ranked never takes the place of one that is. Where the hash or the name of who added it is
-missing, two additions are two rows, as nothing shows that they are of one system; what else cannot be distinguished is
-numbered. Equal records have one id and are read once, such as a baseline that two people ran in the same way. Who
-added a record is what they said.
-
 Rows stand in the order of the headline's values; but no row stands above one whose whole range of ranks is better.
 Controls, leaking systems, runs over a part of the split, and scores with failures stand outside the ranking, each with
-its reason. Tables of papers stand beside ours as "published, not re-run" and are never ranked.
+its reason. `entries` says which records are one row, `presets` which tables come first.
 """
 
 from __future__ import annotations
 
 import collections
 import hashlib
-import itertools
 import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from music_evals.benchmark.cells import coverage_note, plain
-from music_evals.benchmark.published import (
-    published_descriptions,
-    published_lyrics,
-    published_preservation,
-    published_section,
-)
 from music_evals.benchmark.versions import on_kernels
 from music_evals.leaderboard.board import read_board
+from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of
+from music_evals.leaderboard.presets import HEADLINES, PRESETS, TASK_NAMES, Preset, add_published, fits, published
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
-from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES, PRESERVATION_METRICS, metric_of
+from music_evals.metrics.catalogue import metric_of
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 
@@ -57,7 +45,7 @@ __all__ = [
 FORMAT = 2
 """Of the tests in a kept leaderboard: those of another one are made again."""
 
-PUBLISHED, UNDEFINED = "published, not re-run", "undefined"
+UNDEFINED = "undefined"
 
 FEW_GROUPS = 10
 """A test of c groups has no p under 2 / 2^c, and Holm's correction multiplies it."""
@@ -72,60 +60,6 @@ BIAS = (
 
 NO_INTERVAL_DECIMALS, MOST_DECIMALS = 3, 6
 NO_WIDTH = 1e-12  # intervals that are not wider differ by rounding alone
-
-TASK_NAMES: Final = {
-    "inpainting": "Score inpainting",
-    "preservation": "Music editing: what is preserved",
-    "lyrics": "Structured lyrics",
-    "descriptions": "Music description",
-}
-HEADLINES: Final = {
-    "inpainting": "note_f1",
-    "preservation": "chroma_dtw_similarity",
-    "lyrics": "lyric_structure",
-    "descriptions": "tag_semantic_similarity",
-}
-"""Task -> the metric that a table is sorted by at first; one that none of its systems has makes way for the first."""
-
-
-class Preset(NamedTuple):
-    """A table that a reader should see first: what its settings must say, and whether a paper has rows for it."""
-
-    name: str
-    task: str
-    settings: Mapping[str, Any]
-    is_published: bool = True
-
-
-PRESETS: Final = (
-    Preset(
-        "Score inpainting: JSB Chorales",
-        "inpainting",
-        {"dataset": "jsb_chorales", "config": "musib", "split": "test", "variant": "corrected"},
-        is_published=False,
-    ),
-    Preset(
-        "Score inpainting: JSB Chorales, the published conditions",
-        "inpainting",
-        {"dataset": "jsb_chorales", "config": "musib_official", "split": "test", "variant": "official"},
-    ),
-    Preset(
-        "Music editing: MedleyDB",
-        "preservation",
-        {"dataset": "medleydb_editing", "split": "test", "variant": "corrected"},
-    ),
-    Preset(
-        "Structured lyrics: CaiMD",
-        "lyrics",
-        {"dataset": "caimd", "config": "v2", "split": "test", "variant": "official", "option normalise": True},
-    ),
-    Preset(
-        "Music description: CaiMD",
-        "descriptions",
-        {"dataset": "caimd", "config": "v2", "split": "test", "variant": "mean"},
-    ),
-)
-"""What comes first, in this order; where there are no results yet, the published table stands alone."""
 
 Row = dict[str, Any]
 Tests = Mapping[tuple[str, str], PairedTest]
@@ -194,7 +128,7 @@ def make_leaderboard(
     """Return all tables, as one value that JSON can hold. Equal records in the same order give equal tables."""
     grouped: dict[str, list[ResultRecord]] = {}
     for record in records:
-        grouped.setdefault(_key({"task": record.task, **record.settings}), []).append(record)
+        grouped.setdefault(key_of({"task": record.task, **record.settings}), []).append(record)
 
     def test(columns: Sequence[Sequence[ResultRecord]]) -> list[Comparison]:
         return compare_pairs(columns, known=known, seed=seed, progress=progress)
@@ -211,18 +145,14 @@ def make_leaderboard(
     return content
 
 
-def _key(mapping: Mapping[str, Any]) -> str:
-    return json.dumps(mapping, sort_keys=True, ensure_ascii=False)
-
-
 def _table(
     records: Sequence[ResultRecord], test: Callable[[Sequence[Sequence[ResultRecord]]], list[Comparison]]
 ) -> Row:
     task, settings = records[0].task, dict(records[0].settings)
-    entries = _entries(records)
+    entries = entries_of(records)
     rows = {entry.name: _row(entry) for entry in entries}
     columns = _columns(entries)
-    ranked = [[record for record in found.values() if _is_ranked(record)] for _, found in columns]
+    ranked = [[record for record in found.values() if is_ranked(record)] for _, found in columns]
     tests = test(ranked)
     for number, (column, found) in enumerate(columns):
         own = [test for test in tests if test.column == number]
@@ -242,7 +172,7 @@ def _assembled(
 ) -> Row:
     """Return a table in its order, with the rows of a paper where it is a preset that has some."""
     headline = next((column for column in columns if column["metric"] == HEADLINES[task]), columns[0])
-    preset = next((preset for preset in PRESETS if preset.task == task and _fits(preset, settings)), None)
+    preset = next((preset for preset in PRESETS if preset.task == task and fits(preset, settings)), None)
     table: Row = {
         "id": _slug(task, settings),
         "title": _title(task, settings),
@@ -258,7 +188,7 @@ def _assembled(
         "published": None,
     }
     if preset and preset.is_published:
-        _add_published(table)
+        add_published(table)
     return table
 
 
@@ -285,88 +215,7 @@ def _ordered(rows: Iterable[Row], headline: Row) -> list[Row]:
     return placed + sorted(others, key=lambda row: (row["kind"] != "ranked", row["label"]))
 
 
-def _is_ranked(record: ResultRecord) -> bool:
-    return not record.unranked and record.value is not None
-
-
-class _Entry(NamedTuple):
-    """A system in a table: the record that counts at each metric with its extractors, and the one added last."""
-
-    name: str
-    records: dict[tuple[str, str], ResultRecord]
-    last: ResultRecord
-    n_superseded: int
-    n_kept: int
-
-
-class _Who(NamedTuple):
-    """What makes records one row; run and number are empty where hash and submitter are known."""
-
-    system: str
-    role: str
-    content: str
-    submitter: str
-    run: str
-    number: int
-
-
-Where = tuple[str, str]
-"""Metric, and its extractors as JSON."""
-
-
-def _where(record: ResultRecord) -> Where:
-    return record.metric, _key(record.extractors)
-
-
-def _entries(records: Sequence[ResultRecord]) -> list[_Entry]:
-    """Group the records of a table by system; see the module on which belong together."""
-    unique: dict[str, ResultRecord] = {}
-    for record in records:
-        unique.setdefault(record.id, record)
-    found: dict[_Who, list[ResultRecord]] = {}
-    times: collections.Counter[tuple[_Who, Where]] = collections.Counter()
-    for record in unique.values():
-        who = _Who(record.system, record.role, record.content or "", record.submitter, "", 0)
-        if not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
-            who = who._replace(run=record.run)
-            times[who, _where(record)] += 1
-            who = who._replace(number=times[who, _where(record)])
-        found.setdefault(who, []).append(record)
-    return [_entry(label, own) for label, own in zip(_labels(list(found)), found.values(), strict=True)]
-
-
-def _entry(label: str, records: Sequence[ResultRecord]) -> _Entry:
-    """Return the row of records of one system, in the order in which they were added."""
-    counted: dict[Where, ResultRecord] = {}
-    n_superseded = n_kept = 0
-    for record in records:
-        before = counted.get(_where(record))
-        if before is not None and _is_ranked(before) and not _is_ranked(record):
-            n_kept += 1
-            continue
-        n_superseded += before is not None
-        counted[_where(record)] = record
-    ids = {record.id for record in counted.values()}
-    last = next(record for record in reversed(records) if record.id in ids)
-    return _Entry(label, counted, last, n_superseded, n_kept)
-
-
-def _labels(keys: Sequence[_Who]) -> list[str]:
-    """Return a label for each row: the name, and what distinguishes those that share it; no label is there twice."""
-    # Two additions that nothing else tells apart are numbered.
-    names = collections.Counter(key.system for key in keys)
-    labels: list[str] = []
-    for key in keys:
-        beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
-        label = first = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
-        numbers = itertools.count(2)
-        while label in labels:
-            label = f"{first} #{next(numbers)}"
-        labels.append(label)
-    return labels
-
-
-def _columns(entries: Sequence[_Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:
+def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord]]]:
     """Return the columns, each with name of the system -> record."""
     held: dict[tuple[str, str], dict[str, ResultRecord]] = {}
     for entry in entries:
@@ -411,15 +260,15 @@ def _in_words(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _row(entry: _Entry) -> Row:
+def _row(entry: Entry) -> Row:
     records = entry.records.values()
-    is_ranked = any(map(_is_ranked, records))
+    has_rank = any(map(is_ranked, records))
     reasons = sorted({record.unranked for record in records} - {""})
     return {
         "label": entry.name,
         "system": entry.last.system,
-        "kind": "ranked" if is_ranked else "unranked",
-        "why": "" if is_ranked else "; ".join(reasons) or UNDEFINED,
+        "kind": "ranked" if has_rank else "unranked",
+        "why": "" if has_rank else "; ".join(reasons) or UNDEFINED,
         "remark": OUTSIDE if any(map(_is_outside, records)) else "",
         **{name: getattr(entry.last, name) for name in ("role", "content", "submitter", "date", "source")},
         "cells": {},
@@ -453,7 +302,7 @@ def _test(test: Comparison, column: Row, ranked: Sequence[ResultRecord], names: 
     return {"column": column["id"], "a": names[ranked[test.a].id], "b": names[ranked[test.b].id], **numbers}
 
 
-def _notes(records: Sequence[ResultRecord], entries: Sequence[_Entry]) -> Iterator[str]:
+def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry]) -> Iterator[str]:
     settings = records[0].settings
     if not (settings.get("fingerprint") or settings.get("revision")):
         yield "local files without a revision: systems are compared where items have the same reference"
@@ -485,10 +334,6 @@ def _n_clusters(record: ResultRecord) -> float:
     return float(effective_clusters(np.array([*sizes.values()], dtype=np.float64)))
 
 
-def _fits(preset: Preset, settings: Mapping[str, Any]) -> bool:
-    return all(settings.get(key) == value for key, value in preset.settings.items())
-
-
 def _title(task: str, settings: Mapping[str, Any]) -> str:
     place = " ".join(str(settings[key]) for key in ("dataset", "config", "split") if settings.get(key))
     return f"{TASK_NAMES[task]}: {place}, variant {settings['variant']}"
@@ -498,7 +343,7 @@ def _slug(task: str, settings: Mapping[str, Any]) -> str:
     """Return a name that any file system takes: letters, digits and hyphens, and a hash of all settings."""
     parts = (task, *(settings.get(key) for key in ("dataset", "config", "split", "variant")))
     words = "-".join("".join(c if c.isascii() and c.isalnum() else "_" for c in str(part)) for part in parts if part)
-    return f"{words[:80]}-{hashlib.sha256(_key(settings).encode()).hexdigest()[:6]}"
+    return f"{words[:80]}-{hashlib.sha256(key_of(settings).encode()).hexdigest()[:6]}"
 
 
 def _set_apart(tables: Sequence[Row]) -> None:
@@ -513,45 +358,9 @@ def _set_apart(tables: Sequence[Row]) -> None:
                 table["apart"].append({"table": other["id"], "title": other["title"], "reasons": reasons})
 
 
-def _published(task: str) -> dict[str, Any]:
-    if task == "preservation":
-        return published_preservation(PRESERVATION_METRICS)
-    if task == "lyrics":
-        return published_lyrics(LYRIC_SCORES)
-    return published_descriptions(DESCRIPTION_SCORES) if task == "descriptions" else published_section()
-
-
-def _add_published(table: Row) -> None:
-    """Put the rows of a paper below ours, in the first column of each metric, with the digits that it prints."""
-    printed = _published(table["task"])
-    columns: dict[str, str] = {}
-    for column in table["columns"]:
-        columns.setdefault(column["metric"], column["id"])
-    decimals: dict[str, int] = {}
-    for metric, value in (pair for scores in printed["table"].values() for pair in scores.items()):
-        decimals[metric] = max(decimals.get(metric, 0), len(repr(value).partition(".")[2]))
-    undefined = dict.fromkeys(("low", "high", "floor", "n", "n_defined", "n_failed", "rank"))
-    for system, scores in printed["table"].items():
-        row = {"label": system, "system": system, "kind": "published", "why": PUBLISHED, "source": printed["source"]}
-        row |= dict.fromkeys(("remark", "role", "content", "submitter", "date"), "")
-        cells = {}
-        for metric in scores.keys() & columns.keys():
-            spread = printed.get("spread", {}).get(system, {}).get(metric)
-            cells[columns[metric]] = {
-                "value": scores[metric],
-                **undefined,
-                "why": PUBLISHED,
-                "shown": f"{scores[metric]:.{decimals[metric]}f}",
-                "interval": "" if spread is None else f"sd {spread:.{decimals[metric]}f}",
-                **dict.fromkeys(("record", "run"), ""),
-            }
-        table["rows"].append(row | {"cells": dict(sorted(cells.items()))})
-    table["published"] = {"source": printed["source"], "differences": printed["differences"]}
-
-
 def _printed_alone(preset: Preset) -> Row:
     """Return the table of a preset that has no results yet: what is published."""
-    metrics = dict.fromkeys(metric for row in _published(preset.task)["table"].values() for metric in row)
+    metrics = dict.fromkeys(metric for row in published(preset.task)["table"].values() for metric in row)
     columns = [_column(name, name, metric_of(name).heading, metric_of(name).direction) for name in metrics]
     return _assembled(
         preset.task,

@@ -210,6 +210,7 @@ def swap_test_divergence(
     *,
     n_bins: int,
     divergence: Divergence,
+    term: Divergence | None = None,
     confidence: float = 0.95,
     n_resamples: int = 10_000,
     n_bootstrap: int = 1000,
@@ -230,6 +231,9 @@ def swap_test_divergence(
         Number of bins.
     divergence
         As in `resampling.bootstrap_divergence`: masses (rows, n_bins), counts over items, to values (rows,).
+    term
+        Where `divergence` is a sum over bins: what a bin adds, from two arrays of masses of single bins. The swaps are
+        then looked up in a table of all counts that a bin can have, with the same p-value in far less time.
     confidence
         Nominal coverage of the interval, above 0 and below 1.
     n_resamples
@@ -267,29 +271,59 @@ def swap_test_divergence(
     if not n:
         return NOT_COMPARED
     target = np.bincount(reference, minlength=n_bins + 1).astype(np.float64)
-
-    def differences(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-        targets = np.broadcast_to(target, one.shape)
-        to_one, to_other = evaluate(divergence, targets, one, n), evaluate(divergence, targets, other, n)
-        return to_one - to_other, np.maximum(np.abs(to_one), np.abs(to_other))
-
-    (difference,), (scale,) = differences(*pairs.histograms)
+    to_first, to_second = (_to_target(divergence, target, side, n) for side in pairs.histograms)
+    difference = float(to_first[0] - to_second[0])
     if np.isnan(difference):
         return NOT_COMPARED._replace(n=n)
-    least = abs(difference) - TIE_TOLERANCE * scale
-    swaps, exact = _swaps(pairs, n_resamples, generator(seed))
-    # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
-    extreme = np.concatenate([~(np.abs(differences(one, other)[0]) < least) for one, other in swaps])
-    count = int(np.count_nonzero(extreme))
-    p_value = count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
-    sides, clusters = (reference, first, second), (pairs.codes, pairs.n_clusters)
-    draws = resampled_histograms(sides, clusters, n_bins + 1, n_bootstrap, generator(seed))
+    least = abs(difference) - TIE_TOLERANCE * float(max(abs(to_first[0]), abs(to_second[0])))
+
+    def worked_out(one: Floats, other: Floats) -> Floats:
+        return _to_target(divergence, target, one, n) - _to_target(divergence, target, other, n)
+
+    swapped, statistic = (pairs, worked_out) if term is None else _in_table(pairs, target, term)
+    p_value = _share_of_extremes(swapped, statistic, least, n_resamples, generator(seed))
+    clusters = (pairs.codes, pairs.n_clusters)
+    draws = resampled_histograms((reference, first, second), clusters, n_bins + 1, n_bootstrap, generator(seed))
     resampled = [
         evaluate(divergence, p, one, p.sum(axis=1)) - evaluate(divergence, p, other, p.sum(axis=1))
         for p, one, other in draws
     ]
-    low, high, _ = bias_corrected(float(difference), np.concatenate([[], *resampled]), clusters, confidence)
-    return PairedTest(float(difference), low, high, p_value, n)
+    low, high, _ = bias_corrected(difference, np.concatenate([[], *resampled]), clusters, confidence)
+    return PairedTest(difference, low, high, p_value, n)
+
+
+def _to_target(divergence: Divergence, target: Floats, counts: Floats, n: int) -> Floats:
+    """Return the divergence of each row of counts, shape (rows, n_bins + 1), from one histogram of as many items."""
+    return evaluate(divergence, np.broadcast_to(target, counts.shape), counts, n)
+
+
+def _share_of_extremes(
+    pairs: BinPairs, statistic: Divergence, least: float, n_resamples: int, rng: np.random.Generator
+) -> float:
+    """Return the p-value: how often the statistic of two swapped histograms is at least as large."""
+    swaps, exact = _swaps(pairs, n_resamples, rng)
+    # A swap with an undefined statistic counts as extreme: it must not make the p-value smaller.
+    extreme = np.concatenate([~(np.abs(statistic(one, other)) < least) for one, other in swaps])
+    count = int(np.count_nonzero(extreme))
+    return count / len(extreme) if exact else (1 + count) / (1 + n_resamples)
+
+
+def _in_table(pairs: BinPairs, target: Floats, term: Divergence) -> tuple[BinPairs, Divergence]:
+    """Return the pairs with only the bins that they use, and the statistic of two histograms of these, looked up."""
+    n = len(pairs.codes)
+    bins, places = np.unique(np.concatenate([pairs.first, pairs.second]), return_inverse=True)
+    held = np.bincount(places)  # by both systems together: what one of them does not have, the other has
+    starts = np.cumsum(held + 1) - (held + 1)
+    of_bin = np.repeat(np.arange(len(bins)), held + 1)
+    count = np.arange(len(of_bin)) - starts[of_bin]
+    added = np.where(bins < pairs.n_bins, 1.0, 0.0)[of_bin] * term(target[bins[of_bin]] / n, count / n)
+    table = added - added[starts[of_bin] + held[of_bin] - count]
+
+    def statistic(one: Floats, _: Floats) -> Floats:
+        found: Floats = table[starts + one.astype(np.int64)].sum(axis=1)
+        return found
+
+    return pairs._replace(first=places[:n], second=places[n:], n_bins=len(bins) - 1), statistic
 
 
 class _Signs:

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from tests.judging import judge_items
 
+from music_evals.benchmark.contents import heading
 from music_evals.benchmark.inpainting.items import ItemSet, load_items
 from music_evals.benchmark.inpainting.results import INPAINTING
 from music_evals.benchmark.inpainting.runner import InpaintingJob, extension_names
 from music_evals.benchmark.inpainting.systems import System, baseline_system, stored_system
 from music_evals.benchmark.results import build_results, collect
-from music_evals.benchmark.tables import blocks, heading, text_report
+from music_evals.benchmark.tables import blocks, text_report
 from music_evals.errors import CorruptRecordsError, UnknownNameError
 from music_evals.metrics import melodic_intervals
 from music_evals.pipelines.inpainting import evaluate_inpainting

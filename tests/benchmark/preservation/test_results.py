@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.cells import plain
+from music_evals.benchmark.contents import significant
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
 from music_evals.benchmark.preservation.plots import RIM, differing_notes, differing_spans, outward, timeline, unmatched
 from music_evals.benchmark.preservation.report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import read_published
 from music_evals.benchmark.results import build_results, collect
-from music_evals.benchmark.tables import cautions, legend, markdown_report, significant, text_report
+from music_evals.benchmark.tables import legend, markdown_report, text_report
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats import mean_interval

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import GROUPS, SCORED
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.songs import descriptions
 from music_evals.benchmark.songs.descriptions import Settings, run_descriptions
 from music_evals.benchmark.songs.songs import load_songs
 from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS
-from music_evals.benchmark.tables import cautions, markdown_report, text_report
+from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from music_evals.annotations import LyricSection
+from music_evals.benchmark.cautions import cautions
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.songs import lyrics
@@ -24,7 +25,7 @@ from music_evals.benchmark.songs.text_controls import (
     on_one_character,
     shuffled_sections,
 )
-from music_evals.benchmark.tables import cautions, markdown_report, text_report
+from music_evals.benchmark.tables import markdown_report, text_report
 from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,

@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from music_evals.benchmark.cells import markdown_rows
+from music_evals.benchmark.contents import heading, mark, order
 from music_evals.benchmark.inpainting.results import HEADINGS
-from music_evals.benchmark.tables import MARKDOWN, heading, mark, order
+from music_evals.benchmark.tables import MARKDOWN
 
 __all__ = ["compact_table"]
 

@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Score, Tempo, TimeSignature, Tokens
 from music_evals.benchmark.cells import format_interval, format_value
+from music_evals.benchmark.contents import order, table_of, verdict
 from music_evals.benchmark.inpainting import plots
 from music_evals.benchmark.inpainting.results import RANKING
 from music_evals.benchmark.inpainting.runner import INTERVALS
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import OUTSIDE, Found
-from music_evals.benchmark.tables import order, table_of, verdict
 from music_evals.benchmark.templates import render, static
 from music_evals.metrics.divergence import histogram_bins, masses, n_bins
 from music_evals.metrics.melodic_intervals import INTERVAL_BINS

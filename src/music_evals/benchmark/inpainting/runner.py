@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.collecting import SeededScores
+from music_evals.benchmark.collecting_items import SeededScores
 from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet

@@ -6,20 +6,11 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from music_evals.benchmark.cautions import cautions, undefined_notes
 from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
+from music_evals.benchmark.contents import heading, judged, significant
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
-from music_evals.benchmark.tables import (
-    TEXT,
-    blocks,
-    cautions,
-    details_text,
-    heading,
-    judged,
-    significant,
-    summary,
-    text_table,
-    undefined_notes,
-)
+from music_evals.benchmark.tables import TEXT, blocks, details_text, summary, text_table
 
 __all__ = ["preserved_sentence", "text_report"]
 

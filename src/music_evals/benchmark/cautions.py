@@ -1,0 +1,104 @@
+"""What a reader should know before using results: what is undefined, differs, has no interval or is not listed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.contents import judged, n_failures, table_of, undefined_systems, unlisted
+from music_evals.benchmark.manifests import some
+from music_evals.benchmark.versions import on_kernels
+
+__all__ = ["cautions", "undefined_notes"]
+
+MOST_REASONS = 3
+"""Why a score is undefined, in a note."""
+
+
+def cautions(results: Mapping[str, Any]) -> list[str]:
+    """Return what a reader of these results should know before using them, a sentence each."""
+    return [
+        *results["wording"]["on_remarks"],
+        *on_kernels(results["kernels"]),
+        *undefined_notes(results),
+        *_on_systems(results),
+        *_on_groups(results),
+        *results["wording"]["on_controls"],
+        *results["wording"].get("on_parts", ()),
+        *_on_remarks(results),
+        *_on_lists(results),
+    ]
+
+
+def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why, for each system, scores that none of its items defines are undefined, with the reasons counted."""
+    items = results["wording"]["items"]
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for row in (*results["undefined"], *unlisted(results, "undefined")):
+        found.setdefault((row["system"], row["metric"]), Counter())[row["reason"]] += row.get("n", 1)
+    reported: dict[tuple[str, str], list[str]] = {}
+    for (system, metric), reasons in found.items():
+        if system in judged(results) and not results["scores"][system][metric]["n_defined"]:
+            why = "; ".join(f"{reason} ({counted(n, items)})" for reason, n in reasons.most_common(MOST_REASONS))
+            reported.setdefault((system, why), []).append(results["scales"][metric]["title"])
+    for (system, why), titles in reported.items():
+        every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
+        yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
+
+
+def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:
+    names = judged(results)
+    if len(names) < 2 or "comparisons" not in results:
+        return
+    if not results["n_shared"]:
+        tested = "" if results["comparisons"] else " or tested"
+        yield f"there is no item that all systems share: nothing is marked best{tested}"
+        return
+    differing = [
+        results["scales"][name]["title"]
+        for name in results["scales"]
+        if len({results["scores"][system][name]["n_defined"] for system in names}) > 1
+    ]
+    if differing:
+        yield (
+            "the systems define different numbers of items, so that their means are over different items: "
+            + ("all scores" if len(differing) == len(results["scales"]) else "; ".join(differing))
+        )
+
+
+def _on_groups(results: Mapping[str, Any]) -> Iterator[str]:
+    held = [
+        (system, cell)
+        for system, cells in table_of(results)["scores"].items()
+        for cell in cells.values()
+        if cell["n_defined"] and cell["low"] is None
+    ]
+    alone = dict.fromkeys(system for system, cell in held if cell["n_groups"] == 1)
+    if alone:
+        yield f"one group says nothing of a second, so a score that only one defines has no interval: {some([*alone])}"
+    alike = dict.fromkeys(
+        system for system, cell in held if cell["n_groups"] > 1 and isinstance(cell["value"], int | float)
+    )
+    if alike:
+        yield (
+            "a score that is the same in all groups does not say how far it may move, and has no interval: "
+            f"{some([*alike])}"
+        )
+
+
+def _on_remarks(results: Mapping[str, Any]) -> Iterator[str]:
+    if results["notes"]:
+        what = "{items} with remarks, such as {remarks}".format(**results["wording"])
+        more = results.get("unlisted", {}).get("n_notes", 0)
+        yield f"{what}: {len(results['notes']) + more}; {'the records have' if more else 'results.json has'} them all"
+
+
+def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
+    n = n_failures(results)
+    if n > len(results["failures"]):
+        yield f"results.json lists the first {len(results['failures'])} of {n} failures; the records hold all"
+    if more := sum(row["n"] for row in unlisted(results, "undefined")):
+        listed = len(results["undefined"])
+        yield f"results.json lists the first {listed} of {listed + more} undefined scores; the records hold all"

@@ -1,0 +1,108 @@
+"""Which records are one row of a table, and which of them count.
+
+A row is a system: its name and role, the hash of its files, and who added it. Where all of these are known and equal,
+what was added last counts: by the order in which the board grew, not by the date that somebody wrote. A score that may
+not be ranked never takes the place of one that is. Where the hash or the name of who added it is missing, two additions
+are two rows, as nothing shows that they are of one system; what else cannot be distinguished is numbered. Equal records
+have one id and are read once, such as a baseline that two people ran in the same way. Who added a record is what they
+said.
+"""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from music_evals.leaderboard.records import ResultRecord
+
+__all__ = ["Entry", "entries_of", "is_ranked", "key_of"]
+
+
+def key_of(mapping: Mapping[str, Any]) -> str:
+    """Return a mapping as text that is equal for equal mappings."""
+    return json.dumps(mapping, sort_keys=True, ensure_ascii=False)
+
+
+def is_ranked(record: ResultRecord) -> bool:
+    """Tell whether a score is in a ranking."""
+    return not record.unranked and record.value is not None
+
+
+class Entry(NamedTuple):
+    """A system in a table: the record that counts at each metric with its extractors, and the one added last."""
+
+    name: str
+    records: dict[tuple[str, str], ResultRecord]
+    last: ResultRecord
+    n_superseded: int
+    n_kept: int
+
+
+class _Who(NamedTuple):
+    """What makes records one row; run and number are empty where hash and submitter are known."""
+
+    system: str
+    role: str
+    content: str
+    submitter: str
+    run: str
+    number: int
+
+
+Where = tuple[str, str]
+"""Metric, and its extractors as JSON."""
+
+
+def _where(record: ResultRecord) -> Where:
+    return record.metric, key_of(record.extractors)
+
+
+def entries_of(records: Sequence[ResultRecord]) -> list[Entry]:
+    """Group the records of a table by system; see the module on which belong together."""
+    unique: dict[str, ResultRecord] = {}
+    for record in records:
+        unique.setdefault(record.id, record)
+    found: dict[_Who, list[ResultRecord]] = {}
+    times: collections.Counter[tuple[_Who, Where]] = collections.Counter()
+    for record in unique.values():
+        who = _Who(record.system, record.role, record.content or "", record.submitter, "", 0)
+        if not (who.content and who.submitter):  # one of a kind in each addition: none replaces another
+            who = who._replace(run=record.run)
+            times[who, _where(record)] += 1
+            who = who._replace(number=times[who, _where(record)])
+        found.setdefault(who, []).append(record)
+    return [_entry(label, own) for label, own in zip(_labels(list(found)), found.values(), strict=True)]
+
+
+def _entry(label: str, records: Sequence[ResultRecord]) -> Entry:
+    """Return the row of records of one system, in the order in which they were added."""
+    counted: dict[Where, ResultRecord] = {}
+    n_superseded = n_kept = 0
+    for record in records:
+        before = counted.get(_where(record))
+        if before is not None and is_ranked(before) and not is_ranked(record):
+            n_kept += 1
+            continue
+        n_superseded += before is not None
+        counted[_where(record)] = record
+    ids = {record.id for record in counted.values()}
+    last = next(record for record in reversed(records) if record.id in ids)
+    return Entry(label, counted, last, n_superseded, n_kept)
+
+
+def _labels(keys: Sequence[_Who]) -> list[str]:
+    """Return a label for each row: the name, and what distinguishes those that share it; no label is there twice."""
+    # Two additions that nothing else tells apart are numbered.
+    names = collections.Counter(key.system for key in keys)
+    labels: list[str] = []
+    for key in keys:
+        beside = ", ".join(filter(None, (key.role, key.content[:8], key.submitter)))
+        label = first = f"{key.system} ({beside})" if names[key.system] > 1 and beside else key.system
+        numbers = itertools.count(2)
+        while label in labels:
+            label = f"{first} #{next(numbers)}"
+        labels.append(label)
+    return labels
