@@ -19,6 +19,7 @@ from music_evals.cli import (
     describe,
     discrepancy,
     examples,
+    fill,
     frame,
     inpainting,
     leaderboard,
@@ -93,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"music-evals {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
     inpainting.add(verbs)
+    fill.add(verbs)
     preserve.add(verbs)
     lyrics.add(verbs)
     describe.add(verbs)

@@ -38,6 +38,7 @@ __all__ = [
     "abc_tunes",
     "from_abc",
     "from_music21",
+    "musicxml_document",
     "read_abc",
     "read_musicxml",
     "split_abc",
@@ -113,9 +114,13 @@ def read_musicxml(
         check_n_bytes(len(content), limits, name)
     else:
         name, content = os.fspath(path), read_bytes(Path(path), limits)
-    if content.startswith(b"PK"):
-        content = _unpack(content, limits, name)
-    return _convert(lambda: _parse_musicxml(content), name, limits, expand_repeats, merge_ties)
+    document = musicxml_document(content, limits, name)
+    return _convert(lambda: _parse_musicxml(document), name, limits, expand_repeats, merge_ties)
+
+
+def musicxml_document(content: bytes, limits: Limits, name: str) -> bytes:
+    """Return the score document of a MusicXML file: its bytes as they are, or unpacked where it is compressed."""
+    return _unpack(content, limits, name) if content.startswith(b"PK") else content
 
 
 def read_abc(

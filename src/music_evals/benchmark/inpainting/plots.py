@@ -117,8 +117,20 @@ _STEP_PX = 2.4
 _PITCH_PX = 5
 
 
-def piano_roll(context: Tokens, middle: Tokens, *, label: str, layout: ContextLayout = MUSIB_LAYOUT) -> str:
-    """Draw one context with a middle in it: past and future in grey, the middle in the accent colour."""
+def piano_roll(
+    context: Tokens,
+    middle: Tokens,
+    *,
+    label: str,
+    layout: ContextLayout = MUSIB_LAYOUT,
+    bar_lines: Sequence[int] | None = None,
+) -> str:
+    """Draw one context with a middle in it: past and future in grey, the middle in the accent colour.
+
+    `bar_lines` are the steps of the bar lines where measures are not those of the layout.
+    """
+    if bar_lines is None:
+        bar_lines = [measure * layout.steps_per_measure for measure in range(layout.n_measures + 1)]
     shown = context.copy()
     shown[layout.middle] = middle
     pitches = np.concatenate([tokens[tokens < 128] for tokens in (context, middle)])
@@ -128,7 +140,7 @@ def piano_roll(context: Tokens, middle: Tokens, *, label: str, layout: ContextLa
     span = _rectangle(layout.middle.start, 0, layout.middle_steps, height, "span")
     bars = "".join(
         f'<line class="bar" x1="{x:g}" x2="{x:g}" y1="0" y2="{height}"/>'
-        for x in (measure * layout.steps_per_measure * _STEP_PX for measure in range(layout.n_measures + 1))
+        for x in (line * _STEP_PX for line in bar_lines)
     )
     notes = "".join(_note(note, high, layout) for note in noteseq.decode(shown))
     return (

@@ -1,0 +1,240 @@
+"""The verb ``fill``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.benchmark.cells import format_value, plain
+from music_evals.cli._shared import Bar, add_verb, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+
+if TYPE_CHECKING:
+    from music_evals.benchmark.inpainting.systems import System
+    from music_evals.pipelines.gap_filling import Candidate, Filling
+    from music_evals.symbolic.tunes import Tune
+
+__all__ = ["add"]
+
+_HELP = """\
+Fill measures of your own tune: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
+
+The model sees the measures around the gap, nothing of what stands in it. Writes into --out a file for each candidate,
+best first, in the format that came in: candidate_1.mid ..., other voices and all else as they were; candidates.svg, a
+picture; and fill.json. Where the gap holds notes, they are taken for the truth, and candidates are scored.
+
+Measures have the numbers that the score prints: the first full one is 1, a pickup before it is 0. Repeats are not
+played out.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals fill my_tune.mid --model anticipation_rnn --measures 7-10 --candidates 4 --out filled
+  music-evals fill my_song.musicxml --voice Soprano --model lag_vote --measures 9-12 --out filled
+  music-evals fill my_reels.abc --tune 3 --model models/infill_transformer --measures 5 --out filled --json
+"""
+
+_ANY_FILE = re.compile(r"candidate_\d+\.\w+|candidates\.svg|fill\.json")
+_FITTED = ("markov", "corpus_prior")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``fill``."""
+    verb = add_verb(verbs, "fill", _run, help="fill a gap in your own tune", description=_HELP, epilog=_EXAMPLES)
+    what = verb.add_argument_group("what is filled")
+    what.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
+    what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10")
+    what.add_argument("--voice", metavar="NAME", help="name or number of the voice, where several have notes")
+    what.add_argument("--tune", type=int, metavar="N", help="number of the tune (X:), where an ABC file holds several")
+    what.add_argument("--meter", metavar="N/D", help="meter of a MIDI file that states none, such as 4/4")
+    who = verb.add_argument_group("who fills it")
+    who.add_argument(
+        "--model",
+        required=True,
+        help="a name (see list), a folder, a Hub id[@revision], or a baseline that needs no training, such as lag_vote",
+    )
+    who.add_argument("--decoding", help="decoding of the model")
+    who.add_argument("--temperature", type=float, help="temperature of the model")
+    how = verb.add_argument_group("how")
+    how.add_argument(
+        "--candidates", type=int, default=4, dest="n_candidates", metavar="N", help="how many (default: %(default)s)"
+    )
+    how.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
+    how.add_argument(
+        "--no-judge",
+        action="store_false",
+        dest="judge",
+        default=None,
+        help="do not score: what stands in the gap is not the truth",
+    )
+    where = verb.add_argument_group("where it goes")
+    where.add_argument("--out", required=True, metavar="DIR", help="new or empty folder, or one of an earlier fill")
+    where.add_argument("--json", action="store_true", help="print fill.json in place of the table")
+
+
+def _run(options: argparse.Namespace) -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting
+    from music_evals.pipelines.gap_filling import fill
+    from music_evals.symbolic.tunes import open_tune
+
+    out = Path(options.out)
+    _check_out(out)
+    tune = open_tune(options.file, tune=options.tune, meter=options.meter)
+    voice = tune.voice(options.voice)
+    first, n_measures = tune.measures(options.measures)
+    quieten()
+    system = _system(options)
+    assert system.inpainter is not None  # predictions made elsewhere are no model
+    with Bar("candidate") as bar:
+        bar(0, options.n_candidates, system.name)
+        filling = fill(
+            tune.score.voice(voice),
+            system.inpainter,
+            bars=tune.bars,
+            first=first,
+            n_measures=n_measures,
+            seed=options.seed,
+            n_candidates=options.n_candidates,
+            judge=options.judge,
+            progress=lambda done, _: bar(done, options.n_candidates, system.name),
+        )
+    files = {
+        f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
+        for rank, candidate in enumerate(filling.candidates, start=1)
+    }
+    files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
+    content = _content(options, tune, voice, system, filling)
+    files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
+    _write(out, files)
+    for remark in content["remarks"]:
+        say(f"note: {remark}")
+    text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files))
+    with to_stdout():
+        print(text)
+    return 0
+
+
+def _check_out(out: Path) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir() or any(not _ANY_FILE.fullmatch(path.name) for path in out.iterdir()):
+        raise InvalidInputError(
+            f"{out} holds other files; name a new folder with --out, an empty one, or one of a fill"
+        )
+
+
+def _system(options: argparse.Namespace) -> System:
+    from music_evals.benchmark.inpainting.systems import baseline_system, load_model
+    from music_evals.protocols import BASELINES, INPAINTERS
+
+    chosen = {"decoding": options.decoding, "temperature": options.temperature}
+    if options.model not in BASELINES:
+        try:
+            return load_model(options.model, **chosen)
+        except UnknownNameError as error:
+            plain_ones = sorted({*BASELINES, *INPAINTERS} - set(_FITTED))
+            raise UnknownNameError("model", options.model, plain_ones, "or name a folder or a Hub id") from error
+    if options.model in _FITTED:
+        raise NoDataError(f"the baseline {options.model} is fitted on training data, and a tune is none; name another")
+    if any(value is not None for value in chosen.values()):
+        raise InvalidInputError(f"{options.model} has neither decoding nor temperature; leave these options out")
+    return baseline_system(options.model, None)
+
+
+def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, Any]:
+    """Return all that is known of a fill, as plain values."""
+    from music_evals.benchmark.versions import package_versions
+
+    ticks = tune.bars.ticks_per_quarter
+    return {
+        "file": str(options.file),
+        "voice": {"number": voice + 1, "name": tune.score.voices[voice]},
+        "measures": options.measures,
+        "model": {"name": system.name, "content_hash": system.content_hash, **system.details},
+        "seed": options.seed,
+        "ranked_by": "likelihood" if filling.ranked else "order of drawing",
+        "candidates": [
+            {
+                "file": f"candidate_{rank}{tune.suffix}",
+                "drawn": candidate.number,
+                "log_likelihood": candidate.log_likelihood,
+                "scores": dict(candidate.scores),
+                "notes": [_note(note, ticks) for note in candidate.notes],
+            }
+            for rank, candidate in enumerate(filling.candidates, start=1)
+        ],
+        "truth": [_note(note, ticks) for note in filling.truth],
+        "remarks": [*tune.remarks, *filling.remarks],
+        "versions": package_versions(),
+    }
+
+
+def _note(note: Any, ticks_per_quarter: int) -> dict[str, float | int]:
+    onset, duration = (int(note[key]) / ticks_per_quarter for key in ("onset_tick", "duration_tick"))
+    return {"onset_quarter": onset, "duration_quarter": duration, "pitch": int(note["pitch"])}
+
+
+def _write(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write the files of a fill, and take away those of one before."""
+    from music_evals.files import write_atomically
+
+    old = set(out.iterdir()) if out.is_dir() else set()
+    for name, content in files.items():
+        write_atomically(out / name, content, parents=True)
+    for path in old - {out / name for name in files}:
+        path.unlink(missing_ok=True)
+
+
+_STYLE = """\
+svg { background: #fff; font: 14px sans-serif; } text { fill: #222; } .span { fill: #fff3d6; }
+.bar { stroke: #bbb; stroke-width: 1; } .note { fill: #777; } .filled { fill: #c2410c; }
+@media (prefers-color-scheme: dark) { svg { background: #171717; } text { fill: #eee; } .span { fill: #3a2f14; }
+.bar { stroke: #555; } .note { fill: #aaa; } .filled { fill: #fb923c; } }"""
+_ROLL_WIDTH, _HEAD, _SPACE = 960, 24, 18
+
+
+def _picture(filling: Filling, title: str) -> str:
+    """Draw the truth, where there is one, and each candidate, in what the model was shown."""
+    from music_evals.annotations import ContextLayout
+    from music_evals.benchmark.inpainting.plots import piano_roll
+
+    stretch = filling.stretch
+    gap = stretch.gap
+    layout = ContextLayout(gap.start, gap.stop - gap.start, len(stretch.tokens) - gap.stop, 1)
+    rolls = [("what stood in the gap", stretch.tokens[gap])] if len(filling.truth) else []
+    rolls += [(_line(rank, candidate), candidate.middle) for rank, candidate in enumerate(filling.candidates, start=1)]
+    parts, y = [], float(_HEAD)
+    for label, middle in rolls:
+        roll = piano_roll(stretch.tokens, middle, label=label, layout=layout, bar_lines=stretch.bar_lines)
+        found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', roll)
+        assert found is not None  # every roll has one
+        height = float(found[2]) * _ROLL_WIDTH / float(found[1])
+        parts.append(f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>')
+        place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" '
+        parts.append(roll.replace("<svg ", f"<svg {place}", 1))
+        y += _SPACE + height + _SPACE
+    head = f'<text x="8" y="16" font-weight="bold">{escape(title)}</text>'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_ROLL_WIDTH + 16}" height="{y:.0f}"><style>{_STYLE}</style>'
+        f"{head}{''.join(parts)}</svg>\n"
+    )
+
+
+def _line(rank: int, candidate: Candidate) -> str:
+    """Say what is known of a candidate."""
+    score = f", note F1 {format_value(candidate.scores['note_f1'])}" if candidate.scores else ""
+    likely = "" if candidate.log_likelihood is None else f", log-likelihood {format_value(candidate.log_likelihood)}"
+    return f"candidate {rank}: {len(candidate.notes)} notes{likely}{score}"
+
+
+def _table(filling: Filling, out: Path, names: list[str]) -> str:
+    lines = [_line(rank, candidate) for rank, candidate in enumerate(filling.candidates, start=1)]
+    if not filling.candidates[0].scores:
+        lines.append("not scored: what stood in the gap is not known")
+    return "\n".join([*lines, "", f"{out}: {', '.join(names)}"])

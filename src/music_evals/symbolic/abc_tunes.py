@@ -1,0 +1,265 @@
+"""ABC files edited in their text.
+
+Where notes are replaced, only the text from the first to the last note of each measure changes, and a tie that would
+lead into the first of them. Chord symbols, inline fields, comments and line breaks between the notes stay, each at its
+time on the grid: a note is tied where one stands in the midst of it. Ornaments, slurs within the measures and grace
+notes go with their notes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from music_evals.annotations import NoteArray, Score, TimeSignature
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.symbolic._abc_reading import Kept, Measure, Voice, key_fifths, read_music
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
+from music_evals.symbolic.measures import MeterMap
+from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc, read_abc
+from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import Tune, check_agreement, measure_numbers
+
+__all__ = ["AbcTune", "open_abc"]
+
+_SIGNS = {-2: "__", -1: "_", 0: "=", 1: "^", 2: "^^"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class AbcTune(Tune):
+    """A tune of an ABC file; see `Tune`."""
+
+    text: str = ""  # of the whole file
+    codec: str = "utf-8"
+    start: int = 0  # of the tune in the text
+    parts: tuple[Voice, ...] = ()
+
+    def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
+        """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
+        self.check_replacement(first, n_measures, notes)
+        measures = self.parts[voice].measures
+        closing, opening = _open_slurs(measures[first : first + n_measures])
+        edits = []
+        tie = measures[first - 1].events[-1].tie if first else None
+        if tie is not None:
+            edits.append((tie, tie + 1, ""))
+        texts = [self._measure(measures[index], index, notes) for index in range(first, first + n_measures)]
+        texts[0] = re.sub(r"([A-Ga-gz][,']*\d*(?:/\d*)?-?)", r"\1" + ")" * closing, texts[0], count=1)
+        place = [match.start() for match in re.finditer(r"(?:[\^_=]*)[A-Ga-gz][,']*\d*(?:/\d*)?-?", texts[-1])][-1]
+        texts[-1] = texts[-1][:place] + "(" * opening + texts[-1][place:]
+        for measure, text in zip(measures[first : first + n_measures], texts, strict=True):
+            edits.append((measure.start, measure.stop, text))
+        text = self.text
+        for low, high, new in sorted(edits, reverse=True):
+            text = text[: self.start + low] + new + text[self.start + high :]
+        bom = codecs.BOM_UTF8 if self.codec == "utf-8-sig" else b""
+        return bom + text.encode(self.codec.removesuffix("-sig"))
+
+    def _measure(self, measure: Measure, index: int, notes: NoteArray) -> str:
+        start, stop = self.bars.span(index, 1)
+        rows = [
+            (
+                _steps(int(note["onset_tick"]) - start),
+                _steps(int(note["onset_tick"] + note["duration_tick"]) - start),
+                int(note["pitch"]),
+            )
+            for note in notes
+            if note["onset_tick"] < stop and note["onset_tick"] + note["duration_tick"] > start
+        ]
+        kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
+        cuts = {step for step, one in kept if one.kind != "line"}
+        symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
+        return _text(symbols, kept, measure)
+
+
+def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
+    """Read a tune of an ABC file so that some of its measures can be replaced.
+
+    Parameters
+    ----------
+    path
+        The file, in UTF-8 or Latin-1. It is first read, and checked, by `symbolic.notation.read_abc`.
+    tune
+        The number of its ``X:`` field. None takes the only tune.
+    limits
+        As `read_abc`.
+
+    Raises
+    ------
+    InvalidInputError
+        The file holds several tunes and none was chosen, or not the chosen one.
+    NoDataError
+        There is no such file, or it has no meter or no measures.
+    UnreadableFileError
+        Not an ABC file, or what it holds cannot be edited safely: our edit and the reader disagree about its notes.
+    FileTooLargeError, MissingBackendError
+        As `read_abc`.
+
+    """
+    name = os.fspath(path)
+    read = read_abc(path, tune=tune, expand_repeats=False, merge_ties=False, limits=limits)
+    content = read_bytes(Path(path), limits)
+    text, codec = _decode(content)
+    start, stop = _region(text, tune)
+    music = read_music(text[start:stop], name)
+    parts = tuple(music.voices.values())
+    if len(parts) > 1:
+        read = from_abc(music.by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
+    if not parts:
+        raise NoDataError(f"{name}: has no measures; there is nothing to fill")
+    if len({len(part.measures) for part in parts}) > 1:
+        raise UnreadableFileError(f"{name}: its voices have different numbers of measures; complete them first")
+    bars = _bars(parts, name)
+    rows = [row for index, part in enumerate(parts) for row in _rows(part, index, bars)]
+    check_n_notes(len(rows), limits, name)
+    score = Score(
+        make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T),
+        TICKS_PER_QUARTER,
+        read.time_signatures,
+        read.tempos,
+        read.key_signatures,
+        tuple(part.name for part in parts),
+    )
+    written = {
+        (start + _tick(event.onset), pitch)
+        for part in parts
+        for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True)
+        for event in measure.events
+        for pitch in event.pitches
+    }
+    remarks = check_agreement(written, read, name)
+    if music.has_words:
+        remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
+    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, codec, start, parts)
+
+
+def _decode(content: bytes) -> tuple[str, str]:
+    """Return the text of a file and its encoding, as `symbolic.notation` reads it."""
+    if content.startswith(codecs.BOM_UTF8):
+        return content.decode("utf-8-sig"), "utf-8-sig"
+    try:
+        return content.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        return content.decode("latin-1"), "latin-1"
+
+
+def _region(text: str, tune: int | None) -> tuple[int, int]:
+    """Return where a tune begins and ends in the text; the head of the file belongs to an only tune."""
+    if tune is None:
+        return 0, len(text)
+    starts = [match.start() for match in re.finditer(r"^X:", text, re.MULTILINE)]
+    found = re.search(rf"^X:\s*0*{tune}\b", text, re.MULTILINE)
+    assert found is not None  # the reader has found it
+    later = [start for start in starts if start > found.start()]
+    return found.start(), later[0] if later else len(text)
+
+
+def _bars(parts: Sequence[Voice], name: str) -> MeterMap:
+    starts, signatures = [0], []
+    for index, first in enumerate(parts[0].measures):
+        if first.meter is None:
+            raise NoDataError(f"{name}: states no meter (M: field): there is no telling how much is to be filled")
+        signatures.append(TimeSignature(starts[-1], *first.meter))
+        starts.append(starts[-1] + max(_tick(part.measures[index].length) for part in parts))
+    return MeterMap(np.array(starts), tuple(signatures), TICKS_PER_QUARTER)
+
+
+def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, int, int, int]]:
+    """Yield onset, duration, pitch, velocity and voice of the notes of a voice, tied ones as one."""
+    tied: dict[int, tuple[int, int]] = {}  # pitch -> onset and end of a note that goes on
+    for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True):
+        for event in measure.events:
+            onset = start + _tick(event.onset)
+            end = start + _tick(event.onset + event.duration)
+            held = {pitch: row for pitch, row in tied.items() if row[1] == onset and pitch in event.pitches}
+            for pitch in tied.keys() - held.keys():
+                yield tied[pitch][0], tied[pitch][1] - tied[pitch][0], pitch, 64, index
+            tied = {}
+            for pitch in event.pitches:
+                first = held[pitch][0] if pitch in held else onset
+                if event.tie is not None:
+                    tied[pitch] = (first, end)
+                else:
+                    yield first, max(end - first, 1), pitch, 64, index
+    for pitch, (first, end) in tied.items():
+        yield first, end - first, pitch, 64, index
+
+
+def _tick(quarters: Fraction) -> int:
+    return round(quarters * TICKS_PER_QUARTER)
+
+
+def _steps(ticks: int) -> int:
+    steps, rest = divmod(ticks * STEPS_PER_QUARTER, TICKS_PER_QUARTER)
+    if rest:
+        raise InvalidInputError(
+            f"{ticks / TICKS_PER_QUARTER:g} quarters are no whole number of steps, of which a quarter "
+            f"has {STEPS_PER_QUARTER}: what is written lies on that grid"
+        )
+    return steps
+
+
+def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:
+    """Return how many slurs end in these measures alone, and how many start."""
+    closing = opening = 0
+    for sign in (sign for measure in measures for sign in measure.slurs):
+        if sign == "(":
+            opening += 1
+        elif opening:
+            opening -= 1
+        else:
+            closing += 1
+    return closing, opening
+
+
+def _step(measure: Measure, kept: Kept) -> int:
+    """Return when something stands in its measure, in steps: between two of them at the nearest."""
+    events = measure.events
+    onset = events[kept.before].onset if kept.before < len(events) else measure.length
+    return round(onset * STEPS_PER_QUARTER)
+
+
+def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure) -> str:
+    """Return the text of a measure: the symbols, and what is kept between them."""
+    waiting = list(kept)
+    accidentals, altered = Accidentals(measure.fifths), set[str]()
+    pieces: list[str] = []
+    for symbol in symbols:
+        if symbol.onset % STEPS_PER_QUARTER == 0 and pieces and not pieces[-1].endswith((" ", "\n")):
+            pieces.append(" ")
+        while waiting and waiting[0][0] <= symbol.onset:
+            one = waiting.pop(0)[1]
+            pieces.append(one.text)
+            found = re.search(r"(?:^|\[)K:([^\]\n]*)", one.text) if one.kind != "quoted" else None
+            if found:
+                accidentals, altered = Accidentals(key_fifths(found[1])), set()
+        pieces.append(_symbol(symbol, accidentals, altered, measure.unit))
+    return "".join([*pieces, *(one.text for _, one in waiting)])
+
+
+def _symbol(symbol: Written, accidentals: Accidentals, altered: set[str], unit: Fraction) -> str:
+    group = "" if not symbol.group else "(3" if symbol.group == 3 else f"(3:2:{symbol.group}"
+    value = Fraction(symbol.steps, STEPS_PER_QUARTER) / unit * (Fraction(3, 2) if symbol.in_group else 1)
+    length = (str(value.numerator) if value.numerator > 1 else "") + (
+        f"/{value.denominator}" if value.denominator > 1 else ""
+    )
+    if symbol.pitch is None:
+        return f"{group}z{length}"
+    pitch = spell_pitch(symbol.pitch, accidentals.fifths)
+    # readers differ in how long an accidental holds: each is written that would be needed under one of them
+    sign = ""
+    if pitch.alter != accidentals.of_key(pitch.letter) or pitch.letter in altered:
+        sign = _SIGNS[pitch.alter]
+        altered.add(pitch.letter)
+    letter = pitch.letter if pitch.octave < 5 else pitch.letter.lower()
+    octaves = "," * max(4 - pitch.octave, 0) + "'" * max(pitch.octave - 5, 0)
+    return f"{group}{sign}{letter}{octaves}{length}{'-' if symbol.goes_on else ''}"

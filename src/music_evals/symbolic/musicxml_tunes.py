@@ -1,0 +1,319 @@
+"""MusicXML files edited element by element.
+
+A voice is a ``<voice>`` of a part. Where notes of a voice are replaced, only its ``<note>`` elements in those measures
+change; all other bytes of the document stay. Directions, harmonies and whatever else stands between the notes keep
+their bytes and their time. Two things are written besides: a change of ``<divisions>`` around notes that the divisions
+of the document cannot hold, and, on the notes next to the measures, ties that would lead into them or out of them are
+taken away. An .mxl file is packed again: its other entries keep their content.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
+
+import numpy as np
+
+from music_evals.annotations import NoteArray, Score, TimeSignature
+from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.symbolic._musicxml_writing import Gap, Item, rewritten_measure, without_tie
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
+from music_evals.symbolic.measures import MeterMap
+from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document, read_musicxml
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import Tune, check_agreement
+
+__all__ = ["MusicXMLTune", "open_musicxml"]
+
+
+class _Measure(NamedTuple):
+    """One measure of one part."""
+
+    items: tuple[Item, ...]
+    length: Fraction  # in quarters, as far as its notes reach
+    number: str
+    meter: tuple[int, int] | None
+
+
+class _Part(NamedTuple):
+    name: str
+    measures: tuple[_Measure, ...]
+
+
+class _Sound(NamedTuple):
+    """A written note, before ties are merged."""
+
+    onset: int
+    end: int
+    pitch: int
+    tied: bool  # to the note before
+    goes_on: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MusicXMLTune(Tune):
+    """A MusicXML file; see `Tune`."""
+
+    content: bytes = b""
+    document: bytes = b""
+    parts: tuple[_Part, ...] = ()
+    places: tuple[tuple[int, str], ...] = ()
+
+    def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
+        """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
+        self.check_replacement(first, n_measures, notes)
+        part, name = self.places[voice]
+        measures = self.parts[part].measures
+        gap = Gap(name, notes, self.bars, first, n_measures, _encoding(self.document))
+        edits: list[tuple[int, int, bytes]] = []
+        slurs = gap.open_slurs([item for one in measures[first : first + n_measures] for item in one.items])
+        for index in range(first, first + n_measures):
+            edits += rewritten_measure(gap, index, measures[index].items, self.document, slurs)
+        for index, kind in ((first - 1, "start"), (first + n_measures, "stop")):
+            if 0 <= index < len(measures):
+                edits += without_tie(gap, measures[index].items, measures[index].length, kind, self.document)
+        document = self.document
+        for start, stop, text in sorted(edits, reverse=True):
+            document = document[:start] + text + document[stop:]
+        return document if self.suffix != ".mxl" and self.content == self.document else self._packed(document)
+
+    def _packed(self, document: bytes) -> bytes:
+        """Return the archive with another document in it."""
+        packed = io.BytesIO()
+        with zipfile.ZipFile(io.BytesIO(self.content)) as old, zipfile.ZipFile(packed, "w") as new:
+            for entry in old.infolist():
+                content = old.read(entry)
+                new.writestr(entry, document if content == self.document else content)
+        return packed.getvalue()
+
+
+def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> MusicXMLTune:
+    """Read a MusicXML file, plain or compressed, so that some of its measures can be replaced.
+
+    Parameters
+    ----------
+    path
+        The file. It is first read, and checked, by `symbolic.notation.read_musicxml`; an archive before it is unpacked.
+    limits
+        As `read_musicxml`.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file, or it has no measures, or no meter.
+    UnreadableFileError
+        Not a MusicXML file, damaged, or read in two ways: our edit and the reader disagree about its notes.
+    FileTooLargeError, MissingBackendError
+        As `read_musicxml`.
+
+    """
+    name = os.fspath(path)
+    content = read_bytes(Path(path), limits)
+    read = read_musicxml(content, expand_repeats=False, merge_ties=False, limits=limits)
+    document = musicxml_document(content, limits, name)
+    try:
+        parts = tuple(_parts(document))
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
+        raise UnreadableFileError(f"{name}: its measures cannot be edited ({error})") from error
+    if not parts or not parts[0].measures:
+        raise NoDataError(f"{name}: has no measures; there is nothing to fill")
+    if len({len(part.measures) for part in parts}) > 1:
+        raise UnreadableFileError(f"{name}: its parts have different numbers of measures; complete them first")
+    bars = _bars(parts, name)
+    places = tuple(dict.fromkeys((n, item.voice) for n, part in enumerate(parts) for item in _pitched(part)))
+    sounds = [list(_sounds(parts[number], voice, bars)) for number, voice in places]
+    written = {(sound.onset, sound.pitch) for some in sounds for sound in some}
+    rows = [
+        (sound.onset, max(sound.end - sound.onset, 1), sound.pitch, 64, index)
+        for index, some in enumerate(sounds)
+        for sound in _merged(some)
+    ]
+    check_n_notes(len(rows), limits, name)
+    score = Score(
+        make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T),
+        TICKS_PER_QUARTER,
+        read.time_signatures,
+        read.tempos,
+        read.key_signatures,
+        tuple(_names(parts, places)) or ("",),
+    )
+    remarks = check_agreement(written, read, name)
+    numbers = tuple(measure.number for measure in parts[0].measures)
+    suffix = Path(path).suffix.lower()
+    return MusicXMLTune(name, suffix, score, bars, numbers, remarks, content, document, parts, places)
+
+
+def _encoding(document: bytes) -> str:
+    """Return how text is put into a document; what is not ASCII is written as a reference."""
+    if document.startswith(b"\xff\xfe"):
+        return "utf-16-le"
+    return "utf-16-be" if document.startswith(b"\xfe\xff") else "ascii"
+
+
+def _parts(document: bytes) -> Iterator[_Part]:
+    """Read parts and measures, with the place of every element in the document."""
+    root = ET.fromstring(document)  # noqa: S314  # the reader has refused entities
+    names = {
+        part.get("id"): " ".join((part.findtext("part-name") or "").split())
+        for part in root.iterfind("part-list/score-part")
+    }
+    spans = iter(_spans(document))
+    for part in root.iterfind("part"):
+        state = _State()
+        measures = [_read_measure(measure, next(spans), state) for measure in part.iterfind("measure")]
+        yield _Part(names.get(part.get("id"), ""), tuple(measures))
+
+
+def _spans(document: bytes) -> list[list[tuple[int, int]]]:
+    """Return of every measure where its elements begin and end."""
+    parser = expat.ParserCreate()
+    found: list[list[tuple[int, int]]] = []
+    stack: list[str] = []
+    ended = False  # the end of an element is where the next thing begins
+
+    def close(*_: object) -> None:
+        nonlocal ended
+        if ended:
+            found[-1][-1] = (found[-1][-1][0], parser.CurrentByteIndex)
+            ended = False
+
+    def start(tag: str, _: Mapping[str, str]) -> None:
+        close()
+        if stack == ["score-partwise", "part"] and tag == "measure":
+            found.append([])
+        elif stack == ["score-partwise", "part", "measure"]:
+            found[-1].append((parser.CurrentByteIndex, 0))
+        stack.append(tag)
+
+    def end(_: str) -> None:
+        nonlocal ended
+        close()
+        stack.pop()
+        if stack == ["score-partwise", "part", "measure"]:
+            ended = True
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = parser.CommentHandler = parser.ProcessingInstructionHandler = close
+    parser.DefaultHandler = close
+    parser.Parse(document, True)  # noqa: FBT003
+    return found
+
+
+@dataclasses.dataclass
+class _State:
+    """What a part has stated so far."""
+
+    divisions: Fraction = Fraction(1)
+    fifths: int = 0
+    transpose: int = 0
+    meter: tuple[int, int] | None = None
+
+    def read(self, attributes: ET.Element) -> None:
+        """Read an ``<attributes>`` element."""
+        self.divisions = Fraction((attributes.findtext("divisions") or str(self.divisions)).strip())
+        self.fifths = int(attributes.findtext("key/fifths") or self.fifths)
+        if (transpose := attributes.find("transpose")) is not None:
+            octaves = int(transpose.findtext("octave-change") or 0)
+            self.transpose = int(float(transpose.findtext("chromatic") or 0)) + 12 * octaves
+        if (time := attributes.find("time")) is None:
+            return
+        beats, unit = time.findtext("beats"), time.findtext("beat-type")
+        self.meter = None if beats is None or unit is None else (sum(map(int, beats.split("+"))), int(unit))
+
+
+_STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+
+
+def _read_measure(measure: ET.Element, spans: Sequence[tuple[int, int]], state: _State) -> _Measure:
+    items: list[Item] = []
+    cursor, end, onset = Fraction(0), Fraction(0), Fraction(0)
+    for element, (start, stop) in zip(measure, spans, strict=True):
+        duration = Fraction((element.findtext("duration") or "0").strip()) / state.divisions
+        pitch, at, sounds = None, cursor, element.tag == "note" and element.find("grace") is None
+        if element.tag == "attributes":
+            state.read(element)
+        elif element.tag == "backup":
+            cursor -= duration
+        elif element.tag == "forward":
+            cursor += duration
+        elif sounds:
+            at = onset = onset if element.find("chord") is not None else cursor
+            cursor = max(cursor, at + duration) if element.find("chord") is not None else at + duration
+            pitch = _pitch(element, state.transpose)
+        voice = (element.findtext("voice") or "1").strip() if element.tag == "note" else ""
+        end = max(end, cursor)
+        given = (state.divisions, state.fifths, state.transpose)
+        items.append(Item(element, start, stop, at, duration if sounds else Fraction(0), voice, pitch, *given))
+    return _Measure(tuple(items), end, measure.get("number", ""), state.meter)
+
+
+def _pitch(note: ET.Element, transpose: int) -> int | None:
+    """Return the sounding pitch of a note that has one and is no cue."""
+    found = note.find("pitch")
+    if found is None or note.find("cue") is not None:
+        return None
+    step, octave = (found.findtext("step") or "").strip(), int(found.findtext("octave") or 0)
+    return 12 * (octave + 1) + _STEPS[step] + round(float(found.findtext("alter") or 0)) + transpose
+
+
+def _bars(parts: Sequence[_Part], name: str) -> MeterMap:
+    """Return the measures; each is as long as the longest part makes it, an empty one as its signature says."""
+    starts, signatures = [Fraction(0)], []
+    for index, first in enumerate(parts[0].measures):
+        if first.meter is None:
+            raise NoDataError(
+                f"{name}: measure {first.number} has no time signature: there is no telling how much is to be filled"
+            )
+        length = max(part.measures[index].length for part in parts) or Fraction(4 * first.meter[0], first.meter[1])
+        signatures.append(TimeSignature(_tick(starts[-1]), *first.meter))
+        starts.append(starts[-1] + length)
+    return MeterMap(np.array([_tick(start) for start in starts]), tuple(signatures), TICKS_PER_QUARTER)
+
+
+def _tick(quarters: Fraction) -> int:
+    return round(quarters * TICKS_PER_QUARTER)
+
+
+def _pitched(part: _Part) -> Iterator[Item]:
+    return (item for measure in part.measures for item in measure.items if item.pitch is not None)
+
+
+def _sounds(part: _Part, voice: str, bars: MeterMap) -> Iterator[_Sound]:
+    for measure, start in zip(part.measures, bars.starts[:-1].tolist(), strict=True):
+        for item in measure.items:
+            if item.pitch is not None and item.voice == voice and item.duration:
+                kinds = {tie.get("type") for tie in item.element.iterfind("tie")}
+                onset = start + _tick(item.onset)
+                end = start + _tick(item.onset + item.duration)
+                yield _Sound(onset, end, item.pitch, "stop" in kinds, "start" in kinds)
+
+
+def _merged(sounds: Sequence[_Sound]) -> list[_Sound]:
+    """Make one note of tied ones."""
+    waiting: dict[tuple[int, int], int] = {}  # (end, pitch) of a note that goes on -> its place
+    notes: list[_Sound] = []
+    for sound in sorted(sounds):
+        place = waiting.pop((sound.onset, sound.pitch), None) if sound.tied else None
+        if place is None:
+            place = len(notes)
+            notes.append(sound)
+        else:
+            notes[place] = notes[place]._replace(end=sound.end)
+        if sound.goes_on:
+            waiting[sound.end, sound.pitch] = place
+    return notes
+
+
+def _names(parts: Sequence[_Part], places: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Yield the name of each voice: that of its part, with its number where the part has several."""
+    for number, voice in places:
+        alone = sum(other == number for other, _ in places) == 1
+        yield parts[number].name if alone else f"{parts[number].name} voice {voice}".strip()

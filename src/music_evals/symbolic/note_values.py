@@ -1,0 +1,202 @@
+"""How notes on a grid of six steps a quarter are written on a page: values, dots, ties, triplets, names of pitches."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import itertools
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER
+
+__all__ = ["Accidentals", "Pitch", "Written", "spell_pitch", "write_measure"]
+
+_PLAIN = (24, 18, 12, 9, 6, 3)  # whole, dotted half, half, dotted quarter, quarter, eighth
+_IN_TRIPLET = (4, 3, 2, 1)  # quarter, dotted eighth, eighth, sixteenth, all of them three in the time of two
+
+
+_Note = tuple[int, int, int]  # onset, end, pitch
+
+
+class Written(NamedTuple):
+    """One symbol: a note or a rest of one value."""
+
+    onset: int
+    """Steps from the start of the measure."""
+    steps: int
+    """How long it sounds."""
+    pitch: int | None
+    """MIDI number; None is a rest."""
+    from_before: bool = False
+    """Whether it is tied to the symbol before."""
+    goes_on: bool = False
+    """Whether it is tied to the symbol after."""
+    group: int = 0
+    """Symbols in the group of triplets that begins here, 0 where none does."""
+    in_group: bool = False
+    """Whether it is part of a triplet: three in the time of two."""
+    ends_group: bool = False
+
+
+def write_measure(
+    notes: Sequence[tuple[int, int, int]], n_steps: int, *, cuts: Collection[int] = (), begins: bool = True
+) -> list[Written]:
+    """Return the symbols of one measure.
+
+    Parameters
+    ----------
+    notes
+        Onset and end in steps from the start of the measure, and pitch; in order, one at a time. One that begins before
+        the measure or ends after it is tied over its edge.
+    n_steps
+        Length of the measure.
+    cuts
+        Steps at which a symbol has to begin, also within a note, which is tied then.
+    begins
+        Whether a note that begins before the measure is there to be tied to.
+
+    Examples
+    --------
+    A dotted quarter, an eighth and a triplet of three eighths:
+
+    >>> symbols = write_measure([(0, 9, 60), (9, 12, 62), (12, 14, 64), (14, 16, 65), (16, 18, 67)], 18)
+    >>> [(symbol.steps, symbol.in_group, symbol.group) for symbol in symbols]
+    [(9, False, 0), (3, False, 0), (2, True, 3), (2, True, 0), (2, True, 0)]
+
+    """
+    spans = list(_spans(notes, n_steps))
+    edges = {edge for low, high, _ in spans for edge in (low, high)} | set(cuts)
+    marks = sorted({*_group_marks(edges, n_steps), *cuts})
+    symbols: list[Written] = []
+    for low, high, note in spans:
+        inner = marks[bisect.bisect_right(marks, low) : bisect.bisect_left(marks, high)]
+        for start, stop in itertools.pairwise([low, *inner, high]):
+            triplet = _in_triplet(start, stop, edges, n_steps)
+            for onset, steps in _values(start, stop, _IN_TRIPLET if triplet else _PLAIN):
+                first, last = onset == low, onset + steps == high
+                symbols.append(
+                    Written(
+                        onset,
+                        steps,
+                        None if note is None else note[2],
+                        note is not None and (not first or (note[0] < 0 and begins)),
+                        note is not None and (not last or note[1] > n_steps),
+                        in_group=triplet,
+                    )
+                )
+    return _grouped(symbols)
+
+
+def _spans(
+    notes: Sequence[tuple[int, int, int]], n_steps: int
+) -> Iterator[tuple[int, int, tuple[int, int, int] | None]]:
+    """Yield notes and the rests between them, within the measure."""
+    position = 0
+    for note in notes:
+        low, high = max(note[0], 0), min(note[1], n_steps)
+        if low > position:
+            yield position, low, None
+        yield low, high, note
+        position = high
+    if position < n_steps:
+        yield position, n_steps, None
+
+
+def _beat_is_triplet(beat: int, edges: Collection[int]) -> bool:
+    start = beat * STEPS_PER_QUARTER
+    return any(start + step in edges for step in (1, 2, 4, 5))
+
+
+def _group_marks(edges: Collection[int], n_steps: int) -> Iterator[int]:
+    """Yield the edges of every beat that is written in triplets: no symbol reaches over them."""
+    for beat in range(-(-n_steps // STEPS_PER_QUARTER)):
+        if _beat_is_triplet(beat, edges):
+            yield beat * STEPS_PER_QUARTER
+            yield min((beat + 1) * STEPS_PER_QUARTER, n_steps)
+
+
+def _in_triplet(start: int, stop: int, edges: Collection[int], n_steps: int) -> bool:
+    beat = start // STEPS_PER_QUARTER
+    return stop <= min((beat + 1) * STEPS_PER_QUARTER, n_steps) and _beat_is_triplet(beat, edges)
+
+
+def _values(start: int, stop: int, values: Sequence[int]) -> Iterator[tuple[int, int]]:
+    while start < stop:
+        steps = next(value for value in values if value <= stop - start)
+        yield start, steps
+        start += steps
+
+
+def _grouped(symbols: Sequence[Written]) -> list[Written]:
+    """Mark where groups of triplets begin and end: one a beat."""
+    done: list[Written] = []
+    for (beat, triplet), members in itertools.groupby(
+        symbols, key=lambda symbol: (symbol.onset // STEPS_PER_QUARTER if symbol.in_group else -1, symbol.in_group)
+    ):
+        group = list(members)
+        if triplet and beat >= 0:
+            group[0] = group[0]._replace(group=len(group))
+            group[-1] = group[-1]._replace(ends_group=True)
+        done += group
+    return done
+
+
+class Pitch(NamedTuple):
+    """A pitch as it is written."""
+
+    letter: str
+    """C..B."""
+    alter: int
+    """Semitones: 1 sharp, -1 flat."""
+    octave: int
+    """4 is that of middle C."""
+
+
+_FIFTHS = "FCGDAEB"
+_SEMITONES = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
+
+
+def spell_pitch(pitch: int, fifths: int = 0) -> Pitch:
+    """Name a pitch as a key has it: the seven of the key, then the nearest on the circle of fifths.
+
+    Parameters
+    ----------
+    pitch
+        MIDI number.
+    fifths
+        Sharps (positive) or flats of the key.
+
+    Examples
+    --------
+    >>> spell_pitch(66, 1), spell_pitch(70, -2), spell_pitch(61)
+    (Pitch(letter='F', alter=1, octave=4), Pitch(letter='B', alter=-1, octave=4), Pitch(letter='C', alter=1, octave=4))
+
+    """
+    # places on the circle of fifths, C being 1: those of a key are fifths .. fifths + 6
+    place = next(place for place in range(fifths - 2, fifths + 10) if 7 * (place - 1) % 12 == pitch % 12)
+    letter, alter = _FIFTHS[place % 7], place // 7
+    return Pitch(letter, alter, (pitch - alter - _SEMITONES[letter]) // 12 - 1)
+
+
+@dataclasses.dataclass
+class Accidentals:
+    """Which accidentals are in force in a measure, by letter and octave; what an octave has counts for all of them."""
+
+    fifths: int = 0
+    written: dict[tuple[str, int], int] = dataclasses.field(default_factory=dict)
+
+    def of_key(self, letter: str) -> int:
+        """Return what the key does to a letter, in semitones."""
+        return (self.fifths + 6 - _FIFTHS.index(letter)) // 7
+
+    def needed(self, pitch: Pitch) -> bool:
+        """Tell whether a note has to be written with its accidental, and remember it if it has."""
+        key = self.of_key(pitch.letter)
+        others = {alter for (letter, _), alter in self.written.items() if letter == pitch.letter}
+        if pitch.alter == key and others <= {key}:
+            return False
+        if self.written.get((pitch.letter, pitch.octave)) == pitch.alter and others == {pitch.alter}:
+            return False
+        self.written[pitch.letter, pitch.octave] = pitch.alter
+        return True

@@ -1,0 +1,266 @@
+"""A tune in a file whose measures can be replaced, everything else staying as it is.
+
+`open_tune` reads MIDI, MusicXML and ABC in the written order: repeats are not played out, and a measure is one that is
+printed. `Tune.replaced` gives the same file with other notes in some measures of one voice.
+
+Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0. MusicXML states its
+own numbers, which are taken as they are.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from music_evals.annotations import DRUMS, NoteArray, Score, TimeSignature
+from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError, UnreadableFileError
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from music_evals.symbolic.measures import MeterMap
+
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "measure_numbers", "open_tune"]
+
+TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
+"""Files that `open_tune` reads, in lower case."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Tune(abc.ABC):
+    """A tune in a file.
+
+    Parameters
+    ----------
+    name
+        The file, for messages.
+    suffix
+        Its suffix in lower case: the format in which `replaced` answers.
+    score
+        Its notes in the written order, tied notes as one; each voice is one that can be edited.
+    bars
+        Its measures.
+    numbers
+        What each measure is called; see the top of this module.
+    remarks
+        What a user should know before it is edited, a sentence each.
+
+    """
+
+    name: str
+    suffix: str
+    score: Score
+    bars: MeterMap
+    numbers: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+    @abc.abstractmethod
+    def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
+        """Return the file with other notes in some measures of one voice.
+
+        Parameters
+        ----------
+        voice
+            Index of the voice in `score`.
+        first, n_measures
+            Index of the first measure in `bars`, from 0, and how many.
+        notes
+            What these measures are to hold, one note at a time, in ticks of `score`; none sounds out of them.
+
+        Raises
+        ------
+        InvalidInputError
+            Notes outside of the measures, or two at once.
+        UnreadableFileError
+            What stands there cannot be edited without touching something else; the message says what.
+
+        """
+
+    def voice(self, name: str | int | None = None) -> int:
+        """Return the index of a voice by its name or number; None takes the only one.
+
+        Raises
+        ------
+        NoDataError
+            The tune has no notes.
+        PolyphonyError
+            None was named, and several have notes; the message lists them.
+        UnknownNameError
+            There is no such voice, or two have this name.
+        InvalidInputError
+            It is a drum kit.
+
+        """
+        sounding = np.unique(self.score.notes["voice"]).tolist()
+        if not sounding:
+            raise NoDataError(f"{self.name}: holds no notes; there is nothing to go on from")
+        listed = ", ".join(f"{index + 1} {self.score.voices[index]!r}" for index in sounding)
+        if name is None:
+            if len(sounding) > 1:
+                raise PolyphonyError(
+                    f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by its number "
+                    "or its name"
+                )
+            return int(sounding[0])
+        found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
+        if not found and str(name).isdigit() and 1 <= int(name) <= len(self.score.voices):
+            found = [int(name) - 1]
+        if len(found) != 1:
+            raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
+        if self.score.programs and self.score.programs[found[0]] == DRUMS:
+            kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
+            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; name another of {listed}")
+        return found[0]
+
+    def measures(self, text: str) -> tuple[int, int]:
+        """Return index and number of measures that are named such as ``7-10`` or ``7``.
+
+        Raises
+        ------
+        InvalidInputError
+            Not of this form, backwards, or not in the tune; the message says which there are.
+
+        """
+        found = re.fullmatch(r"\s*(\w+?)\s*(?:[-:]\s*(\w+)\s*)?", text)
+        if found is None:
+            raise InvalidInputError(f"`measures` are given as FIRST-LAST, such as 7-10, got {text!r}")
+        if not self.numbers:
+            raise NoDataError(f"{self.name}: has no measures; there is nothing to fill")
+        first, last = found[1], found[2] or found[1]
+        for name in (first, last):
+            if name not in self.numbers:
+                raise InvalidInputError(
+                    f"{self.name} has no measure {name}; it has {self.numbers[0]} to {self.numbers[-1]}"
+                    + (", 0 being the pickup" if self.numbers[0] == "0" else "")
+                )
+        start = self.numbers.index(first)
+        stop = len(self.numbers) - self.numbers[::-1].index(last)
+        if stop <= start:
+            raise InvalidInputError(f"`measures` {text} end before they start; give FIRST-LAST, such as 7-10")
+        return start, stop - start
+
+    def check_replacement(self, first: int, n_measures: int, notes: NoteArray) -> tuple[int, int]:
+        """Return the ticks of some measures, or raise where notes do not fit into them, or two sound at once."""
+        start, stop = self.bars.span(first, n_measures)
+        ends = notes["onset_tick"] + notes["duration_tick"]
+        if len(notes) and (notes["onset_tick"].min() < start or ends.max() > stop):
+            raise InvalidInputError(f"notes must lie within ticks {start}..{stop}, the measures that they are put into")
+        if (ends[:-1] > notes["onset_tick"][1:]).any():
+            raise InvalidInputError("notes that are put into a voice must sound one at a time, and these overlap")
+        return start, stop
+
+
+def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -> tuple[str, ...]:
+    """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
+
+    Parameters
+    ----------
+    ours
+        Onset tick and pitch of every written note, tied ones each by itself.
+    read
+        The same notes by the reader.
+    name
+        The file, for messages.
+
+    Raises
+    ------
+    UnreadableFileError
+        Notes start at different times: an edit would not be safe.
+
+    """
+    theirs = set(zip(read.notes["onset_tick"].tolist(), read.notes["pitch"].tolist(), strict=True))
+    starts, found = ({onset for onset, _ in notes} for notes in (ours, theirs))
+    if starts != found:
+        quarters = min(starts ^ found) / read.ticks_per_quarter
+        raise UnreadableFileError(
+            f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
+            "in two ways; save the score anew, with complete measures"
+        )
+    if theirs == set(ours):
+        return ()
+    onset, pitch = min(theirs ^ set(ours))
+    quarters = onset / read.ticks_per_quarter
+    remark = (
+        f"pitches are read in two ways, {pitch} at {quarters:g} quarters after the beginning the first of them: "
+        "accidentals, and keys within a line, are taken as the standard has them"
+    )
+    return (remark,)
+
+
+def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
+    """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup."""
+    first = 0 if bars.pickup_ticks else 1
+    return tuple(str(first + index) for index in range(bars.n_measures))
+
+
+def open_tune(
+    path: str | os.PathLike[str],
+    *,
+    tune: int | None = None,
+    meter: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Tune:
+    r"""Read a MIDI, MusicXML or ABC file so that some of its measures can be replaced.
+
+    Parameters
+    ----------
+    path
+        A file that ends in one of `TUNE_SUFFIXES`. MusicXML and ABC need the extra `symbolic`.
+    tune
+        The number of the ``X:`` field, where an ABC file holds several tunes.
+    meter
+        Such as ``3/4``: the meter of a MIDI file that states none.
+    limits
+        Bounds on bytes, length and notes. The file is checked by the reader of its format before it is edited.
+
+    Raises
+    ------
+    UnknownNameError
+        Another suffix.
+    NoDataError
+        There is no such file, or it states no measures; the message says what to do.
+    InvalidInputError
+        Several tunes and none chosen, or a meter that is none.
+    UnreadableFileError, FileTooLargeError, MissingBackendError
+        As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "scale.abc")
+    ...     _ = path.write_text("X:1\nM:4/4\nL:1/4\nK:C\nCDEF|GABc|\n")
+    ...     tune = open_tune(path)
+    >>> first, n = tune.measures("2")
+    >>> tune.numbers, tune.replaced(0, first, n, tune.score.notes[:0]).decode().splitlines()[-1]
+    (('1', '2'), 'CDEF|z4|')
+
+    """
+    from music_evals.symbolic import abc_tunes, midi_tunes, musicxml_tunes
+
+    suffix = Path(path).suffix.lower()
+    if suffix not in TUNE_SUFFIXES:
+        raise UnknownNameError("kind of score file", suffix or str(path), TUNE_SUFFIXES)
+    if tune is not None and suffix != ".abc":
+        raise InvalidInputError(f"`tune` chooses a tune of an ABC file, and {os.fspath(path)} is none; leave it out")
+    if suffix in {".mid", ".midi"}:
+        return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
+    if meter is not None:
+        raise InvalidInputError("`meter` is for MIDI files that state none; this score has its own, leave it out")
+    if suffix == ".abc":
+        return abc_tunes.open_abc(path, tune=tune, limits=limits)
+    return musicxml_tunes.open_musicxml(path, limits=limits)
+
+
+def read_meter(text: str) -> TimeSignature:
+    """Read a meter such as ``3/4``."""
+    found = re.fullmatch(r"\s*(\d{1,2})\s*/\s*(\d{1,2})\s*", text)
+    if found is None:
+        raise InvalidInputError(f"`meter` is given such as 3/4, got {text!r}")
+    return TimeSignature(0, int(found[1]), int(found[2]))

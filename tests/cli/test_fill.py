@@ -1,0 +1,204 @@
+"""The verb ``fill``: ten tunes of different formats, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests import filling
+
+from music_evals import protocols
+from music_evals.benchmark.inpainting import systems
+from music_evals.cli import main
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import Tune, open_tune
+
+OPTIONS = {"two.abc": ["--tune", "2"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("fill")
+    filling.write_tunes(place)
+    return place
+
+
+@pytest.fixture
+def walker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the model that fills any gap a baseline, so that it can be named."""
+    known = {**protocols.BASELINES, "walker": f"{__name__}:make_walker"}
+    monkeypatch.setattr(protocols, "BASELINES", known)
+    monkeypatch.setattr(systems, "BASELINES", known)
+
+
+def make_walker(_name: str, _train: object) -> filling.Walker:
+    return filling.Walker()
+
+
+def parts(tune: Tune, voice: int, first: int, n: int) -> tuple[list, list]:
+    """Return the notes of a tune inside and outside of a gap; those over its edges are cut there."""
+    start, stop = tune.bars.span(first, n)
+    inside, outside = [], []
+    for onset, duration, pitch, _velocity, number in tune.score.notes.tolist():
+        end = onset + duration
+        if number != voice or end <= start or onset >= stop:
+            outside.append((onset, end, pitch, number))
+            continue
+        if onset >= start:
+            inside.append((onset, min(end, stop), pitch))
+        elif onset < start:
+            outside.append((onset, start, pitch, number))
+        if end > stop:
+            outside.append((stop, end, pitch, number))
+    return sorted(inside), sorted(outside)
+
+
+@pytest.mark.parametrize("name", list(filling.TUNES))
+@pytest.mark.usefixtures("walker")
+def test_ten_tunes_are_filled(folder: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    voice, measures, model = filling.TUNES[name]
+    command = ["fill", str(folder / name), "--measures", measures, "--model", model, "--out", str(tmp_path / "out")]
+    command += [*(["--voice", voice] if voice else []), *OPTIONS.get(name, []), "--candidates", "3", "--seed", "5"]
+    assert main([*command, "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    number = 2 if name == "two.abc" else None
+    old = open_tune(folder / name, tune=number)
+    index = old.voice(voice)
+    first, n = old.measures(measures)
+    assert content["voice"] == {"number": index + 1, "name": old.score.voices[index]}
+    assert len(content["candidates"]) == (3 if model == "walker" else 1)
+    fillings = set()
+    for candidate in content["candidates"]:
+        path = tmp_path / "out" / candidate["file"]
+        assert path.suffix == (folder / name).suffix
+        new = open_tune(path, tune=number)
+        (inside, outside), (truth, kept) = parts(new, index, first, n), parts(old, index, first, n)
+        assert outside == kept
+        ticks = old.bars.ticks_per_quarter
+        assert [(on / ticks, (end - on) / ticks, pitch) for on, end, pitch in inside] == [
+            tuple(note[key] for key in ("onset_quarter", "duration_quarter", "pitch")) for note in candidate["notes"]
+        ]
+        assert len(content["truth"]) == len(truth)
+        hits = {(on, pitch) for on, _, pitch in inside} & {(on, pitch) for on, _, pitch in truth}
+        assert candidate["scores"]["note_f1"] == pytest.approx(2 * len(hits) / (len(inside) + len(truth)))
+        fillings.add(tuple(inside))
+    assert len(fillings) == len(content["candidates"])
+    likelihoods = [candidate["log_likelihood"] for candidate in content["candidates"]]
+    assert likelihoods == (sorted(likelihoods, reverse=True) if model == "walker" else [None])
+    assert content["ranked_by"] == ("likelihood" if model == "walker" else "order of drawing")
+    picture = ET.fromstring((tmp_path / "out/candidates.svg").read_text())  # noqa: S314  # our own
+    rolls = [one for one in picture if one.get("class") == "roll"]
+    assert len(rolls) == 1 + len(content["candidates"])  # what stood there, and each candidate
+    filled = [rect for rect in rolls[1] if rect.get("class") == "note filled"]
+    assert len(filled) == len(content["candidates"][0]["notes"])
+
+
+@pytest.mark.usefixtures("walker")
+def test_the_same_seed_gives_the_same_files(folder: Path, tmp_path: Path) -> None:
+    command = ["fill", str(folder / "waltz.midi"), "--measures", "5-9", "--model", "walker"]
+    for out, seed in (("a", "1"), ("b", "1"), ("c", "2")):
+        assert main([*command, "--seed", seed, "--out", str(tmp_path / out)]) == 0
+    a, b, c = ({path.name: path.read_bytes() for path in (tmp_path / out).iterdir()} for out in "abc")
+    assert a == b
+    assert a["candidate_1.midi"] != c["candidate_1.midi"]
+    # fewer candidates than before: what is left of the fill before goes
+    assert main([*command, "--candidates", "2", "--out", str(tmp_path / "a")]) == 0
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == [
+        "candidate_1.midi", "candidate_2.midi", "candidates.svg", "fill.json",
+    ]  # fmt: skip
+
+
+def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torch")
+    command = ["fill", str(folder / "choir.musicxml"), "--voice", "Bass", "--measures", "7-10", "--model"]
+    command += ["anticipation_rnn", "--temperature", "0.8", "--candidates", "2", "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    found = [float(value) for value in re.findall(r"log-likelihood (-[\d.]+)", out)]
+    assert len(found) == 2
+    assert found == sorted(found, reverse=True)
+    assert "candidates.svg" in out
+    assert "anticipation_rnn" in err
+
+
+def test_a_gap_without_notes_is_not_scored(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tune = open_tune(folder / "type0.mid")
+    (tmp_path / "gap.mid").write_bytes(tune.replaced(0, 6, 4, make_notes([], [], [])))
+    command = ["fill", str(tmp_path / "gap.mid"), "--voice", "1", "--measures", "7-10", "--model", "copy_past"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "not scored" in capsys.readouterr().out
+    assert json.loads((tmp_path / "out/fill.json").read_text())["candidates"][0]["scores"] == {}
+
+
+REFUSED = {
+    "no voice": (["type0.mid", "--measures", "7-10"], "2 voices have notes (1 'one track channel 1', 2 "),
+    "which voice": (["type0.mid", "--measures", "7-10"], "name one with --voice"),
+    "unknown voice": (["type0.mid", "--measures", "7-10", "--voice", "9"], "voices are 1 'one track channel 1'"),
+    "outside": (["waltz.midi", "--measures", "7-30"], "has no measure 30; it has 1 to 16"),
+    "backwards": (["waltz.midi", "--measures", "8-7"], "--measures 8-7 end before they start"),
+    "no numbers": (["waltz.midi", "--measures", "all"], "has no measure all"),
+    "too few": (["odd_running.mid", "--voice", "Tune", "--measures", "7-9"], "lag_vote fills 4 measures of four"),
+    "too many": (["odd_running.mid", "--voice", "Tune", "--measures", "6-10"], "no more and no fewer; the gap has 5"),
+    "meter": (["waltz.midi", "--measures", "5-8"], "one in the gap lasts 3 quarters"),
+    "candidates": (["waltz.midi", "--measures", "5-8", "--candidates", "0", "--model", "walker"], "1 candidate or"),
+    "seed": (["waltz.midi", "--measures", "5-8", "--seed", "-1", "--model", "walker"], "expected a seed of 0 or more"),
+    "span": (["waltz.midi", "--measures", "2-15", "--model", "walker"], "walker fills at most 32 (8 measures of 4/4)"),
+    "no context": (["lonely.mid", "--measures", "1-4"], "there are no notes before and after the gap"),
+    "chords": (["chords.mid", "--measures", "7-10"], "choose a voice of one note at a time"),
+    "no meter": (["free.mid", "--measures", "1"], "it has no measures; say what they are with --meter"),
+    "truth": (["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--model", "reference"], "sees the true"),
+    "fitted": (["waltz.midi", "--measures", "5-8", "--model", "markov"], "is fitted on training data"),
+    "unknown model": (["waltz.midi", "--measures", "5-8", "--model", "lag_votes"], "did you mean lag_vote"),
+    "temperature": (["waltz.midi", "--measures", "5-8", "--temperature", "1"], "has neither decoding nor temperature"),
+    "no file": (["nowhere.mid", "--measures", "5-8"], "no such file"),
+    "several tunes": (["two.abc", "--measures", "5-8"], "holds 2 tunes (1..2); choose one with"),
+    "high": (["high.mid", "--measures", "7-10", "--model", "vli"], "and VLI knows 22..107 alone; transpose the tune"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bad(folder: Path) -> Path:
+    head = filling.meter(4, 2)
+
+    def write(name: str, *events: tuple[int, bytes]) -> None:
+        (folder / name).write_bytes(filling.midi([filling.chunk(list(events))], 24))
+
+    write("lonely.mid", head, *filling.line(filling.quarters(16), 24))
+    write("chords.mid", head, *filling.line(filling.quarters(64), 24), *filling.line(filling.quarters(60, shift=4), 24))
+    write("free.mid", *filling.line(filling.quarters(16), 24))
+    write("high.mid", head, *filling.line(filling.quarters(64, shift=48), 24))
+    return folder
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+@pytest.mark.usefixtures("walker")
+def test_what_cannot_be_filled_is_refused(
+    bad: Path, tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (name, *options), message = REFUSED[case]
+    if "vli" in options:
+        pytest.importorskip("torch")
+    command = ["fill", str(bad / name), *(["--model", "lag_vote"] if "--model" not in options else []), *options]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert not out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_files_is_left_alone(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.mid").write_bytes((folder / "waltz.midi").read_bytes())
+    command = ["fill", str(tmp_path / "mine.mid"), "--measures", "7-10", "--model", "lag_vote", "--out", str(tmp_path)]
+    assert main(command) == 2
+    assert "holds other files; name a new folder with --out" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.mid"]
+
+
+def test_the_stand_in_is_what_the_protocol_asks_for() -> None:
+    assert isinstance(filling.Walker(), protocols.GapInpainter)
+    assert "walker" not in protocols.BASELINES
