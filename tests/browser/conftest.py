@@ -123,9 +123,14 @@ class Watch:
     outward: list[str] = dataclasses.field(default_factory=list)
 
     def over(self, page: Any) -> None:
-        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+        page.on("console", self._logged)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self._note(request.url))
+
+    def _logged(self, message: Any) -> None:
+        # On a busy machine Gradio's client cancels a run before it knows its id, which Gradio's server answers with 422.
+        if message.type == "error" and not message.location.get("url", "").endswith("/cancel"):
+            self.errors.append(f"{message.text} {message.location.get('url', '')}")
 
     def _note(self, url: str) -> None:
         parts = urlsplit(url)
