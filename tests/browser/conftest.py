@@ -128,7 +128,7 @@ class Watch:
         page.on("request", lambda request: self._note(request.url))
 
     def _logged(self, message: Any) -> None:
-        # On a busy machine Gradio's client cancels a run before it knows its id, which Gradio's server answers with 422.
+        # On a busy machine Gradio's client cancels a run before it knows its id, and its server answers 422.
         if message.type == "error" and not message.location.get("url", "").endswith("/cancel"):
             self.errors.append(f"{message.text} {message.location.get('url', '')}")
 
