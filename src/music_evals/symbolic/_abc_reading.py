@@ -82,6 +82,7 @@ class Measure:
     slurs: list[str] = dataclasses.field(default_factory=list)
     start: int = -1  # where what belongs to its notes begins in the text
     stop: int = -1
+    interrupted: bool = False  # whether another voice was written since it began
 
     @property
     def length(self) -> Fraction:
@@ -226,8 +227,11 @@ class _Reader:
         found = re.search(r"\b(?:name|nm)\s*=\s*(?:\"([^\"]*)\"|(\S+))", value)
         if found:
             self._names[key] = found[1] or found[2] or ""
-        if not self._in_header:
-            self._now = self._voice(key)
+        if self._in_header:
+            return
+        left, self._now = self._now, self._voice(key)
+        if left is not None and left is not self._now and left.open is not None:
+            left.open.interrupted = True
 
     def _voice(self, key: str) -> Voice:
         if key not in self._voices:
@@ -286,6 +290,9 @@ class _Reader:
     def _mine(self, measure: Measure, start: int, stop: int) -> None:
         if measure.start < 0:
             measure.start = start
+        elif measure.interrupted:
+            # its span in the text would hold notes of the other voice
+            raise ValueError("a measure is interrupted by another voice; write each measure of a voice in one piece")
         measure.stop = stop
 
     def _keep(self, measure: Measure, kind: str, text: str, start: int) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.symbolic._abc_reading import Kept, Measure, Voice, key_fifths, read_music
+from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_fifths, read_music
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
@@ -38,9 +38,10 @@ _SIGNS = {-2: "__", -1: "_", 0: "=", 1: "^", 2: "^^"}
 class AbcTune(Tune):
     """A tune of an ABC file; see `Tune`."""
 
-    text: str = ""  # of the whole file
+    text: str = ""  # of the tune
+    before: str = ""  # what stands before it in the file
+    after: str = ""
     codec: str = "utf-8"
-    start: int = 0  # of the tune in the text
     parts: tuple[Voice, ...] = ()
 
     def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
@@ -60,9 +61,30 @@ class AbcTune(Tune):
             edits.append((measure.start, measure.stop, text))
         text = self.text
         for low, high, new in sorted(edits, reverse=True):
-            text = text[: self.start + low] + new + text[self.start + high :]
+            text = text[:low] + new + text[high:]
+        self._check_result(text, voice, range(first, first + n_measures), notes)
+        text = self.before + text + self.after
         bom = codecs.BOM_UTF8 if self.codec == "utf-8-sig" else b""
         return bom + text.encode(self.codec.removesuffix("-sig"))
+
+    def _check_result(self, text: str, voice: int, gap: range, notes: NoteArray) -> None:
+        """Read the edited tune and compare: the notes in the gap are the new ones, all others are as they were."""
+        parts = tuple(read_music(text, self.name).voices.values())
+        same = len(parts) == len(self.parts)
+        for index, (part, old) in enumerate(zip(parts, self.parts, strict=False)):
+            edited = gap if index == voice else range(0)
+            same = same and _outside(part, edited) == _outside(old, edited)
+        if same:
+            rows = {(onset, onset + length, pitch) for onset, length, pitch, *_ in _rows(parts[voice], 0, self.bars)}
+            start, stop = self.bars.span(gap.start, len(gap))
+            ends = notes["onset_tick"] + notes["duration_tick"]
+            new = set(zip(notes["onset_tick"].tolist(), ends.tolist(), notes["pitch"].tolist(), strict=True))
+            same = {row for row in rows if start <= row[0] < stop} == new
+        if not same:
+            raise UnreadableFileError(
+                f"{self.name}: cannot be edited safely: with other notes in the measures "
+                f"{self.numbers[gap.start]} to {self.numbers[gap.stop - 1]} something else would be read differently"
+            )
 
     def _measure(self, measure: Measure, index: int, notes: NoteArray) -> str:
         start, stop = self.bars.span(index, 1)
@@ -109,8 +131,9 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     read = read_abc(path, tune=tune, expand_repeats=False, merge_ties=False, limits=limits)
     content = read_bytes(Path(path), limits)
     text, codec = _decode(content)
-    start, stop = _region(text, tune)
-    music = read_music(text[start:stop], name)
+    low, high = _region(text, tune)
+    before, text, after = text[:low], text[low:high], text[high:]
+    music = read_music(text, name)
     parts = tuple(music.voices.values())
     if len(parts) > 1:
         read = from_abc(music.by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
@@ -139,7 +162,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     remarks = check_agreement(written, read, name)
     if music.has_words:
         remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
-    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, codec, start, parts)
+    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, after, codec, parts)
 
 
 def _decode(content: bytes) -> tuple[str, str]:
@@ -206,6 +229,31 @@ def _steps(ticks: int) -> int:
             f"has {STEPS_PER_QUARTER}: what is written lies on that grid"
         )
     return steps
+
+
+def _outside(part: Voice, gap: range) -> list[object]:
+    """Return what is read of a voice outside of a gap; a tie into the gap does not count."""
+    return [
+        None
+        if index in gap
+        else (
+            measure.unit,
+            measure.fifths,
+            measure.meter,
+            [
+                (event.duration, event.pitches, event.tie is not None and not (last and index + 1 in gap))
+                for event, last in _with_last(measure)
+            ],
+            [(one.text, one.before, one.kind) for one in measure.kept],
+        )
+        for index, measure in enumerate(part.measures)
+    ]
+
+
+def _with_last(measure: Measure) -> Iterator[tuple[Event, bool]]:
+    """Yield the events of a measure, and whether each is its last."""
+    for event in measure.events:
+        yield event, event is measure.events[-1]
 
 
 def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:

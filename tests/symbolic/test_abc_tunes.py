@@ -1,0 +1,72 @@
+"""Measures of an ABC tune replaced in its text: constructs in which an edit could touch something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from music_evals.annotations import NoteArray
+from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.symbolic import abc_tunes
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import Tune, open_tune
+
+HEAD = "X:1\nM:4/4\nL:1/4\nK:C\n"
+TWO_VOICES = "X:1\nM:4/4\nL:1/4\nV:1\nV:2\nK:C\n"
+WHOLE = [(0, 24, 60)]
+
+Open = Callable[..., Tune]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Open:
+    """Return a function that reads a text as a tune."""
+
+    def read(text: str, **options: int) -> Tune:
+        path = tmp_path / "tune.abc"
+        path.write_text(text, encoding="utf-8", newline="")
+        return open_tune(path, **options)  # type: ignore[arg-type]
+
+    return read
+
+
+def in_steps(tune: Tune, first: int, notes: list[tuple[int, int, int]]) -> NoteArray:
+    """Return notes of (onset step, steps, pitch) from the start of a measure as notes of the tune."""
+    step = tune.bars.ticks_per_quarter // 6
+    start = int(tune.bars.starts[first])
+    return make_notes([start + row[0] * step for row in notes], [row[1] * step for row in notes], [n[2] for n in notes])
+
+
+def replaced(tune: Tune, measures: str, notes: list[tuple[int, int, int]], voice: int = 0) -> str:
+    first, n_measures = tune.measures(measures)
+    return tune.replaced(voice, first, n_measures, in_steps(tune, first, notes)).decode()
+
+
+# --- other voices
+
+
+@pytest.mark.parametrize(
+    "music",
+    [
+        "V:1\nCDEF|GA\nV:2\nC,4|C,2\nV:1\nBc|c4|]\nV:2\nD,2|E,4|]\n",
+        "[V:1]CDEF|GA[V:2]C,4|C,4|[V:1]Bc|c4|]\n[V:2]E,4|]\n",
+    ],
+)
+def test_a_measure_that_another_voice_interrupts_is_refused(opened: Open, music: str) -> None:
+    with pytest.raises(UnreadableFileError, match="a measure is interrupted by another voice"):
+        opened(TWO_VOICES + music)
+
+
+def test_a_last_measure_without_a_bar_line_is_not_interrupted(opened: Open) -> None:
+    text = TWO_VOICES + "V:1\nCDEF|GABc\nV:2\nC,4|D,4\n"
+    assert replaced(opened(text), "2", WHOLE) == text.replace("GABc", "C4")
+
+
+def test_an_edit_that_would_change_something_else_is_refused(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    tune = opened(HEAD + "CDEF|GABc|c4|]\n")
+    for wrong in ("C4|D4", "C4 [L:1/8]", "C3", "D4", "C4 [K:G]"):
+        monkeypatch.setattr(abc_tunes, "_text", lambda *_, wrong=wrong, **__: wrong)
+        with pytest.raises(UnreadableFileError, match="cannot be edited safely"):
+            replaced(tune, "2", WHOLE)
