@@ -70,3 +70,20 @@ def test_an_edit_that_would_change_something_else_is_refused(opened: Open, monke
         monkeypatch.setattr(abc_tunes, "_text", lambda *_, wrong=wrong, **__: wrong)
         with pytest.raises(UnreadableFileError, match="cannot be edited safely"):
             replaced(tune, "2", WHOLE)
+
+
+# --- fields within measures
+
+
+@pytest.mark.parametrize("field", ["\nL:1/8\n", "\nM:3/4\n", "[L:1/8]", "[M:3/4]"])
+def test_a_unit_or_a_meter_that_changes_within_a_measure_is_refused(opened: Open, field: str) -> None:
+    with pytest.raises(UnreadableFileError, match="in the middle of a measure; put it at a bar line"):
+        opened(f"{HEAD}CDEF|GA{field}A2B2|c8|\n")
+
+
+def test_fields_before_the_first_note_of_a_measure_hold_for_it(opened: Open) -> None:
+    tune = opened(f'{HEAD}CDEF|"Am"\nL:1/8\nK:G\nG2A2B2c2|c8|]\n')
+    assert replaced(tune, "2", [(0, 12, 66), (12, 12, 65)]) == f'{HEAD}CDEF|"Am"\nL:1/8\nK:G\nF4 =F4|c8|]\n'
+    # what is stated again changes nothing
+    again = opened(f"{HEAD}CDEF|GA[M:4/4]\nL:1/4\nBc|c4|]\n")
+    assert replaced(again, "2", WHOLE) == f"{HEAD}CDEF|C2- [M:4/4]\nL:1/4\nC2|c4|]\n"

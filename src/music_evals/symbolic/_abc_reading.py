@@ -206,6 +206,7 @@ class _Reader:
 
     def _field(self, letter: str, value: str) -> None:
         state = self._header if self._now is None else self._now
+        before = state.unit, state.meter
         value = value.strip()
         if letter in "wW":
             self._words = self._words or letter == "w"
@@ -221,6 +222,10 @@ class _Reader:
             self._switch(value)
         elif letter in "mU" and not self._in_header:
             raise ValueError(f"macros and symbols of its own ({letter}: fields) are not edited")
+        if state.open is not None and not state.open.events:
+            state.open.unit, state.open.fifths, state.open.meter = state.unit, state.fifths, state.meter
+        elif state.open is not None and (state.unit, state.meter) != before:
+            raise ValueError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
 
     def _switch(self, value: str) -> None:
         key = value.split(maxsplit=1)[0] if value.split() else ""
@@ -301,11 +306,7 @@ class _Reader:
     def _inline(self, voice: Voice, text: str, start: int) -> None:
         if voice.open is not None:
             self._keep(voice.open, "field", text, start)
-            if text[1] == "L" and voice.open.events:
-                raise ValueError(f"{text} stands in the middle of a measure; put it on a line of its own")
         self._field(text[1], text[3:-1])
-        if voice.open is not None and not voice.open.events:
-            voice.open.unit, voice.open.fifths, voice.open.meter = voice.unit, voice.fifths, voice.meter
 
     def _event(self, voice: Voice, kind: str, text: str, start: int) -> None:
         measure = self._measure(voice)
