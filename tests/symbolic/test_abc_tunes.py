@@ -87,3 +87,29 @@ def test_fields_before_the_first_note_of_a_measure_hold_for_it(opened: Open) -> 
     # what is stated again changes nothing
     again = opened(f"{HEAD}CDEF|GA[M:4/4]\nL:1/4\nBc|c4|]\n")
     assert replaced(again, "2", WHOLE) == f"{HEAD}CDEF|C2- [M:4/4]\nL:1/4\nC2|c4|]\n"
+
+
+# --- ties and slurs over an edge of the gap
+
+
+@pytest.mark.parametrize("tie", ["-", ".-"])
+def test_a_tie_into_the_gap_goes(opened: Open, tie: str) -> None:
+    tune = opened(f"{HEAD}CDEF{tie}|FGAB|c4|]\n")
+    assert replaced(tune, "2", WHOLE) == f"{HEAD}CDEF|C4|c4|]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "notes", "new"),
+    [
+        ('CD(EF|("G"G)A)Bc|c4|]', [(0, 12, 60), (12, 12, 62)], 'CD(EF|"G"C2) D2|c4|]'),
+        ('CDEF|GA"Bb"B(c|c)BAG|]', [(0, 12, 60), (12, 12, 62)], 'CDEF|C2 "Bb"(D2|c)BAG|]'),
+        ("(CD(EF|GA)Bc|c4)|]", WHOLE, "(CD(EF|C4)|c4)|]"),
+        ("CD(EF|GA)B(c|c4)|]", WHOLE, "CD(EF|(C4)|c4)|]"),
+        ("CDEF|GAB(c|c4)|]", [(18, 2, 60), (20, 2, 62), (22, 2, 64)], "CDEF|z3 (3C/2D/2(E/2|c4)|]"),
+        ("CDEF|GAB(c|c4)|]", [(0, 18, 60)], "CDEF|C3 (z|c4)|]"),
+    ],
+)
+def test_slurs_over_an_edge_of_the_gap_stay_open_and_closed(
+    opened: Open, old: str, notes: list[tuple[int, int, int]], new: str
+) -> None:
+    assert replaced(opened(f"{HEAD}{old}\n"), "2", notes) == f"{HEAD}{new}\n"

@@ -57,7 +57,7 @@ class Event:
     duration: Fraction  # in quarters
     pitches: tuple[int, ...] = ()
     onset: Fraction = Fraction(0)  # from the start of the measure
-    tie: int | None = None  # where its tie stands
+    tie: tuple[int, int] | None = None  # where its tie begins and ends in the text
 
 
 @dataclasses.dataclass
@@ -272,10 +272,11 @@ class _Reader:
         if kind == "tie" and (voice.open is None or not voice.open.events):
             return
         measure = self._measure(voice)
-        self._mine(measure, start, start + len(text))
+        stop = start + len(text)
+        self._mine(measure, start, stop)
         text = text.lstrip(".")
         if kind == "tie":
-            measure.events[-1].tie = start
+            measure.events[-1].tie = (start, stop)
         elif kind == "broken":
             self._break(measure, voice, text)
         elif text in {"(", ")"}:

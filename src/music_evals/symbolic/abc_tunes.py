@@ -48,21 +48,21 @@ class AbcTune(Tune):
         """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
         self.check_replacement(first, n_measures, notes)
         measures = self.parts[voice].measures
-        closing, opening = _open_slurs(measures[first : first + n_measures])
+        gap = range(first, first + n_measures)
+        closing, opening = _open_slurs(measures[first : gap.stop])
         edits = []
         tie = measures[first - 1].events[-1].tie if first else None
         if tie is not None:
-            edits.append((tie, tie + 1, ""))
-        texts = [self._measure(measures[index], index, notes) for index in range(first, first + n_measures)]
-        texts[0] = re.sub(r"([A-Ga-gz][,']*\d*(?:/\d*)?-?)", r"\1" + ")" * closing, texts[0], count=1)
-        place = [match.start() for match in re.finditer(r"(?:[\^_=]*)[A-Ga-gz][,']*\d*(?:/\d*)?-?", texts[-1])][-1]
-        texts[-1] = texts[-1][:place] + "(" * opening + texts[-1][place:]
-        for measure, text in zip(measures[first : first + n_measures], texts, strict=True):
-            edits.append((measure.start, measure.stop, text))
+            edits.append((*tie, ""))
+        for index in gap:
+            slurs = closing if index == first else 0, opening if index == gap.stop - 1 else 0
+            edits.append(
+                (measures[index].start, measures[index].stop, self._measure(measures[index], index, notes, slurs))
+            )
         text = self.text
         for low, high, new in sorted(edits, reverse=True):
             text = text[:low] + new + text[high:]
-        self._check_result(text, voice, range(first, first + n_measures), notes)
+        self._check_result(text, voice, gap, notes)
         text = self.before + text + self.after
         bom = codecs.BOM_UTF8 if self.codec == "utf-8-sig" else b""
         return bom + text.encode(self.codec.removesuffix("-sig"))
@@ -86,7 +86,7 @@ class AbcTune(Tune):
                 f"{self.numbers[gap.start]} to {self.numbers[gap.stop - 1]} something else would be read differently"
             )
 
-    def _measure(self, measure: Measure, index: int, notes: NoteArray) -> str:
+    def _measure(self, measure: Measure, index: int, notes: NoteArray, slurs: tuple[int, int]) -> str:
         start, stop = self.bars.span(index, 1)
         rows = [
             (
@@ -100,7 +100,7 @@ class AbcTune(Tune):
         kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
         cuts = {step for step, one in kept if one.kind != "line"}
         symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
-        return _text(symbols, kept, measure)
+        return _text(symbols, kept, measure, *slurs)
 
 
 def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
@@ -276,8 +276,10 @@ def _step(measure: Measure, kept: Kept) -> int:
     return round(onset * STEPS_PER_QUARTER)
 
 
-def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure) -> str:
-    """Return the text of a measure: the symbols, and what is kept between them."""
+def _text(
+    symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure, closing: int, opening: int
+) -> str:
+    """Return the text of a measure: the symbols, what is kept between them, and slurs over an edge of the gap."""
     waiting = list(kept)
     accidentals, altered = Accidentals(measure.fifths), set[str]()
     pieces: list[str] = []
@@ -290,7 +292,8 @@ def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure:
             found = re.search(r"(?:^|\[)K:([^\]\n]*)", one.text) if one.kind != "quoted" else None
             if found:
                 accidentals, altered = Accidentals(key_fifths(found[1])), set()
-        pieces.append(_symbol(symbol, accidentals, altered, measure.unit))
+        text = _symbol(symbol, accidentals, altered, measure.unit)
+        pieces.append("(" * opening * (symbol is symbols[-1]) + text + ")" * closing * (symbol is symbols[0]))
     return "".join([*pieces, *(one.text for _, one in waiting)])
 
 
