@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import NoteArray
-from music_evals.errors import InvalidInputError, UnreadableFileError
+from music_evals.errors import UnreadableFileError
 from music_evals.symbolic import abc_tunes
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune
@@ -113,3 +113,48 @@ def test_slurs_over_an_edge_of_the_gap_stay_open_and_closed(
     opened: Open, old: str, notes: list[tuple[int, int, int]], new: str
 ) -> None:
     assert replaced(opened(f"{HEAD}{old}\n"), "2", notes) == f"{HEAD}{new}\n"
+
+
+# --- what is written
+
+
+@pytest.mark.parametrize(
+    ("meter", "measure", "after"),
+    [
+        ("6/8", "GABABc", "GAB ABc"),
+        ("9/8", "GABABcded", "GAB ABc ded"),
+        ("3/8", "GAB", "GAB"),
+        ("6/4", "GABABcGABABc", "GABABc GABABc"),
+        ("4/4", "Adfdgedc", "Adfd gedc"),
+        ("4/4", "A2dfd2gc", "A2 df d2 gc"),
+        ("6/8", "G2AB2c", "G2A B2c"),
+        ("C|", "Adfdgedc", "Adfd gedc"),
+        ("2/4", "Adfd", "Ad fd"),
+        ("3/4", "Adfdge", "Ad fd ge"),
+    ],
+)
+def test_spaces_stand_between_beams(opened: Open, meter: str, measure: str, after: str) -> None:
+    tune = opened(f"X:1\nM:{meter}\nL:1/8\nK:C\n{measure}|{measure}|{measure}|]\n")
+    first, n_measures = tune.measures("2")
+    start, stop = tune.bars.span(first, n_measures)
+    notes = tune.score.notes
+    inside = notes[(notes["onset_tick"] >= start) & (notes["onset_tick"] < stop)]
+    assert tune.replaced(0, first, n_measures, inside).decode() == tune.text.replace(f"|{measure}|", f"|{after}|", 1)  # type: ignore[attr-defined]
+
+
+def test_beams_of_a_pickup_are_those_of_its_whole_measure(opened: Open) -> None:
+    tune = opened("X:1\nM:4/4\nL:1/8\nK:C\nABc|cdefgfed|c8|]\n")
+    after = replaced(tune, "0", [(0, 3, 60), (3, 3, 62), (6, 3, 64)])
+    assert after == tune.text.replace("ABc", "CDE")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("mark", ["!segno!", "!p!", "!D.S.!", "!D.C.alfine!", "!crescendo(!", "!<)!", "S"])
+def test_navigation_and_dynamics_stay(opened: Open, mark: str) -> None:
+    tune = opened(f"{HEAD}CDEF|{mark}GA{mark}!trill!Bc{mark}|c4|]\n")
+    assert replaced(tune, "2", WHOLE) == f"{HEAD}CDEF|{mark}C2- {mark}C2{mark}|c4|]\n"
+
+
+@pytest.mark.parametrize("line", ["$", "\\\n", "%see\n", "\n"])
+def test_breaks_of_lines_stay(opened: Open, line: str) -> None:
+    tune = opened(f"{HEAD}CDEF|GA{line}Bc|c4|]\n")
+    assert replaced(tune, "2", [(0, 12, 60), (12, 12, 62)]) == f"{HEAD}CDEF|C2 {line}D2|c4|]\n"

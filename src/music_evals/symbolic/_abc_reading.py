@@ -45,6 +45,11 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 _NOTE = re.compile(rf"(\^\^?|__?|=)?([A-Ga-g])([,']*)({_LENGTH})")
+# what directs the whole score, and does not belong to one note: where to go on, and how loudly
+_MARK = re.compile(
+    r"[!+](?i:segno|coda|fine|da(?:capo|coda)|D\.[CS]\.(?:al(?:coda|fine))?|p{1,4}|mp|mf|f{1,4}|s?fz?|fp"
+    r"|[<>][()]|(?:cresc|crescendo|dim|diminuendo)[()])[!+]|[SO]"
+)
 _FIELD = re.compile(r"([A-Za-z]):([^%\n]*)")
 
 
@@ -67,7 +72,7 @@ class Kept:
     text: str
     start: int  # in the text
     before: int  # how many events stand before it
-    kind: str  # quoted, field, ending or line
+    kind: str  # quoted, field, ending, mark or line
 
 
 @dataclasses.dataclass
@@ -198,7 +203,7 @@ class _Reader:
             token = _TOKENS.match(content, place)
             if token is None:
                 raise ValueError(f"{content[place]!r} in the line {content.strip()[:40]!r} is not read here")
-            self._token(str(token.lastgroup), token[0], position + place)
+            self._token(*_kind(str(token.lastgroup), token[0]), position + place)
             place = token.end()
         self._lines.setdefault(self._key(), []).append(re.sub(r"^\[V:[^\]]*\]", "", line))
         if self._now is not None and self._now.open is not None:
@@ -265,7 +270,7 @@ class _Reader:
         elif kind in {"mine", "broken", "tie"}:
             self._beside_notes(voice, kind, text, start)
         elif kind != "space" and (voice.open is not None or kind == "quoted"):
-            self._keep(self._measure(voice), "line" if kind == "comment" else kind, text, start)
+            self._keep(self._measure(voice), kind, text, start)
 
     def _beside_notes(self, voice: Voice, kind: str, text: str, start: int) -> None:
         """Read what belongs to notes: ties, broken rhythms, tuplets, slurs, ornaments."""
@@ -361,6 +366,17 @@ class _Reader:
             event.onset = onset
             onset += event.duration
         voice.measures.append(measure)
+
+
+def _kind(kind: str, text: str) -> tuple[str, str]:
+    """Return what is to be done with a token, and its text."""
+    if kind == "mine" and _MARK.fullmatch(text):
+        return "mark", text
+    if kind == "comment":
+        return "line", text
+    if kind == "space" and text.strip():  # where a line breaks on the page, or does not
+        return "line", text.strip()
+    return kind, text
 
 
 def _meter(value: str) -> tuple[int, int] | None:

@@ -2,8 +2,8 @@
 
 Where notes are replaced, only the text from the first to the last note of each measure changes, and a tie that would
 lead into the first of them. Chord symbols, inline fields, comments and line breaks between the notes stay, each at its
-time on the grid: a note is tied where one stands in the midst of it. Ornaments, slurs within the measures and grace
-notes go with their notes.
+time on the grid: a note is tied where one stands in the midst of it. So do dynamics and signs such as segno and D.S.
+Ornaments, slurs within the measures and grace notes go with their notes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class AbcTune(Tune):
         kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
         cuts = {step for step, one in kept if one.kind != "line"}
         symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
-        return _text(symbols, kept, measure, *slurs)
+        lead = _steps(int(self.bars.lengths[1] - self.bars.pickup_ticks)) if self.bars.pickup_ticks and not index else 0
+        return _text(symbols, kept, measure, lead, slurs)
 
 
 def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
@@ -277,14 +278,20 @@ def _step(measure: Measure, kept: Kept) -> int:
 
 
 def _text(
-    symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure, closing: int, opening: int
+    symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure, lead: int, slurs: tuple[int, int]
 ) -> str:
-    """Return the text of a measure: the symbols, what is kept between them, and slurs over an edge of the gap."""
+    """Return the text of a measure: the symbols, what is kept between them, and slurs over an edge of the gap.
+
+    `lead` is what a pickup lacks, in steps.
+    """
+    closing, opening = slurs
     waiting = list(kept)
+    beam = _beam(measure.meter)
     accidentals, altered = Accidentals(measure.fifths), set[str]()
     pieces: list[str] = []
-    for symbol in symbols:
-        if symbol.onset % STEPS_PER_QUARTER == 0 and pieces and not pieces[-1].endswith((" ", "\n")):
+    for before, symbol in zip([None, *symbols], symbols, strict=False):
+        parted = before is not None and not _beamed(before, symbol, lead, beam)
+        if parted and not pieces[-1].endswith((" ", "\n")):
             pieces.append(" ")
         while waiting and waiting[0][0] <= symbol.onset:
             one = waiting.pop(0)[1]
@@ -295,6 +302,28 @@ def _text(
         text = _symbol(symbol, accidentals, altered, measure.unit)
         pieces.append("(" * opening * (symbol is symbols[-1]) + text + ")" * closing * (symbol is symbols[0]))
     return "".join([*pieces, *(one.text for _, one in waiting)])
+
+
+def _beam(meter: tuple[int, int] | None) -> Fraction:
+    """Return the steps that one beam holds together: spaces in the text break beams."""
+    upper, lower = meter or (4, 4)
+    quarters = Fraction(1)
+    if upper % 3 == 0 and (upper > 3 or lower > 4):  # three of its units, as the dotted quarter in 6/8
+        quarters = Fraction(12, lower)
+    elif (upper, lower) == (4, 4) or lower == 2:
+        quarters = Fraction(2)
+    return quarters * STEPS_PER_QUARTER
+
+
+def _beamed(before: Written, symbol: Written, lead: int, beam: Fraction) -> bool:
+    """Tell whether no space stands between two symbols; on beats they are apart where they have no common beam."""
+    onset = lead + symbol.onset
+    if onset % beam == 0:
+        return False
+    plain = all(
+        one.pitch is not None and one.steps < STEPS_PER_QUARTER and not one.in_group for one in (before, symbol)
+    )
+    return plain or beam != 2 * STEPS_PER_QUARTER or onset % STEPS_PER_QUARTER != 0
 
 
 def _symbol(symbol: Written, accidentals: Accidentals, altered: set[str], unit: Fraction) -> str:
