@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import NoteArray
-from music_evals.errors import UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic import abc_tunes
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune
@@ -158,3 +158,50 @@ def test_navigation_and_dynamics_stay(opened: Open, mark: str) -> None:
 def test_breaks_of_lines_stay(opened: Open, line: str) -> None:
     tune = opened(f"{HEAD}CDEF|GA{line}Bc|c4|]\n")
     assert replaced(tune, "2", [(0, 12, 60), (12, 12, 62)]) == f"{HEAD}CDEF|C2 {line}D2|c4|]\n"
+
+
+# --- several tunes, and what else a file holds
+
+
+TUNE = f"{HEAD}CDEF|GABc|]\n"
+
+
+def test_an_empty_line_ends_a_tune(opened: Open) -> None:
+    tail = "\nSome history of this tune, told by Q. | And more: CDEF|GABc|\n"
+    assert replaced(opened(TUNE + tail), "2", WHOLE) == TUNE.replace("GABc", "C4") + tail
+    assert "what stands after it is not read" in opened(f"{TUNE}\ncdef|gabc|]\n").remarks[-1]
+    assert opened(f"{TUNE}\nNo music.\n\n{TUNE.replace('X:1', 'X:2')}", tune=1).remarks == ()
+    windows = (TUNE + tail).replace("\n", "\r\n")
+    assert replaced(opened(windows), "2", WHOLE) == windows.replace("GABc", "C4", 1)
+    two = f"{TUNE}\nThe second of them:\n\n{TUNE.replace('X:1', 'X:2')}  \n{tail}"
+    first, second = opened(two, tune=1), opened(two, tune=2)
+    assert replaced(first, "2", WHOLE) == two.replace("GABc", "C4", 1)
+    place = two.index("CDEF", two.index("X:2"))
+    assert replaced(second, "1", WHOLE) == f"{two[:place]}C4{two[place + 4 :]}"
+
+
+def test_a_number_that_two_tunes_have_is_refused(opened: Open) -> None:
+    three = f"{TUNE}\n{TUNE}\n{TUNE.replace('X:1', 'X:2')}"
+    with pytest.raises(InvalidInputError, match="2 tunes have the number 1; give each a number of its own"):
+        opened(three, tune=1)
+    assert replaced(opened(three, tune=2), "2", WHOLE).count("C4") == 1
+    with pytest.raises(InvalidInputError, match="holds no tune 3; it holds 1, 1, 2"):
+        opened(three, tune=3)
+    with pytest.raises(InvalidInputError, match=r"holds 3 tunes \(1\.\.2\); choose one"):
+        opened(three)
+
+
+def test_the_head_of_a_file_holds_for_its_tunes(opened: Open) -> None:
+    text = "%abc-2.1\nM:3/4\nL:1/8\nfree text\n\nX:1\nT:a\nK:C\nC2D2E2|G6|]\n\nX:2\nM:2/4\nL:1/4\nK:C\nCD|EF|]\n"
+    one, two = opened(text, tune=1), opened(text, tune=2)
+    assert replaced(one, "2", [(0, 6, 60), (6, 12, 62)]) == text.replace("G6", "C2 D4")
+    assert replaced(two, "2", [(0, 6, 60), (6, 6, 62)]) == text.replace("EF", "C D")
+    only = text[: text.index("X:2")]
+    assert replaced(opened(only), "2", [(0, 18, 60)]) == only.replace("G6", "C6")
+
+
+def test_a_tune_without_a_number_and_one_without_music(opened: Open) -> None:
+    bare = TUNE.removeprefix("X:1\n")
+    assert replaced(opened(bare), "2", WHOLE) == bare.replace("GABc", "C4")
+    with pytest.raises(NoDataError, match="has no measures"):
+        opened(f"{HEAD}\nCDEF|GABc|]\n")

@@ -24,7 +24,7 @@ from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_f
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc, read_abc
+from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, check_agreement, measure_numbers
@@ -38,8 +38,9 @@ _SIGNS = {-2: "__", -1: "_", 0: "=", 1: "^", 2: "^^"}
 class AbcTune(Tune):
     """A tune of an ABC file; see `Tune`."""
 
-    text: str = ""  # of the tune
+    text: str = ""  # of the tune, after the head of the file that holds for it
     before: str = ""  # what stands before it in the file
+    head: str = ""
     after: str = ""
     codec: str = "utf-8"
     parts: tuple[Voice, ...] = ()
@@ -63,7 +64,7 @@ class AbcTune(Tune):
         for low, high, new in sorted(edits, reverse=True):
             text = text[:low] + new + text[high:]
         self._check_result(text, voice, gap, notes)
-        text = self.before + text + self.after
+        text = self.before + text.removeprefix(self.head) + self.after
         bom = codecs.BOM_UTF8 if self.codec == "utf-8-sig" else b""
         return bom + text.encode(self.codec.removesuffix("-sig"))
 
@@ -110,34 +111,34 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     Parameters
     ----------
     path
-        The file, in UTF-8 or Latin-1. It is first read, and checked, by `symbolic.notation.read_abc`.
+        The file, in UTF-8 or Latin-1. An empty line ends a tune. What is edited is also read by
+        `symbolic.notation.from_abc`, and both have to find the same notes.
     tune
         The number of its ``X:`` field. None takes the only tune.
     limits
-        As `read_abc`.
+        As `from_abc`.
 
     Raises
     ------
     InvalidInputError
-        The file holds several tunes and none was chosen, or not the chosen one.
+        The file holds several tunes and none was chosen, not the chosen one, or two of its number.
     NoDataError
         There is no such file, or it has no meter or no measures.
     UnreadableFileError
         Not an ABC file, or what it holds cannot be edited safely: our edit and the reader disagree about its notes.
     FileTooLargeError, MissingBackendError
-        As `read_abc`.
+        As `from_abc`.
 
     """
     name = os.fspath(path)
-    read = read_abc(path, tune=tune, expand_repeats=False, merge_ties=False, limits=limits)
     content = read_bytes(Path(path), limits)
     text, codec = _decode(content)
-    low, high = _region(text, tune)
-    before, text, after = text[:low], text[low:high], text[high:]
+    low, high, head = _region(text, tune, name)
+    before, text, after = text[:low], head + text[low:high], text[high:]
     music = read_music(text, name)
     parts = tuple(music.voices.values())
-    if len(parts) > 1:
-        read = from_abc(music.by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
+    by_voice = music.by_voice if len(parts) > 1 else text
+    read = from_abc(by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:
@@ -161,9 +162,11 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         for pitch in event.pitches
     }
     remarks = check_agreement(written, read, name)
+    if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
+        remarks += ("an empty line ends the tune; what stands after it is not read, though it looks like music",)
     if music.has_words:
         remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
-    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, after, codec, parts)
+    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, head, after, codec, parts)
 
 
 def _decode(content: bytes) -> tuple[str, str]:
@@ -176,15 +179,40 @@ def _decode(content: bytes) -> tuple[str, str]:
         return content.decode("latin-1"), "latin-1"
 
 
-def _region(text: str, tune: int | None) -> tuple[int, int]:
-    """Return where a tune begins and ends in the text; the head of the file belongs to an only tune."""
-    if tune is None:
-        return 0, len(text)
-    starts = [match.start() for match in re.finditer(r"^X:", text, re.MULTILINE)]
-    found = re.search(rf"^X:\s*0*{tune}\b", text, re.MULTILINE)
-    assert found is not None  # the reader has found it
-    later = [start for start in starts if start > found.start()]
-    return found.start(), later[0] if later else len(text)
+def _region(text: str, tune: int | None, name: str) -> tuple[int, int, str]:
+    """Return where a tune begins and ends in the text, and which lines of the head of the file hold for it.
+
+    An empty line ends a tune. The head of the file is what stands before the first ``X:`` field.
+    """
+    tunes = list(re.finditer(r"^X:[ \t]*(\d*)", text, re.MULTILINE))
+    index = _chosen([int(found[1]) if found[1] else None for found in tunes], tune, name)
+    start = tunes[index].start() if tunes else 0
+    stop = tunes[index + 1].start() if index + 1 < len(tunes) else len(text)
+    key = re.compile(r"^K:", re.MULTILINE).search(text, start, stop)  # an empty line within the header is let pass
+    if key is None:
+        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
+    empty = re.compile(r"^[ \t]*\r?\n", re.MULTILINE).search(text, key.end(), stop)
+    own = set(re.findall(r"^[LM]:", text[start : key.start()], re.MULTILINE))
+    lines = text[: tunes[0].start()].splitlines(keepends=True) if tunes else []
+    head = [line for line in lines if re.match(r"[ABCDFGHILMNORSUZ]:|%", line) and line[:2] not in own]
+    return start, empty.start() if empty else stop, "".join(head)
+
+
+def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:
+    """Return the index of the tune with a number; None takes the only one."""
+    if tune is None and len(numbers) > 1:
+        raise InvalidInputError(
+            f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
+        )
+    found = [index for index, number in enumerate(numbers) if number == tune]
+    if tune is not None and not found:
+        known = ", ".join(str(number) for number in numbers[:10] if number is not None)
+        raise InvalidInputError(f"{name}: holds no tune {tune}; it holds {known or 'none with a number'}")
+    if len(found) > 1:
+        raise InvalidInputError(
+            f"{name}: {len(found)} tunes have the number {tune}; give each a number of its own in its X: field"
+        )
+    return found[0] if tune is not None else 0
 
 
 def _bars(parts: Sequence[Voice], name: str) -> MeterMap:
