@@ -122,7 +122,7 @@ def test_slurs_over_an_edge_of_the_gap_stay_open_and_closed(
     ("meter", "measure", "after"),
     [
         ("6/8", "GABABc", "GAB ABc"),
-        ("9/8", "GABABcded", "GAB ABc ded"),
+        ("9/8", "GABABcdfd", "GAB ABc dfd"),
         ("3/8", "GAB", "GAB"),
         ("6/4", "GABABcGABABc", "GABABc GABABc"),
         ("4/4", "Adfdgedc", "Adfd gedc"),
