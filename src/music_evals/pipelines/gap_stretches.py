@@ -104,7 +104,8 @@ def cut_stretch(
         For a `GapInpainter` whole measures, as many as its limits allow, half of them before the gap if there are;
         a measure that is no whole multiple of its quantum ends the stretch. For any other model sixteen measures of
         four quarters. A pickup is filled up with rests in front, the last measure at its end; for the model of sixteen
-        measures, rests also stand for the measures that the tune does not have.
+        measures, rests also stand for the measures that the tune does not have, and from a measure of another length
+        on.
 
     Raises
     ------
@@ -132,6 +133,7 @@ def cut_stretch(
                 f"{inpainter.name} writes the whole gap anew and cannot keep notes in it; use a model that can"
             )
         origin, end, lines, remarks = _sixteen(place, inpainter.name)
+        notes = _without_irregular(notes, place, origin, end)
     tokens = _encode(notes, place, origin, end)
     gap = slice(place.steps(start - origin), place.steps(stop - origin))
     hidden = np.zeros(len(tokens), dtype=np.bool_)
@@ -217,13 +219,18 @@ def _sixteen(place: _Place, name: str) -> tuple[int, int, list[int], list[str]]:
         )
     origin = place.start - MUSIB_LAYOUT.past_measures * measure
     end = place.stop + MUSIB_LAYOUT.future_measures * measure
-    _check_sixteen(place, origin, end, known)
+    low, high = _regular(place, origin, end)
     remarks = []
-    for what, there in (
-        ("before", min(place.start - place.lines[0] + place.pickup, place.start - origin)),
-        ("after", min(place.lines[-1] - place.stop, end - place.stop)),
+    for what, there, stopped in (
+        ("before", min(place.start - place.lines[0] + place.pickup, place.start - low), low > origin),
+        ("after", min(place.lines[-1] - place.stop, high - place.stop), high < end),
     ):
-        if there < MUSIB_LAYOUT.past_measures * measure:
+        if stopped:
+            remarks.append(
+                f"{name} expects measures of four quarters: it is shown {there / measure:.3g} {what} the gap, up to a "
+                "measure of another length, and rests stand for what lies beyond"
+            )
+        elif there < MUSIB_LAYOUT.past_measures * measure:
             remarks.append(
                 f"{name} expects {MUSIB_LAYOUT.past_measures} measures {what} the gap; the tune has "
                 f"{there / measure:.3g}, and rests stand for the others"
@@ -231,18 +238,31 @@ def _sixteen(place: _Place, name: str) -> tuple[int, int, list[int], list[str]]:
     return origin, end, list(range(origin, end + 1, measure)), remarks
 
 
-def _check_sixteen(place: _Place, origin: int, end: int, known: str) -> None:
-    """Raise where a measure that the model is shown does not last four quarters; the outermost may be cut short."""
+def _regular(place: _Place, origin: int, end: int) -> tuple[int, int]:
+    """Return from where to where measures of four quarters surround the gap; the last of all may be cut short."""
     measure = 4 * place.ticks_per_quarter
-    for low, high in itertools.pairwise(place.lines):
-        length = high - low + (place.pickup if low == place.lines[0] else 0)
-        if high <= origin or low >= end or length == measure:
+    low, high = origin, end
+    for start, stop in itertools.pairwise(place.lines):
+        length = stop - start + (place.pickup if start == place.lines[0] else 0)
+        if length == measure or (length < measure and stop == place.lines[-1]):
             continue
-        if length > measure or high != place.lines[-1]:
-            raise ContextLengthError(
-                f"{known}, between measures of four quarters; one near the gap lasts "
-                f"{(high - low) / place.ticks_per_quarter:g} quarters: choose a gap elsewhere, or a model of any meter"
-            )
+        if stop <= place.start:
+            low = max(low, stop)
+        elif start >= place.stop:
+            high = min(high, start)
+    return low, high
+
+
+def _without_irregular(notes: NoteArray, place: _Place, origin: int, end: int) -> NoteArray:
+    """Leave out what lies beyond a measure of another length; what sounds over its edge is cut there."""
+    low, high = _regular(place, origin, end)
+    if low > origin:
+        notes = _cut_at(notes, low)
+        notes = notes[notes["onset_tick"] >= low]
+    if high < end:
+        notes = _cut_at(notes, high)
+        notes = notes[notes["onset_tick"] < high]
+    return notes
 
 
 def _encode(notes: NoteArray, place: _Place, origin: int, end: int) -> Tokens:

@@ -45,6 +45,11 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 _NOTE = re.compile(rf"(\^\^?|__?|=)?([A-Ga-g])([,']*)({_LENGTH})")
+# what directs the whole score, and does not belong to one note: where to go on, and how loudly
+_MARK = re.compile(
+    r"[!+](?i:segno|coda|fine|da(?:capo|coda)|D\.[CS]\.(?:al(?:coda|fine))?|p{1,4}|mp|mf|f{1,4}|s?fz?|fp"
+    r"|[<>][()]|(?:cresc|crescendo|dim|diminuendo)[()])[!+]|[SO]"
+)
 _FIELD = re.compile(r"([A-Za-z]):([^%\n]*)")
 
 
@@ -57,7 +62,7 @@ class Event:
     duration: Fraction  # in quarters
     pitches: tuple[int, ...] = ()
     onset: Fraction = Fraction(0)  # from the start of the measure
-    tie: int | None = None  # where its tie stands
+    tie: tuple[int, int] | None = None  # where its tie begins and ends in the text
 
 
 @dataclasses.dataclass
@@ -67,7 +72,7 @@ class Kept:
     text: str
     start: int  # in the text
     before: int  # how many events stand before it
-    kind: str  # quoted, field, ending or line
+    kind: str  # quoted, field, ending, mark or line
 
 
 @dataclasses.dataclass
@@ -82,6 +87,7 @@ class Measure:
     slurs: list[str] = dataclasses.field(default_factory=list)
     start: int = -1  # where what belongs to its notes begins in the text
     stop: int = -1
+    interrupted: bool = False  # whether another voice was written since it began
 
     @property
     def length(self) -> Fraction:
@@ -197,7 +203,7 @@ class _Reader:
             token = _TOKENS.match(content, place)
             if token is None:
                 raise ValueError(f"{content[place]!r} in the line {content.strip()[:40]!r} is not read here")
-            self._token(str(token.lastgroup), token[0], position + place)
+            self._token(*_kind(str(token.lastgroup), token[0]), position + place)
             place = token.end()
         self._lines.setdefault(self._key(), []).append(re.sub(r"^\[V:[^\]]*\]", "", line))
         if self._now is not None and self._now.open is not None:
@@ -205,6 +211,7 @@ class _Reader:
 
     def _field(self, letter: str, value: str) -> None:
         state = self._header if self._now is None else self._now
+        before = state.unit, state.meter
         value = value.strip()
         if letter in "wW":
             self._words = self._words or letter == "w"
@@ -220,14 +227,21 @@ class _Reader:
             self._switch(value)
         elif letter in "mU" and not self._in_header:
             raise ValueError(f"macros and symbols of its own ({letter}: fields) are not edited")
+        if state.open is not None and not state.open.events:
+            state.open.unit, state.open.fifths, state.open.meter = state.unit, state.fifths, state.meter
+        elif state.open is not None and (state.unit, state.meter) != before:
+            raise ValueError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
 
     def _switch(self, value: str) -> None:
         key = value.split(maxsplit=1)[0] if value.split() else ""
         found = re.search(r"\b(?:name|nm)\s*=\s*(?:\"([^\"]*)\"|(\S+))", value)
         if found:
             self._names[key] = found[1] or found[2] or ""
-        if not self._in_header:
-            self._now = self._voice(key)
+        if self._in_header:
+            return
+        left, self._now = self._now, self._voice(key)
+        if left is not None and left is not self._now and left.open is not None:
+            left.open.interrupted = True
 
     def _voice(self, key: str) -> Voice:
         if key not in self._voices:
@@ -256,17 +270,18 @@ class _Reader:
         elif kind in {"mine", "broken", "tie"}:
             self._beside_notes(voice, kind, text, start)
         elif kind != "space" and (voice.open is not None or kind == "quoted"):
-            self._keep(self._measure(voice), "line" if kind == "comment" else kind, text, start)
+            self._keep(self._measure(voice), kind, text, start)
 
     def _beside_notes(self, voice: Voice, kind: str, text: str, start: int) -> None:
         """Read what belongs to notes: ties, broken rhythms, tuplets, slurs, ornaments."""
         if kind == "tie" and (voice.open is None or not voice.open.events):
             return
         measure = self._measure(voice)
-        self._mine(measure, start, start + len(text))
+        stop = start + len(text)
+        self._mine(measure, start, stop)
         text = text.lstrip(".")
         if kind == "tie":
-            measure.events[-1].tie = start
+            measure.events[-1].tie = (start, stop)
         elif kind == "broken":
             self._break(measure, voice, text)
         elif text in {"(", ")"}:
@@ -286,6 +301,9 @@ class _Reader:
     def _mine(self, measure: Measure, start: int, stop: int) -> None:
         if measure.start < 0:
             measure.start = start
+        elif measure.interrupted:
+            # its span in the text would hold notes of the other voice
+            raise ValueError("a measure is interrupted by another voice; write each measure of a voice in one piece")
         measure.stop = stop
 
     def _keep(self, measure: Measure, kind: str, text: str, start: int) -> None:
@@ -294,11 +312,7 @@ class _Reader:
     def _inline(self, voice: Voice, text: str, start: int) -> None:
         if voice.open is not None:
             self._keep(voice.open, "field", text, start)
-            if text[1] == "L" and voice.open.events:
-                raise ValueError(f"{text} stands in the middle of a measure; put it on a line of its own")
         self._field(text[1], text[3:-1])
-        if voice.open is not None and not voice.open.events:
-            voice.open.unit, voice.open.fifths, voice.open.meter = voice.unit, voice.fifths, voice.meter
 
     def _event(self, voice: Voice, kind: str, text: str, start: int) -> None:
         measure = self._measure(voice)
@@ -352,6 +366,17 @@ class _Reader:
             event.onset = onset
             onset += event.duration
         voice.measures.append(measure)
+
+
+def _kind(kind: str, text: str) -> tuple[str, str]:
+    """Return what is to be done with a token, and its text."""
+    if kind == "mine" and _MARK.fullmatch(text):
+        return "mark", text
+    if kind == "comment":
+        return "line", text
+    if kind == "space" and text.strip():  # where a line breaks on the page, or does not
+        return "line", text.strip()
+    return kind, text
 
 
 def _meter(value: str) -> tuple[int, int] | None:

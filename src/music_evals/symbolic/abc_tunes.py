@@ -2,8 +2,8 @@
 
 Where notes are replaced, only the text from the first to the last note of each measure changes, and a tie that would
 lead into the first of them. Chord symbols, inline fields, comments and line breaks between the notes stay, each at its
-time on the grid: a note is tied where one stands in the midst of it. Ornaments, slurs within the measures and grace
-notes go with their notes.
+time on the grid: a note is tied where one stands in the midst of it. So do dynamics and signs such as segno and D.S.
+Ornaments, slurs within the measures and grace notes go with their notes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.symbolic._abc_reading import Kept, Measure, Voice, key_fifths, read_music
+from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_fifths, read_music
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
-from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc, read_abc
+from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, check_agreement, measure_numbers
@@ -38,33 +38,56 @@ _SIGNS = {-2: "__", -1: "_", 0: "=", 1: "^", 2: "^^"}
 class AbcTune(Tune):
     """A tune of an ABC file; see `Tune`."""
 
-    text: str = ""  # of the whole file
+    text: str = ""  # of the tune, after the head of the file that holds for it
+    before: str = ""  # what stands before it in the file
+    head: str = ""
+    after: str = ""
     codec: str = "utf-8"
-    start: int = 0  # of the tune in the text
     parts: tuple[Voice, ...] = ()
 
     def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
         """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
         self.check_replacement(first, n_measures, notes)
         measures = self.parts[voice].measures
-        closing, opening = _open_slurs(measures[first : first + n_measures])
+        gap = range(first, first + n_measures)
+        closing, opening = _open_slurs(measures[first : gap.stop])
         edits = []
         tie = measures[first - 1].events[-1].tie if first else None
         if tie is not None:
-            edits.append((tie, tie + 1, ""))
-        texts = [self._measure(measures[index], index, notes) for index in range(first, first + n_measures)]
-        texts[0] = re.sub(r"([A-Ga-gz][,']*\d*(?:/\d*)?-?)", r"\1" + ")" * closing, texts[0], count=1)
-        place = [match.start() for match in re.finditer(r"(?:[\^_=]*)[A-Ga-gz][,']*\d*(?:/\d*)?-?", texts[-1])][-1]
-        texts[-1] = texts[-1][:place] + "(" * opening + texts[-1][place:]
-        for measure, text in zip(measures[first : first + n_measures], texts, strict=True):
-            edits.append((measure.start, measure.stop, text))
+            edits.append((*tie, ""))
+        for index in gap:
+            slurs = closing if index == first else 0, opening if index == gap.stop - 1 else 0
+            edits.append(
+                (measures[index].start, measures[index].stop, self._measure(measures[index], index, notes, slurs))
+            )
         text = self.text
         for low, high, new in sorted(edits, reverse=True):
-            text = text[: self.start + low] + new + text[self.start + high :]
+            text = text[:low] + new + text[high:]
+        self._check_result(text, voice, gap, notes)
+        text = self.before + text.removeprefix(self.head) + self.after
         bom = codecs.BOM_UTF8 if self.codec == "utf-8-sig" else b""
         return bom + text.encode(self.codec.removesuffix("-sig"))
 
-    def _measure(self, measure: Measure, index: int, notes: NoteArray) -> str:
+    def _check_result(self, text: str, voice: int, gap: range, notes: NoteArray) -> None:
+        """Read the edited tune and compare: the notes in the gap are the new ones, all others are as they were."""
+        parts = tuple(read_music(text, self.name).voices.values())
+        same = len(parts) == len(self.parts)
+        for index, (part, old) in enumerate(zip(parts, self.parts, strict=False)):
+            edited = gap if index == voice else range(0)
+            same = same and _outside(part, edited) == _outside(old, edited)
+        if same:
+            rows = {(onset, onset + length, pitch) for onset, length, pitch, *_ in _rows(parts[voice], 0, self.bars)}
+            start, stop = self.bars.span(gap.start, len(gap))
+            ends = notes["onset_tick"] + notes["duration_tick"]
+            new = set(zip(notes["onset_tick"].tolist(), ends.tolist(), notes["pitch"].tolist(), strict=True))
+            same = {row for row in rows if start <= row[0] < stop} == new
+        if not same:
+            raise UnreadableFileError(
+                f"{self.name}: cannot be edited safely: with other notes in the measures "
+                f"{self.numbers[gap.start]} to {self.numbers[gap.stop - 1]} something else would be read differently"
+            )
+
+    def _measure(self, measure: Measure, index: int, notes: NoteArray, slurs: tuple[int, int]) -> str:
         start, stop = self.bars.span(index, 1)
         rows = [
             (
@@ -78,7 +101,8 @@ class AbcTune(Tune):
         kept = [(_step(measure, one), one) for one in measure.kept if measure.start <= one.start < measure.stop]
         cuts = {step for step, one in kept if one.kind != "line"}
         symbols = write_measure(rows, _steps(_tick(measure.length)), cuts=cuts)
-        return _text(symbols, kept, measure)
+        lead = _steps(int(self.bars.lengths[1] - self.bars.pickup_ticks)) if self.bars.pickup_ticks and not index else 0
+        return _text(symbols, kept, measure, lead, slurs)
 
 
 def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: Limits = DEFAULT_LIMITS) -> AbcTune:
@@ -87,33 +111,34 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     Parameters
     ----------
     path
-        The file, in UTF-8 or Latin-1. It is first read, and checked, by `symbolic.notation.read_abc`.
+        The file, in UTF-8 or Latin-1. An empty line ends a tune. What is edited is also read by
+        `symbolic.notation.from_abc`, and both have to find the same notes.
     tune
         The number of its ``X:`` field. None takes the only tune.
     limits
-        As `read_abc`.
+        As `from_abc`.
 
     Raises
     ------
     InvalidInputError
-        The file holds several tunes and none was chosen, or not the chosen one.
+        The file holds several tunes and none was chosen, not the chosen one, or two of its number.
     NoDataError
         There is no such file, or it has no meter or no measures.
     UnreadableFileError
         Not an ABC file, or what it holds cannot be edited safely: our edit and the reader disagree about its notes.
     FileTooLargeError, MissingBackendError
-        As `read_abc`.
+        As `from_abc`.
 
     """
     name = os.fspath(path)
-    read = read_abc(path, tune=tune, expand_repeats=False, merge_ties=False, limits=limits)
     content = read_bytes(Path(path), limits)
     text, codec = _decode(content)
-    start, stop = _region(text, tune)
-    music = read_music(text[start:stop], name)
+    low, high, head = _region(text, tune, name)
+    before, text, after = text[:low], head + text[low:high], text[high:]
+    music = read_music(text, name)
     parts = tuple(music.voices.values())
-    if len(parts) > 1:
-        read = from_abc(music.by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
+    by_voice = music.by_voice if len(parts) > 1 else text
+    read = from_abc(by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:
@@ -137,9 +162,11 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         for pitch in event.pitches
     }
     remarks = check_agreement(written, read, name)
+    if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
+        remarks += ("an empty line ends the tune; what stands after it is not read, though it looks like music",)
     if music.has_words:
         remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
-    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, codec, start, parts)
+    return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, head, after, codec, parts)
 
 
 def _decode(content: bytes) -> tuple[str, str]:
@@ -152,15 +179,40 @@ def _decode(content: bytes) -> tuple[str, str]:
         return content.decode("latin-1"), "latin-1"
 
 
-def _region(text: str, tune: int | None) -> tuple[int, int]:
-    """Return where a tune begins and ends in the text; the head of the file belongs to an only tune."""
-    if tune is None:
-        return 0, len(text)
-    starts = [match.start() for match in re.finditer(r"^X:", text, re.MULTILINE)]
-    found = re.search(rf"^X:\s*0*{tune}\b", text, re.MULTILINE)
-    assert found is not None  # the reader has found it
-    later = [start for start in starts if start > found.start()]
-    return found.start(), later[0] if later else len(text)
+def _region(text: str, tune: int | None, name: str) -> tuple[int, int, str]:
+    """Return where a tune begins and ends in the text, and which lines of the head of the file hold for it.
+
+    An empty line ends a tune. The head of the file is what stands before the first ``X:`` field.
+    """
+    tunes = list(re.finditer(r"^X:[ \t]*(\d*)", text, re.MULTILINE))
+    index = _chosen([int(found[1]) if found[1] else None for found in tunes], tune, name)
+    start = tunes[index].start() if tunes else 0
+    stop = tunes[index + 1].start() if index + 1 < len(tunes) else len(text)
+    key = re.compile(r"^K:", re.MULTILINE).search(text, start, stop)  # an empty line within the header is let pass
+    if key is None:
+        raise UnreadableFileError(f"{name}: not an ABC file (no K: field, which ends the header of every tune)")
+    empty = re.compile(r"^[ \t]*\r?\n", re.MULTILINE).search(text, key.end(), stop)
+    own = set(re.findall(r"^[LM]:", text[start : key.start()], re.MULTILINE))
+    lines = text[: tunes[0].start()].splitlines(keepends=True) if tunes else []
+    head = [line for line in lines if re.match(r"[ABCDFGHILMNORSUZ]:|%", line) and line[:2] not in own]
+    return start, empty.start() if empty else stop, "".join(head)
+
+
+def _chosen(numbers: Sequence[int | None], tune: int | None, name: str) -> int:
+    """Return the index of the tune with a number; None takes the only one."""
+    if tune is None and len(numbers) > 1:
+        raise InvalidInputError(
+            f"{name}: holds {len(numbers)} tunes ({numbers[0]}..{numbers[-1]}); choose one with tune="
+        )
+    found = [index for index, number in enumerate(numbers) if number == tune]
+    if tune is not None and not found:
+        known = ", ".join(str(number) for number in numbers[:10] if number is not None)
+        raise InvalidInputError(f"{name}: holds no tune {tune}; it holds {known or 'none with a number'}")
+    if len(found) > 1:
+        raise InvalidInputError(
+            f"{name}: {len(found)} tunes have the number {tune}; give each a number of its own in its X: field"
+        )
+    return found[0] if tune is not None else 0
 
 
 def _bars(parts: Sequence[Voice], name: str) -> MeterMap:
@@ -208,6 +260,31 @@ def _steps(ticks: int) -> int:
     return steps
 
 
+def _outside(part: Voice, gap: range) -> list[object]:
+    """Return what is read of a voice outside of a gap; a tie into the gap does not count."""
+    return [
+        None
+        if index in gap
+        else (
+            measure.unit,
+            measure.fifths,
+            measure.meter,
+            [
+                (event.duration, event.pitches, event.tie is not None and not (last and index + 1 in gap))
+                for event, last in _with_last(measure)
+            ],
+            [(one.text, one.before, one.kind) for one in measure.kept],
+        )
+        for index, measure in enumerate(part.measures)
+    ]
+
+
+def _with_last(measure: Measure) -> Iterator[tuple[Event, bool]]:
+    """Yield the events of a measure, and whether each is its last."""
+    for event in measure.events:
+        yield event, event is measure.events[-1]
+
+
 def _open_slurs(measures: Sequence[Measure]) -> tuple[int, int]:
     """Return how many slurs end in these measures alone, and how many start."""
     closing = opening = 0
@@ -228,13 +305,21 @@ def _step(measure: Measure, kept: Kept) -> int:
     return round(onset * STEPS_PER_QUARTER)
 
 
-def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure) -> str:
-    """Return the text of a measure: the symbols, and what is kept between them."""
+def _text(
+    symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure: Measure, lead: int, slurs: tuple[int, int]
+) -> str:
+    """Return the text of a measure: the symbols, what is kept between them, and slurs over an edge of the gap.
+
+    `lead` is what a pickup lacks, in steps.
+    """
+    closing, opening = slurs
     waiting = list(kept)
+    beam = _beam(measure.meter)
     accidentals, altered = Accidentals(measure.fifths), set[str]()
     pieces: list[str] = []
-    for symbol in symbols:
-        if symbol.onset % STEPS_PER_QUARTER == 0 and pieces and not pieces[-1].endswith((" ", "\n")):
+    for before, symbol in zip([None, *symbols], symbols, strict=False):
+        parted = before is not None and not _beamed(before, symbol, lead, beam)
+        if parted and not pieces[-1].endswith((" ", "\n")):
             pieces.append(" ")
         while waiting and waiting[0][0] <= symbol.onset:
             one = waiting.pop(0)[1]
@@ -242,8 +327,31 @@ def _text(symbols: Sequence[Written], kept: Sequence[tuple[int, Kept]], measure:
             found = re.search(r"(?:^|\[)K:([^\]\n]*)", one.text) if one.kind != "quoted" else None
             if found:
                 accidentals, altered = Accidentals(key_fifths(found[1])), set()
-        pieces.append(_symbol(symbol, accidentals, altered, measure.unit))
+        text = _symbol(symbol, accidentals, altered, measure.unit)
+        pieces.append("(" * opening * (symbol is symbols[-1]) + text + ")" * closing * (symbol is symbols[0]))
     return "".join([*pieces, *(one.text for _, one in waiting)])
+
+
+def _beam(meter: tuple[int, int] | None) -> Fraction:
+    """Return the steps that one beam holds together: spaces in the text break beams."""
+    upper, lower = meter or (4, 4)
+    quarters = Fraction(1)
+    if upper % 3 == 0 and (upper > 3 or lower > 4):  # three of its units, as the dotted quarter in 6/8
+        quarters = Fraction(12, lower)
+    elif (upper, lower) == (4, 4) or lower == 2:
+        quarters = Fraction(2)
+    return quarters * STEPS_PER_QUARTER
+
+
+def _beamed(before: Written, symbol: Written, lead: int, beam: Fraction) -> bool:
+    """Tell whether no space stands between two symbols; on beats they are apart where they have no common beam."""
+    onset = lead + symbol.onset
+    if onset % beam == 0:
+        return False
+    plain = all(
+        one.pitch is not None and one.steps < STEPS_PER_QUARTER and not one.in_group for one in (before, symbol)
+    )
+    return plain or beam != 2 * STEPS_PER_QUARTER or onset % STEPS_PER_QUARTER != 0
 
 
 def _symbol(symbol: Written, accidentals: Accidentals, altered: set[str], unit: Fraction) -> str:

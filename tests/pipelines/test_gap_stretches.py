@@ -1,0 +1,90 @@
+"""What a model of sixteen measures is shown where a measure near the gap has another length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.filling import Walker
+
+from music_evals.annotations import HOLD, REST, NoteArray, TimeSignature, Tokens
+from music_evals.errors import ContextLengthError
+from music_evals.pipelines.gap_stretches import Stretch, cut_stretch
+from music_evals.symbolic.measures import MeterMap
+from music_evals.symbolic.notes import make_notes
+
+
+class Fixed:
+    """A model of sixteen measures."""
+
+    name = "fixed"
+    sees_reference = False
+    deterministic = True
+
+    def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
+        raise NotImplementedError
+
+
+def quarters(n: int, pitch: int = 60) -> NoteArray:
+    """Return n quarters on a grid of four ticks."""
+    return make_notes(np.arange(n) * 4, np.full(n, 4), pitch + np.arange(n) % 7)
+
+
+def measured(*lengths: int) -> MeterMap:
+    """Return measures of 4/4 that last so many quarters."""
+    starts = np.cumsum([0, *lengths]) * 4
+    return MeterMap(starts, tuple(TimeSignature(int(start), 4, 4) for start in starts[:-1]), 4)
+
+
+def cut(bars: MeterMap, first: int, notes: NoteArray | None = None) -> Stretch:
+    return cut_stretch(
+        quarters(int(bars.starts[-1]) // 4) if notes is None else notes, Fixed(), bars=bars, first=first, n_measures=4
+    )
+
+
+def test_first_and_second_endings_stop_the_context_of_a_reel() -> None:
+    # a pickup, eight measures with two endings, a pickup of the second part, eight measures
+    reel = measured(1, *[4] * 7, 3, 3, 1, *[4] * 7, 3)
+    before = cut(reel, 3)  # measures 3 to 6; two more before the first ending
+    ended, stopped = before.remarks
+    assert ended == "fixed expects 6 measures before the gap; the tune has 3, and rests stand for the others"
+    assert stopped == (
+        "fixed expects measures of four quarters: it is shown 1 after the gap, up to a measure of another length, "
+        "and rests stand for what lies beyond"
+    )
+    assert before.tokens[240] not in {HOLD, REST}
+    assert (before.tokens[264:] == REST).all()
+    # the second ending and the pickup of the second part are one measure
+    after = cut(reel, 12)
+    assert "it is shown 2 before the gap" in after.remarks[0]
+    assert "the tune has 2.75" in after.remarks[1]
+    assert (after.tokens[:96] == REST).all()
+    assert after.tokens[96] not in {HOLD, REST}
+    assert len(after.tokens) == 384
+    assert after.bar_lines == tuple(range(0, 385, 24))
+
+
+def test_notes_over_the_edge_of_an_odd_measure_are_cut_there() -> None:
+    bars = measured(4, 3, *[4] * 14, 5, 4)
+    # over the end of the odd measure into the context, and out of it into the odd one
+    notes = make_notes([0, 6 * 4, 9 * 4, 62 * 4, 67 * 4], [4, 2 * 4, 4 * 50, 3 * 4, 4], [60, 62, 64, 65, 67])
+    stretch = cut(bars, 8, notes)
+    assert stretch.tokens[:8].tolist() == [*[HOLD] * 6, REST, REST]  # the odd measure is not one of the six
+    assert stretch.tokens[330:336].tolist() == [65, *[HOLD] * 5]
+    assert (stretch.tokens[336:] == REST).all()
+    far = cut(bars, 7, notes)  # the odd measure is one of the six
+    assert far.tokens[:30].tolist() == [*[REST] * 24, 62, *[HOLD] * 5]
+    late = cut(bars, 11, notes)
+    assert late.tokens[258:264].tolist() == [65, *[HOLD] * 5]
+    assert (late.tokens[264:] == REST).all()
+
+
+def test_an_odd_measure_in_the_gap_is_refused_and_one_far_away_does_not_count() -> None:
+    bars = measured(4, 4, 3, *[4] * 20)
+    with pytest.raises(ContextLengthError, match="one in the gap lasts 3 quarters"):
+        cut(bars, 1)
+    assert cut(bars, 9).remarks == ()
+    # a model of any gap is not concerned
+    assert (
+        "is not shown what lies before"
+        in cut_stretch(quarters(91), Walker(quantum=24), bars=bars, first=9, n_measures=4).remarks[0]
+    )
