@@ -192,11 +192,45 @@ def test_what_cannot_be_filled_is_refused(
 def test_a_folder_with_other_files_is_left_alone(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.mid").write_bytes((folder / "waltz.midi").read_bytes())
-    command = ["fill", str(tmp_path / "mine.mid"), "--measures", "7-10", "--model", "lag_vote", "--out", str(tmp_path)]
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    command += ["--out", str(out)]
+    out.mkdir()
+    for name in ("mine.mid", "candidate_1.mid"):  # without a fill.json that lists it a name says nothing
+        (out / name).write_bytes(b"kept")
+        assert main(command) == 2
+        assert f"{out} holds {name}, which is not of a fill; name a new folder with --out" in capsys.readouterr().err
+        assert (out / name).read_bytes() == b"kept"
+        (out / name).unlink()
+    (out / ".DS_Store").write_bytes(b"of the desktop")
+    assert main(command) == 0
+    (out / "candidate_7.mid").write_bytes(b"kept")
     assert main(command) == 2
-    assert "holds other files; name a new folder with --out" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.mid"]
+    assert "holds candidate_7.mid, which is not of a fill that fill.json lists" in capsys.readouterr().err
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".DS_Store", "candidate_1.mid", "candidate_7.mid", "candidates.svg", "fill.json",
+    ]  # fmt: skip
+    assert main([*command[:-1], str(out / "candidate_1.mid")]) == 2
+    assert "candidate_1.mid is a file; name a folder with --out" in capsys.readouterr().err
+
+
+def test_what_is_filled_is_never_written_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    assert main([*command, "--out", str(out)]) == 0
+    (tmp_path / "link.mid").symlink_to(out / "candidate_1.mid")
+    (tmp_path / "linked").symlink_to(out)
+    liked = (out / "candidate_1.mid").read_bytes()
+    for file, place in (
+        (out / "candidate_1.mid", out),
+        (tmp_path / "link.mid", out),
+        (out / "candidate_1.mid", tmp_path / "linked"),
+    ):
+        again = ["fill", str(file), "--voice", "Tune", "--measures", "2-5", "--model", "copy_past", "--out", str(place)]
+        capsys.readouterr()
+        assert main(again) == 2
+        assert "candidate_1.mid is what is to be filled, and would be lost" in capsys.readouterr().err
+        assert (out / "candidate_1.mid").read_bytes() == liked
 
 
 def test_the_stand_in_is_what_the_protocol_asks_for() -> None:

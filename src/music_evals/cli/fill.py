@@ -40,7 +40,7 @@ examples:
   music-evals fill my_reels.abc --tune 3 --model models/infill_transformer --measures 5 --out filled --json
 """
 
-_ANY_FILE = re.compile(r"candidate_\d+\.\w+|candidates\.svg|fill\.json")
+_CANDIDATE = re.compile(r"candidate_\d+\.\w+")
 _FITTED = ("markov", "corpus_prior")
 
 
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
-    _check_out(out)
+    earlier = _check_out(out, Path(options.file))
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
@@ -111,7 +111,7 @@ def _run(options: argparse.Namespace) -> int:
     files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
     content = _content(options, tune, voice, system, filling)
     files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
-    _write(out, files)
+    _write(out, files, earlier)
     for remark in content["remarks"]:
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files))
@@ -120,13 +120,36 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_out(out: Path) -> None:
+def _check_out(out: Path, file: Path) -> set[str]:
+    """Return the files of an earlier fill that may go, or raise where another file would be lost."""
     if not out.exists():
-        return
-    if not out.is_dir() or any(not _ANY_FILE.fullmatch(path.name) for path in out.iterdir()):
+        return set()
+    if not out.is_dir():
+        raise InvalidInputError(f"{out} is a file; name a folder with --out")
+    found = {path.name: path for path in out.iterdir()}
+    for path in found.values():
+        if path.exists() and file.exists() and path.samefile(file):
+            raise InvalidInputError(
+                f"{path} is what is to be filled, and would be lost; name another folder with --out"
+            )
+    earlier = _earlier(out / "fill.json")
+    others = sorted(name for name in found.keys() - earlier if not name.startswith("."))
+    if others:
         raise InvalidInputError(
-            f"{out} holds other files; name a new folder with --out, an empty one, or one of a fill"
+            f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
+            "folder with --out, an empty one, or one of a fill"
         )
+    return earlier & found.keys()
+
+
+def _earlier(path: Path) -> set[str]:
+    """Return the files of a fill by its fill.json; none where this is not ours."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        names = {str(candidate["file"]) for candidate in content["candidates"]}
+    except (OSError, ValueError, TypeError, LookupError):
+        return set()
+    return {"fill.json", "candidates.svg", *(name for name in names if _CANDIDATE.fullmatch(name))}
 
 
 def _system(options: argparse.Namespace) -> System:
@@ -180,15 +203,14 @@ def _note(note: Any, ticks_per_quarter: int) -> dict[str, float | int]:
     return {"onset_quarter": onset, "duration_quarter": duration, "pitch": int(note["pitch"])}
 
 
-def _write(out: Path, files: Mapping[str, bytes]) -> None:
+def _write(out: Path, files: Mapping[str, bytes], earlier: set[str]) -> None:
     """Write the files of a fill, and take away those of one before."""
     from music_evals.files import write_atomically
 
-    old = set(out.iterdir()) if out.is_dir() else set()
     for name, content in files.items():
         write_atomically(out / name, content, parents=True)
-    for path in old - {out / name for name in files}:
-        path.unlink(missing_ok=True)
+    for name in earlier - files.keys():
+        (out / name).unlink(missing_ok=True)
 
 
 _STYLE = """\
