@@ -3,8 +3,9 @@
 `open_tune` reads MIDI, MusicXML and ABC in the written order: repeats are not played out, and a measure is one that is
 printed. `Tune.replaced` gives the same file with other notes in some measures of one voice.
 
-Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0. MusicXML states its
-own numbers, which are taken as they are.
+Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0, and the two halves of a
+measure around a repeat sign have one number. MusicXML states its own numbers, which are taken as they are. ``#5`` is the
+fifth measure of the file, whatever its number.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ class Tune(abc.ABC):
         PolyphonyError
             None was named, and several have notes; the message lists them.
         UnknownNameError
-            There is no such voice, or two have this name.
+            There is no such voice.
         InvalidInputError
-            It is a drum kit.
+            Several voices have this name, or it is a drum kit.
 
         """
         sounding = np.unique(self.score.notes["voice"]).tolist()
@@ -109,9 +110,14 @@ class Tune(abc.ABC):
                 )
             return int(sounding[0])
         found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
-        if not found and str(name).isdigit() and 1 <= int(name) <= len(self.score.voices):
+        if len(found) > 1:
+            numbers = " and ".join(str(index + 1) for index in found)
+            raise InvalidInputError(
+                f"{self.name}: {len(found)} voices are called {str(name)!r}; name one by its number, {numbers}"
+            )
+        if not found and str(name).isdecimal() and 1 <= int(name) <= len(self.score.voices):
             found = [int(name) - 1]
-        if len(found) != 1:
+        if not found:
             raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
             kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
@@ -119,31 +125,47 @@ class Tune(abc.ABC):
         return found[0]
 
     def measures(self, text: str) -> tuple[int, int]:
-        """Return index and number of measures that are named such as ``7-10`` or ``7``.
+        """Return index and number of measures that are named such as ``7-10`` or ``7``, or by their places, ``#7-#10``.
+
+        A number of several measures side by side, such as the halves around a repeat sign, names all of them.
 
         Raises
         ------
         InvalidInputError
-            Not of this form, backwards, or not in the tune; the message says which there are.
+            Not of this form, backwards, or not in the tune, or the number of measures in several places; the message
+            says which there are.
 
         """
-        found = re.fullmatch(r"\s*(\w+?)\s*(?:[-:]\s*(\w+)\s*)?", text)
+        found = re.fullmatch(r"\s*(#?\w+)\s*(?:[-:]\s*(#?\w+)\s*)?", text)
         if found is None:
             raise InvalidInputError(f"`measures` are given as FIRST-LAST, such as 7-10, got {text!r}")
         if not self.numbers:
             raise NoDataError(f"{self.name}: has no measures; there is nothing to fill")
-        first, last = found[1], found[2] or found[1]
-        for name in (first, last):
-            if name not in self.numbers:
-                raise InvalidInputError(
-                    f"{self.name} has no measure {name}; it has {self.numbers[0]} to {self.numbers[-1]}"
-                    + (", 0 being the pickup" if self.numbers[0] == "0" else "")
-                )
-        start = self.numbers.index(first)
-        stop = len(self.numbers) - self.numbers[::-1].index(last)
+        start, stop = self._named(found[1]).start, self._named(found[2] or found[1]).stop
         if stop <= start:
             raise InvalidInputError(f"`measures` {text} end before they start; give FIRST-LAST, such as 7-10")
         return start, stop - start
+
+    def _named(self, name: str) -> range:
+        """Return the measures that a number or a place names."""
+        n = len(self.numbers)
+        if name.startswith("#"):
+            if not name[1:].isdecimal() or not 1 <= int(name[1:]) <= n:
+                raise InvalidInputError(f"{self.name} has no measure {name}; by their places they are #1 to #{n}")
+            return range(int(name[1:]) - 1, int(name[1:]))
+        places = [place for place, number in enumerate(self.numbers) if number == name]
+        if not places:
+            raise InvalidInputError(
+                f"{self.name} has no measure {name}; it has {self.numbers[0]} to {self.numbers[-1]}"
+                + (", 0 being the pickup" if self.numbers[0] == "0" else "")
+            )
+        if places[-1] - places[0] >= len(places):
+            listed = ", ".join(f"#{place + 1}" for place in places)
+            raise InvalidInputError(
+                f"{self.name}: {len(places)} measures have the number {name}; give `measures` by their places in the "
+                f"file, #1 to #{n}: these are {listed}"
+            )
+        return range(places[0], places[-1] + 1)
 
     def check_replacement(self, first: int, n_measures: int, notes: NoteArray) -> tuple[int, int]:
         """Return the ticks of some measures, or raise where notes do not fit into them, or two sound at once."""
@@ -194,9 +216,26 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
 
 
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
-    """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup."""
-    first = 0 if bars.pickup_ticks else 1
-    return tuple(str(first + index) for index in range(bars.n_measures))
+    """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup.
+
+    Two that make up one measure, such as those around a repeat sign, have one number. `pipelines.gap_stretches` counts
+    by the same rule.
+    """
+    numbers: list[int] = []
+    halved = False  # the one before is the second half of a measure
+    for index in range(bars.n_measures):
+        if not index:
+            numbers.append(0 if bars.pickup_ticks else 1)
+            continue
+        halved = not halved and not (index == 1 and bars.pickup_ticks) and _is_second_half(bars, index)
+        numbers.append(numbers[-1] + (not halved))
+    return tuple(map(str, numbers))
+
+
+def _is_second_half(bars: MeterMap, index: int) -> bool:
+    """Tell whether a measure and the one before it make up one measure of their signature."""
+    full, before = (round(bars.signatures[place].quarters * bars.ticks_per_quarter) for place in (index, index - 1))
+    return full == before == int(bars.starts[index + 1] - bars.starts[index - 1])
 
 
 def open_tune(
