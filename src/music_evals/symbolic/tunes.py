@@ -14,7 +14,7 @@ import abc
 import dataclasses
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "measure_numbers", "open_tune"]
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune"]
 
 TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
@@ -79,7 +79,8 @@ class Tune(abc.ABC):
         InvalidInputError
             Notes outside of the measures, or two at once.
         UnreadableFileError
-            What stands there cannot be edited without touching something else; the message says what.
+            What stands there cannot be edited without touching something else. The result is read again, and compared
+            with what it was: other voices, all notes outside of the measures, and the bar lines.
 
         """
 
@@ -215,6 +216,63 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
     return (remark,)
 
 
+def check_edit(
+    before: Tune,
+    after: Tune,
+    places: tuple[Sequence[Hashable], Sequence[Hashable]],
+    *,
+    voice: int,
+    first: int,
+    n_measures: int,
+    notes: NoteArray,
+) -> None:
+    """Compare a tune with what was read again after measures were replaced.
+
+    Parameters
+    ----------
+    before, after
+        The tune, and the file that is to be returned.
+    places
+        What each voice is in the file, before and after: one without notes may be no voice any more.
+    voice, first, n_measures, notes
+        As `Tune.replaced`.
+
+    Raises
+    ------
+    UnreadableFileError
+        A bar line has moved, a note outside of the measures is another now, or those in them are not as given.
+
+    """
+    start, stop = before.bars.span(first, n_measures)
+    wanted, found = (
+        {place: _rows(tune, place, known) for place in set(places[0])}
+        for tune, known in zip((before, after), places, strict=True)
+    )
+    mine = places[0][voice]
+    outside = [row for row in wanted[mine] if row[1] <= start or row[0] >= stop]
+    outside += [(onset, start, pitch) for onset, end, pitch in wanted[mine] if onset < start < end]
+    outside += [(stop, end, pitch) for onset, end, pitch in wanted[mine] if onset < stop < end]
+    onsets = notes["onset_tick"]
+    inside = zip(onsets.tolist(), (onsets + notes["duration_tick"]).tolist(), notes["pitch"].tolist(), strict=True)
+    wanted[mine] = sorted([*outside, *inside])
+    lines, others = before.bars.starts, after.bars.starts
+    moved = not np.array_equal(lines[: len(others)], others)
+    wrong = [row for place in wanted for row in set(wanted[place]) ^ set(found[place])]
+    if moved or wrong or wanted != found or set(places[1]) - set(places[0]):
+        at = f" {min(wrong)[0] / before.bars.ticks_per_quarter:g} quarters after the beginning" if wrong else ""
+        raise UnreadableFileError(
+            f"{before.name}: the measures cannot be replaced safely: something else would change{at}; choose other "
+            "measures, or save the score anew"
+        )
+
+
+def _rows(tune: Tune, place: Hashable, places: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+    """Return onset, end and pitch of the notes of a voice."""
+    notes = tune.score.voice(places.index(place)) if place in places else tune.score.notes[:0]
+    ends = notes["onset_tick"] + notes["duration_tick"]
+    return sorted(zip(notes["onset_tick"].tolist(), ends.tolist(), notes["pitch"].tolist(), strict=True))
+
+
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
     """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup.
 
@@ -254,7 +312,7 @@ def open_tune(
     tune
         The number of the ``X:`` field, where an ABC file holds several tunes.
     meter
-        Such as ``3/4``: the meter of a MIDI file that states none.
+        Such as ``3/4``: the meter of a MIDI file that states none. It is refused where the file has one.
     limits
         Bounds on bytes, length and notes. The file is checked by the reader of its format before it is edited.
 
@@ -265,7 +323,7 @@ def open_tune(
     NoDataError
         There is no such file, or it states no measures; the message says what to do.
     InvalidInputError
-        Several tunes and none chosen, or a meter that is none.
+        Several tunes and none chosen, or a meter that is none, or is not wanted.
     UnreadableFileError, FileTooLargeError, MissingBackendError
         As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
 
@@ -291,7 +349,10 @@ def open_tune(
     if suffix in {".mid", ".midi"}:
         return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
-        raise InvalidInputError("`meter` is for MIDI files that state none; this score has its own, leave it out")
+        raise InvalidInputError(
+            f"`meter` is for MIDI files that state none, and {os.fspath(path)} is a score, which states its own; leave it "
+            "out"
+        )
     if suffix == ".abc":
         return abc_tunes.open_abc(path, tune=tune, limits=limits)
     return musicxml_tunes.open_musicxml(path, limits=limits)
