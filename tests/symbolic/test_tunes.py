@@ -206,7 +206,7 @@ def test_an_edit_that_damages_something_else_is_not_returned(
     damaged = {
         "odd_running.mid": (
             "midi_tunes._encoded",
-            lambda events: iter([b"\0\x90\x3c\x40", b"\x60\x80\x3c\x40", b"\0\xff\x2f\0"]),
+            lambda _: iter([b"\0\x90\x3c\x40", b"\x60\x80\x3c\x40", b"\0\xff\x2f\0"]),
         ),
         "choir.musicxml": ("musicxml_tunes.rewritten_measure", lambda *_: iter([])),
     }

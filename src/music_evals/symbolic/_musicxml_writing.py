@@ -114,7 +114,7 @@ def rewritten_measure(
     """Yield what is put in place of which bytes, so that a measure, which is not empty, has the notes of the gap."""
     items = measures[index]
     mine = [place for place, item in enumerate(items) if gap.is_mine(item)]
-    writer = _Writer(gap, index, items, document, slurs, _look(gap, index, measures))
+    writer = _Writer(gap, index, measures, document, slurs)
     if not mine:
         # the voice is silent here: it is written after all others, before the bar line at the end
         place = len(items)
@@ -139,7 +139,7 @@ def rewritten_measure(
 def without_ends(
     gap: Gap, measures: Sequence[Sequence[Item]], lengths: Sequence[Fraction], slurs: Slurs, document: bytes
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what is put in place of notes outside of the gap whose ties, or slurs to rests, would lead over its edge."""
+    """Yield what is put in place of notes whose ties, or slurs to rests, would lead over an edge of the gap."""
     stop = gap.first + gap.n_measures
     taken: list[tuple[Item, str, str, str]] = []  # a note, and of what is taken away the element, type and number
     for index, kind in ((gap.first - 1, "start"), (stop, "stop")):
@@ -192,8 +192,9 @@ def _look(gap: Gap, index: int, measures: Sequence[Sequence[Item]]) -> _Look:
 class _Writer:
     """Writes the elements of one measure."""
 
-    def __init__(self, gap: Gap, index: int, items: Sequence[Item], document: bytes, slurs: Slurs, look: _Look) -> None:
-        self._gap, self._items, self._document, self._slurs, self._look = gap, items, document, slurs, look
+    def __init__(self, gap: Gap, index: int, measures: Sequence[Sequence[Item]], document: bytes, slurs: Slurs) -> None:
+        self._gap, self._items, self._document, self._slurs = gap, measures[index], document, slurs
+        self._look = _look(gap, index, measures)
         self._symbols = gap.symbols(index)
         start, stop = gap.bars.span(index, 1)
         self._length = Fraction(stop - start, gap.bars.ticks_per_quarter)

@@ -160,8 +160,8 @@ def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, l
     if read.time_signatures and meter is not None:
         stated = read.time_signatures[0]
         raise InvalidInputError(
-            f"{name}: states its meter, {stated.numerator}/{stated.denominator} at first; `meter` is for MIDI files that "
-            "state none, leave it out"
+            f"{name}: states its meter, {stated.numerator}/{stated.denominator} at first; `meter` is for MIDI files "
+            "that state none, leave it out"
         )
     tracks = tuple(_tracks(content, name))
     places, notes = _voices(tracks)

@@ -4,7 +4,8 @@ A voice is a ``<voice>`` of a part. Where notes of a voice are replaced, only it
 change; all other bytes of the document stay. Directions, harmonies and whatever else stands between the notes keep
 their bytes and their time. Two things are written besides: a change of ``<divisions>`` around notes that the divisions
 of the document cannot hold, and ties that would lead into the measures or out of them are taken away from the notes
-beside them, as are slurs where nothing but rests is put in. An .mxl file is packed again: its other entries keep their content.
+beside them, as are slurs where nothing but rests is put in. An .mxl file is packed again: its other
+entries keep their content.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ class MusicXMLTune(Tune):
         for index in range(first, first + n_measures):
             if not items[index]:
                 raise UnreadableFileError(
-                    f"{self.name}: measure {self.numbers[index]} of {self.parts[part].name!r} is empty; put a rest into it "
-                    "and save the score anew"
+                    f"{self.name}: measure {self.numbers[index]} of {self.parts[part].name!r} is empty; put a rest "
+                    "into it and save the score anew"
                 )
         edits: list[tuple[int, int, bytes]] = []
         slurs = gap.open_slurs([item for some in items[first : first + n_measures] for item in some])

@@ -4,8 +4,8 @@
 printed. `Tune.replaced` gives the same file with other notes in some measures of one voice.
 
 Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0, and the two halves of a
-measure around a repeat sign have one number. MusicXML states its own numbers, which are taken as they are. ``#5`` is the
-fifth measure of the file, whatever its number.
+measure around a repeat sign have one number. MusicXML states its own numbers, which are taken as they are. ``#5`` is
+the fifth measure of the file, whatever its number.
 """
 
 from __future__ import annotations
@@ -350,8 +350,8 @@ def open_tune(
         return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
         raise InvalidInputError(
-            f"`meter` is for MIDI files that state none, and {os.fspath(path)} is a score, which states its own; leave it "
-            "out"
+            f"`meter` is for MIDI files that state none, and {os.fspath(path)} is a score, which states its own; leave "
+            "it out"
         )
     if suffix == ".abc":
         return abc_tunes.open_abc(path, tune=tune, limits=limits)
