@@ -87,9 +87,7 @@ def _run(options: argparse.Namespace) -> int:
 
     out = Path(options.out)
     earlier = _check_out(out, Path(options.file))
-    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
-        if value < least:
-            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
+    _check_counts(options)
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
@@ -124,6 +122,12 @@ def _run(options: argparse.Namespace) -> int:
     with to_stdout():
         print(text)
     return 0
+
+
+def _check_counts(options: argparse.Namespace) -> None:
+    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
+        if value < least:
+            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
 
 
 def _check_out(out: Path, file: Path) -> set[str]:

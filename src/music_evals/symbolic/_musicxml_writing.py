@@ -155,12 +155,12 @@ def without_ends(
                 found = next((item for item in items if _has_slur(item, kind, number)), None)
                 taken += [(found, "slur", kind, number)] if found is not None else []
     encoding = "latin-1" if gap.encoding == "ascii" else gap.encoding
-    for item in dict.fromkeys((one[0].start, one[0].stop) for one in taken):
-        text = kept = document[slice(*item)].decode(encoding)
+    for start, end in dict.fromkeys((one[0].start, one[0].stop) for one in taken):
+        text = kept = document[start:end].decode(encoding)
         for other, tag, kind, number in taken:
-            kept = _without(kept, tag, kind, number) if other.start == item[0] else kept
+            kept = _without(kept, tag, kind, number) if other.start == start else kept
         if kept != text:
-            yield *item, kept.encode(encoding)
+            yield start, end, kept.encode(encoding)
 
 
 def _has_slur(item: Item, kind: str, number: str) -> bool:
