@@ -80,10 +80,12 @@ def test_names_in_the_receipt_stay_whole_on_a_phone(open_report: Any) -> None:
 
 def test_notes_can_be_heard(open_report: Any) -> None:
     page = open_report("inpainting", 1280)
-    first, second = (page.locator("button[data-notes]").nth(place) for place in (0, 1))
-    first.click()
-    assert first.inner_text() == "Stop"
-    second.click()
-    assert (first.inner_text(), second.inner_text()) == ("Play", "Stop")
-    second.click()
-    assert second.inner_text() == "Play"
+    # In one go: on a busy machine some notes are over before a second question reaches the page.
+    told = page.evaluate(
+        """[0, 1, 1].map(place => {
+            const buttons = [...document.querySelectorAll("button[data-notes]")].slice(0, 2);
+            buttons[place].click();
+            return buttons.map(button => button.textContent);
+        })"""
+    )
+    assert told == [["Stop", "Play"], ["Play", "Stop"], ["Play", "Play"]]
