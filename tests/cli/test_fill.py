@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -124,12 +125,37 @@ def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.
     assert "anticipation_rnn" in err
 
 
+def test_what_is_no_truth_is_neither_written_nor_drawn(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "copy_past"]
+    assert main([*command, "--no-judge", "--out", str(tmp_path / "out")]) == 0
+    assert "not scored: as --no-judge asks" in capsys.readouterr().out
+    content = json.loads((tmp_path / "out/fill.json").read_text())
+    assert (content["truth"], content["no_judge"], content["places"]) == ([], True, [7, 10])
+    assert content["sha256"] == hashlib.sha256((folder / "odd_running.mid").read_bytes()).hexdigest()
+    assert [content[key] for key in ("tune", "meter", "n_candidates", "seed")] == [None, None, 4, 0]
+    assert "what stood in the gap" not in (tmp_path / "out/candidates.svg").read_text()
+
+
+@pytest.mark.usefixtures("walker")
+def test_what_cannot_be_edited_is_said_before_anything_is_drawn(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hanging = [filling.meter(4, 2), *filling.line(filling.quarters(64), 24), (0, bytes([0x90, 90, 64]))]
+    (tmp_path / "hanging.mid").write_bytes(filling.midi([filling.chunk(hanging)], 24))
+    monkeypatch.setattr(filling.Walker, "infill", lambda *_, **__: pytest.fail("drawn"))
+    command = ["fill", str(tmp_path / "hanging.mid"), "--measures", "7-8", "--model", "walker"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 2
+    assert "never ends" in capsys.readouterr().err
+
+
 def test_a_gap_without_notes_is_not_scored(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tune = open_tune(folder / "type0.mid")
     (tmp_path / "gap.mid").write_bytes(tune.replaced(0, 6, 4, make_notes([], [], [])))
     command = ["fill", str(tmp_path / "gap.mid"), "--voice", "1", "--measures", "7-10", "--model", "copy_past"]
     assert main([*command, "--out", str(tmp_path / "out")]) == 0
-    assert "not scored" in capsys.readouterr().out
+    assert "not scored: no note stood in the gap" in capsys.readouterr().out
     assert json.loads((tmp_path / "out/fill.json").read_text())["candidates"][0]["scores"] == {}
 
 
@@ -143,8 +169,8 @@ REFUSED = {
     "too few": (["odd_running.mid", "--voice", "Tune", "--measures", "7-9"], "lag_vote fills 4 measures of four"),
     "too many": (["odd_running.mid", "--voice", "Tune", "--measures", "6-10"], "no more and no fewer; the gap has 5"),
     "meter": (["waltz.midi", "--measures", "5-8"], "one in the gap lasts 3 quarters"),
-    "candidates": (["waltz.midi", "--measures", "5-8", "--candidates", "0", "--model", "walker"], "1 candidate or"),
-    "seed": (["waltz.midi", "--measures", "5-8", "--seed", "-1", "--model", "walker"], "expected a seed of 0 or more"),
+    "candidates": (["waltz.midi", "--measures", "5-8", "--candidates", "0", "--model", "walker"], "--candidates must"),
+    "seed": (["waltz.midi", "--measures", "5-8", "--seed", "-1", "--model", "walker"], "--seed must be 0 or more, got"),
     "span": (["waltz.midi", "--measures", "2-15", "--model", "walker"], "walker fills at most 32 (8 measures of 4/4)"),
     "no context": (["lonely.mid", "--measures", "1-4"], "there are no notes before and after the gap"),
     "chords": (["chords.mid", "--measures", "7-10"], "choose a voice of one note at a time"),
@@ -152,6 +178,11 @@ REFUSED = {
     "truth": (["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--model", "reference"], "sees the true"),
     "fitted": (["waltz.midi", "--measures", "5-8", "--model", "markov"], "is fitted on training data"),
     "unknown model": (["waltz.midi", "--measures", "5-8", "--model", "lag_votes"], "did you mean lag_vote"),
+    "decoding": (
+        ["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--model", "anticipation_rnn", "--decoding", "x"],
+        "unknown decoding 'x'",
+    ),
+    "meter stated": (["waltz.midi", "--measures", "5-8", "--meter", "4/4"], "; --meter is for MIDI files that state"),
     "temperature": (["waltz.midi", "--measures", "5-8", "--temperature", "1"], "has neither decoding nor temperature"),
     "no file": (["nowhere.mid", "--measures", "5-8"], "no such file"),
     "several tunes": (["two.abc", "--measures", "5-8"], "holds 2 tunes (1..2); choose one with"),
@@ -179,7 +210,7 @@ def test_what_cannot_be_filled_is_refused(
     bad: Path, tmp_path: Path, case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (name, *options), message = REFUSED[case]
-    if "vli" in options:
+    if "vli" in options or "anticipation_rnn" in options:
         pytest.importorskip("torch")
     command = ["fill", str(bad / name), *(["--model", "lag_vote"] if "--model" not in options else []), *options]
     assert main([*command, "--out", str(tmp_path / "out")]) == 2
@@ -192,11 +223,45 @@ def test_what_cannot_be_filled_is_refused(
 def test_a_folder_with_other_files_is_left_alone(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "mine.mid").write_bytes((folder / "waltz.midi").read_bytes())
-    command = ["fill", str(tmp_path / "mine.mid"), "--measures", "7-10", "--model", "lag_vote", "--out", str(tmp_path)]
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    command += ["--out", str(out)]
+    out.mkdir()
+    for name in ("mine.mid", "candidate_1.mid"):  # without a fill.json that lists it a name says nothing
+        (out / name).write_bytes(b"kept")
+        assert main(command) == 2
+        assert f"{out} holds {name}, which is not of a fill; name a new folder with --out" in capsys.readouterr().err
+        assert (out / name).read_bytes() == b"kept"
+        (out / name).unlink()
+    (out / ".DS_Store").write_bytes(b"of the desktop")
+    assert main(command) == 0
+    (out / "candidate_7.mid").write_bytes(b"kept")
     assert main(command) == 2
-    assert "holds other files; name a new folder with --out" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.mid"]
+    assert "holds candidate_7.mid, which is not of a fill that fill.json lists" in capsys.readouterr().err
+    assert sorted(path.name for path in out.iterdir()) == [
+        ".DS_Store", "candidate_1.mid", "candidate_7.mid", "candidates.svg", "fill.json",
+    ]  # fmt: skip
+    assert main([*command[:-1], str(out / "candidate_1.mid")]) == 2
+    assert "candidate_1.mid is a file; name a folder with --out" in capsys.readouterr().err
+
+
+def test_what_is_filled_is_never_written_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    assert main([*command, "--out", str(out)]) == 0
+    (tmp_path / "link.mid").symlink_to(out / "candidate_1.mid")
+    (tmp_path / "linked").symlink_to(out)
+    liked = (out / "candidate_1.mid").read_bytes()
+    for file, place in (
+        (out / "candidate_1.mid", out),
+        (tmp_path / "link.mid", out),
+        (out / "candidate_1.mid", tmp_path / "linked"),
+    ):
+        again = ["fill", str(file), "--voice", "Tune", "--measures", "2-5", "--model", "copy_past", "--out", str(place)]
+        capsys.readouterr()
+        assert main(again) == 2
+        assert "candidate_1.mid is what is to be filled, and would be lost" in capsys.readouterr().err
+        assert (out / "candidate_1.mid").read_bytes() == liked
 
 
 def test_the_stand_in_is_what_the_protocol_asks_for() -> None:

@@ -90,7 +90,7 @@ def test_bad_gaps_are_refused() -> None:
     empty[MUSIB_LAYOUT.middle.start] = 60  # a note in the middle alone says nothing to a model
     with pytest.raises(NoDataError, match="before and after the gap"):
         next(fill_gap(empty, Drawing()))
-    with pytest.raises(InvalidInputError, match="got -1 and 1"):
+    with pytest.raises(InvalidInputError, match="`seed` must be 0 or more, got -1"):
         next(fill_gap(context(), Drawing(), seed=-1))
     seeing = Drawing()
     seeing.sees_reference = True
@@ -133,6 +133,27 @@ def test_bad_input_is_named() -> None:
         diff_notes([60, 128, 128, 128], [60, 128, 128])
     with pytest.raises(InvalidTokensError, match="one sequence"):
         diff_notes([[60]], [[60]])
+
+
+def test_new_notes_are_as_loud_as_what_the_model_was_shown() -> None:
+    notes = melody(64)
+    notes["velocity"] = 20
+    notes["velocity"][20:48] = 90  # two measures before the gap, the gap, and two after it
+    notes["velocity"][28:40] = 5
+    bars = meter_map(Score(notes, 4, (TimeSignature(0, 4, 4),)))
+    near, far = (
+        fill(notes, Walker(steps=steps, hidden_steps=72), bars=bars, first=7, n_measures=3, n_candidates=2)
+        for steps in (168, 384)
+    )
+    assert {int(value) for one in near.candidates for value in one.notes["velocity"]} == {90}
+    assert {int(value) for one in far.candidates for value in one.notes["velocity"]} == {20}
+
+
+def test_what_is_no_truth_is_not_told() -> None:
+    notes = melody(64)
+    bars = meter_map(Score(notes, 4, (TimeSignature(0, 4, 4),)))
+    judged, other = (fill(notes, Walker(), bars=bars, first=7, n_measures=3, judge=judge) for judge in (None, False))
+    assert (len(judged.truth), len(other.truth)) == (12, 0)
 
 
 def melody(n: int, *, length: int = 4, pitch: int = 60) -> NoteArray:

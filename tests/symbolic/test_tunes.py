@@ -161,6 +161,61 @@ def one_at_a_time(drawn: list[tuple[int, int, int]], steps: int) -> list[tuple[t
     return list(zip(first, [*(row[0] for row in first[1:]), steps][: len(first)], strict=True))
 
 
+def test_running_status_ends_with_an_event_of_another_kind(tmp_path: Path) -> None:
+    # a note in measure 1, a text, and a note in measure 2: with that taken away, the next one follows on the text
+    events = bytes([0, 0xFF, 0x58, 4, 4, 2, 24, 8, 0, 0x90, 60, 64, 24, 60, 0, 0, 0xFF, 1, 1, 65])
+    events += bytes([72, 0x90, 62, 64, 24, 62, 0, 72, 64, 64, 24, 64, 0, 0, 0xFF, 0x2F, 0])
+    path = tmp_path / "running.mid"
+    path.write_bytes(filling.midi([b"MTrk" + len(events).to_bytes(4, "big") + events], 24))
+    tune = open_tune(path)
+    [track] = chunks(tune.replaced(0, 1, 1, tune.score.notes[:0]))
+    assert bytes([0xFF, 1, 1, 65, 0x81, 0x28, 0x90, 64, 64]) in track
+
+
+def test_a_note_that_never_ends_is_refused_and_an_end_of_none_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "hanging.mid"
+    head = [filling.meter(4, 2), *filling.line(filling.quarters(16), 24)]
+    path.write_bytes(filling.midi([filling.chunk([*head, (150, bytes([0x90, 90, 64]))])], 24))
+    tune = open_tune(path)
+    for first in (1, 2):
+        with pytest.raises(UnreadableFileError, match=r"pitch 90, 6.25 quarters after the beginning, never ends"):
+            tune.replaced(0, first, 1, tune.score.notes[:0])
+    before = tune.replaced(0, 0, 1, tune.score.notes[:0])  # it starts later
+    assert bytes([90, 64]) in before
+    path.write_bytes(filling.midi([filling.chunk([*head, (150, bytes([0x80, 72, 64]))])], 24))
+    tune = open_tune(path)
+    content = tune.replaced(0, 1, 1, in_steps(tune, 1, [(0, 24, 72)]))
+    assert rows(read_score(content).notes, 96, 192) == [(96, 96, 72)]
+
+
+def test_a_meter_is_refused_where_the_file_states_one(folder: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"waltz.midi: states its meter, 3/4 at first; `meter` is for MIDI"):
+        open_tune(folder / "waltz.midi", meter="4/4")
+    for name in ("reel.abc", "choir.musicxml"):
+        with pytest.raises(
+            InvalidInputError, match=f"`meter` is for MIDI files that state none, and .*{name} is a score"
+        ):
+            open_tune(folder / name, meter="4/4")
+
+
+@pytest.mark.parametrize("name", ["odd_running.mid", "choir.musicxml"])
+def test_an_edit_that_damages_something_else_is_not_returned(
+    folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tune = open_tune(folder / name)
+    damaged = {
+        "odd_running.mid": (
+            "midi_tunes._encoded",
+            lambda _: iter([b"\0\x90\x3c\x40", b"\x60\x80\x3c\x40", b"\0\xff\x2f\0"]),
+        ),
+        "choir.musicxml": ("musicxml_tunes.rewritten_measure", lambda *_: iter([])),
+    }
+    where, broken = damaged[name]
+    monkeypatch.setattr(f"music_evals.symbolic.{where}", broken)
+    with pytest.raises(UnreadableFileError, match=r"cannot be replaced safely: something else would change \d"):
+        tune.replaced(0, 6, 1, in_steps(tune, 6, [(0, 6, 61)]))
+
+
 # --- MusicXML
 
 
@@ -287,6 +342,74 @@ def test_what_is_put_into_a_score_is_read_back(folder: Path, name: str, drawn: l
     ]
 
 
+def piano(voices: str) -> str:
+    """Return a piano part of four measures; a measure of "5" has voice 5 on staff 2 besides voice 1 on staff 1."""
+    back = "<backup><duration>8</duration></backup>"
+    upper, lower = (
+        filling.xml_note("C", 5, 8, voice, extra=f'<instrument id="P-I{staff}"/>').replace(
+            "</note>", f"<staff>{staff}</staff></note>"
+        )
+        for voice, staff in (("1", 1), ("5", 2))
+    )
+    measures = [upper + (back + lower if voice == "5" else "") for voice in voices]
+    return filling.xml({"P": filling.xml_part("P", measures, divisions=2, time=(4, 4))}, {"P": "Piano"})
+
+
+def test_a_voice_that_was_silent_stays_on_its_staff_and_instrument(tmp_path: Path) -> None:
+    path = tmp_path / "piano.musicxml"
+    path.write_text(piano("5151"))
+    tune = open_tune(path)
+    after = tune.replaced(1, 1, 1, in_steps(tune, 1, [(0, 12, 48)])).decode()
+    notes = [note for note in parse(measures_of(after)[1]).iter("note") if note.findtext("voice") == "5"]
+    assert [note.findtext("staff") for note in notes] == ["2", "2"]
+    named = [note.find("instrument") for note in notes]
+    assert [None if one is None else one.get("id") for one in named] == ["P-I2", None]  # a rest has none
+
+
+def test_slurs_to_what_is_rests_now_are_taken_away(tmp_path: Path) -> None:
+    def slurred(*slurs: str) -> str:
+        notes = "".join(f'<slur placement="above" {slur}/>' for slur in slurs)
+        return filling.xml_note("C", 5, 8).replace("</note>", f"<notations>{notes}<fermata/></notations></note>")
+
+    one, two = 'type="{}"', 'type="{}" number="2"'
+    measures = [
+        slurred(one.format("start"), two.format("start")),
+        slurred(one.format("stop")),
+        slurred(one.format("start")),
+        slurred(two.format("stop"), one.format("stop")),
+    ]
+    path = tmp_path / "slurs.musicxml"
+    path.write_text(filling.xml({"P": filling.xml_part("P", measures, divisions=2, time=(4, 4))}, {"P": "Tune"}))
+    tune = open_tune(path)
+    old = measures_of(path.read_text())
+    edited = measures_of(tune.replaced(0, 1, 2, tune.score.notes[:0]).decode())
+    gone = '<slur placement="above" type="{}"/>'
+    assert edited[0] == old[0].replace(gone.format("start"), "")
+    assert edited[3] == old[3].replace(gone.format("stop"), "")
+    assert "slur" not in edited[1] + edited[2]
+    # with notes they lead to the first and the last of these
+    filled = measures_of(tune.replaced(0, 1, 2, in_steps(tune, 1, [(0, 24, 60), (24, 24, 62)])).decode())
+    assert [filled[0], filled[3]] == [old[0], old[3]]
+
+
+def test_an_empty_measure_is_called_by_its_number(tmp_path: Path) -> None:
+    path = tmp_path / "empty.musicxml"
+    parts = [
+        filling.xml_part(name, measures, divisions=2, time=(4, 4))
+        for name, measures in (
+            ("P", [filling.xml_note("C", 5, length) for length in (2, 8, 8)]),
+            ("Q", [filling.xml_note("C", 3, 2), "", filling.xml_note("C", 3, 8)]),
+        )
+    ]
+    text = filling.xml(dict(zip("PQ", parts, strict=True)), {"P": "Flute", "Q": "Lute"})
+    for number in (1, 2, 3):
+        text = text.replace(f'number="{number}"', f'number="{number - 1}"')
+    path.write_text(text)
+    tune = open_tune(path)
+    with pytest.raises(UnreadableFileError, match=r"empty.musicxml: measure 1 of 'Lute' is empty; put a rest into it"):
+        tune.replaced(1, *tune.measures("1"), tune.score.notes[:0])
+
+
 # --- ABC
 
 
@@ -302,10 +425,7 @@ def test_abc_outside_of_the_gap_is_equal(folder: Path) -> None:
     assert after.startswith(head)
     assert after.endswith(tail)
     inside = after[len(head) : -len(tail)]
-    assert inside == "=F2 (3^FGA z4 ^D2-|^D4/3"[:0] + inside  # the text itself is checked below, by its parts
-    assert inside.count("|") == 2
-    assert "[M:4/4]" in inside
-    assert inside.startswith("=F2 (3^FGA z")
+    assert inside == "=F2 (3^FGA z2 (3:2:2z^D2-|(3:2:2^D2z z2 [M:4/4]=C4|"
 
 
 def test_slurs_ties_and_encoding_of_abc(tmp_path: Path) -> None:
@@ -351,6 +471,51 @@ def test_measures_and_voices_are_named_as_on_the_page(folder: Path) -> None:
         choir.voice()
     with pytest.raises(UnknownNameError, match="voices are 1 'Ch"):
         choir.voice("Alto")
+
+
+def test_a_number_of_measures_in_several_places_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "movements.musicxml"
+    text = filling.choir(7)
+    for number, other in (("4", "1"), ("5", "2"), ("6", "2"), ("7", "4")):
+        text = text.replace(f'<measure number="{number}">', f'<measure number="{other}">')
+    path.write_text(text, encoding="utf-8")
+    tune = open_tune(path)
+    assert tune.numbers == ("1", "2", "3", "1", "2", "2", "4")
+    message = (
+        r"3 measures have the number 2; give `measures` by their places in the file, #1 to #7: these are #2, #5, #6"
+    )
+    for named in ("2", "2-3", "#1-2"):
+        with pytest.raises(InvalidInputError, match=message):
+            tune.measures(named)
+    assert [tune.measures(named) for named in ("#2", "#5-#6", "#4-4", "3")] == [(1, 1), (4, 2), (3, 4), (2, 1)]
+    for wrong in ("#0", "#8", "#x"):
+        with pytest.raises(InvalidInputError, match=f"has no measure {wrong}; by their places they are #1 to #7"):
+            tune.measures(wrong)
+
+
+def test_the_halves_around_a_repeat_sign_have_one_number(tmp_path: Path) -> None:
+    path = tmp_path / "split.abc"
+    path.write_text("X:1\nM:4/4\nL:1/4\nK:C\nG|CDEF|GAB:|c|cBAG|FE:|:DC|C4|C3|]\n")
+    tune = open_tune(path)
+    assert tune.numbers == ("0", "1", "2", "2", "3", "4", "4", "5", "6")
+    assert [tune.measures(named) for named in ("2", "4-5", "#4", "0-1")] == [(2, 2), (5, 3), (3, 1), (0, 2)]
+    # one quarter and three that are a pickup and a short measure are none
+    path.write_text("X:1\nM:4/4\nL:1/4\nK:C\nG|CDE|FGAB|c4|]\n")
+    assert open_tune(path).numbers == ("0", "1", "2", "3")
+
+
+def test_a_name_of_several_voices_is_not_unknown(tmp_path: Path) -> None:
+    path = tmp_path / "twins.mid"
+    tracks = [
+        filling.chunk([filling.named("Piano"), filling.meter(4, 2), *filling.line(filling.quarters(8), 24, channel)])
+        for channel in (0, 1)
+    ]
+    path.write_bytes(filling.midi(tracks, 24))
+    tune = open_tune(path)
+    with pytest.raises(InvalidInputError, match="2 voices are called 'Piano'; name one by its number, 1 and 2"):
+        tune.voice("Piano")
+    with pytest.raises(UnknownNameError, match="unknown voice '\u00b2'"):
+        tune.voice("\u00b2")
 
 
 def test_notes_that_do_not_fit_are_refused(folder: Path) -> None:

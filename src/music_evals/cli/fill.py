@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import re
@@ -29,18 +30,19 @@ The model sees the measures around the gap, nothing of what stands in it. Writes
 best first, in the format that came in: candidate_1.mid ..., other voices and all else as they were; candidates.svg, a
 picture; and fill.json. Where the gap holds notes, they are taken for the truth, and candidates are scored.
 
-Measures have the numbers that the score prints: the first full one is 1, a pickup before it is 0. Repeats are not
-played out.
+Measures have the numbers that the score prints: the first full one is 1, a pickup before it is 0, and the halves of one
+around a repeat sign count as one. Where a number is there several times, use places: #5 is the fifth measure there.
+Repeats are not played out.
 """
 
 _EXAMPLES = """\
 examples:
   music-evals fill my_tune.mid --model anticipation_rnn --measures 7-10 --candidates 4 --out filled
   music-evals fill my_song.musicxml --voice Soprano --model lag_vote --measures 9-12 --out filled
-  music-evals fill my_reels.abc --tune 3 --model models/infill_transformer --measures 5 --out filled --json
+  music-evals fill my_reels.abc --tune 3 --model lag_vote --measures 5-8 --out filled --json
 """
 
-_ANY_FILE = re.compile(r"candidate_\d+\.\w+|candidates\.svg|fill\.json")
+_CANDIDATE = re.compile(r"candidate_\d+\.\w+")
 _FITTED = ("markov", "corpus_prior")
 
 
@@ -49,7 +51,7 @@ def add(verbs: Any) -> None:
     verb = add_verb(verbs, "fill", _run, help="fill a gap in your own tune", description=_HELP, epilog=_EXAMPLES)
     what = verb.add_argument_group("what is filled")
     what.add_argument("file", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
-    what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10")
+    what.add_argument("--measures", required=True, metavar="FIRST-LAST", help="the gap, such as 7-10; by place #7-#10")
     what.add_argument("--voice", metavar="NAME", help="name or number of the voice, where several have notes")
     what.add_argument("--tune", type=int, metavar="N", help="number of the tune (X:), where an ABC file holds several")
     what.add_argument("--meter", metavar="N/D", help="meter of a MIDI file that states none, such as 4/4")
@@ -84,10 +86,12 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
-    _check_out(out)
+    earlier = _check_out(out, Path(options.file))
+    _check_counts(options)
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
     first, n_measures = tune.measures(options.measures)
+    tune.replaced(voice, first, n_measures, tune.score.notes[:0])  # what cannot be edited is said before drawing
     quieten()
     system = _system(options)
     assert system.inpainter is not None  # predictions made elsewhere are no model
@@ -111,35 +115,66 @@ def _run(options: argparse.Namespace) -> int:
     files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
     content = _content(options, tune, voice, system, filling)
     files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
-    _write(out, files)
+    _write(out, files, earlier)
     for remark in content["remarks"]:
         say(f"note: {remark}")
-    text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files))
+    text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
     with to_stdout():
         print(text)
     return 0
 
 
-def _check_out(out: Path) -> None:
+def _check_counts(options: argparse.Namespace) -> None:
+    for flag, value, least in (("--seed", options.seed, 0), ("--candidates", options.n_candidates, 1)):
+        if value < least:
+            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
+
+
+def _check_out(out: Path, file: Path) -> set[str]:
+    """Return the files of an earlier fill that may go, or raise where another file would be lost."""
     if not out.exists():
-        return
-    if not out.is_dir() or any(not _ANY_FILE.fullmatch(path.name) for path in out.iterdir()):
+        return set()
+    if not out.is_dir():
+        raise InvalidInputError(f"{out} is a file; name a folder with --out")
+    found = {path.name: path for path in out.iterdir()}
+    for path in found.values():
+        if path.exists() and file.exists() and path.samefile(file):
+            raise InvalidInputError(
+                f"{path} is what is to be filled, and would be lost; name another folder with --out"
+            )
+    earlier = _earlier(out / "fill.json")
+    others = sorted(name for name in found.keys() - earlier if not name.startswith("."))
+    if others:
         raise InvalidInputError(
-            f"{out} holds other files; name a new folder with --out, an empty one, or one of a fill"
+            f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
+            "folder with --out, an empty one, or one of a fill"
         )
+    return earlier & found.keys()
+
+
+def _earlier(path: Path) -> set[str]:
+    """Return the files of a fill by its fill.json; none where this is not ours."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        names = {str(candidate["file"]) for candidate in content["candidates"]}
+    except (OSError, ValueError, TypeError, LookupError):
+        return set()
+    return {"fill.json", "candidates.svg", *(name for name in names if _CANDIDATE.fullmatch(name))}
 
 
 def _system(options: argparse.Namespace) -> System:
     from music_evals.benchmark.inpainting.systems import baseline_system, load_model
     from music_evals.protocols import BASELINES, INPAINTERS
+    from music_evals.windows import MODELS, find_window
 
     chosen = {"decoding": options.decoding, "temperature": options.temperature}
     if options.model not in BASELINES:
         try:
-            return load_model(options.model, **chosen)
+            find_window(options.model, MODELS, "model", INPAINTERS)
         except UnknownNameError as error:
             plain_ones = sorted({*BASELINES, *INPAINTERS} - set(_FITTED))
             raise UnknownNameError("model", options.model, plain_ones, "or name a folder or a Hub id") from error
+        return load_model(options.model, **chosen)
     if options.model in _FITTED:
         raise NoDataError(f"the baseline {options.model} is fitted on training data, and a tune is none; name another")
     if any(value is not None for value in chosen.values()):
@@ -151,13 +186,21 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
     """Return all that is known of a fill, as plain values."""
     from music_evals.benchmark.versions import package_versions
 
+    first, n_measures = tune.measures(options.measures)
+
     ticks = tune.bars.ticks_per_quarter
     return {
         "file": str(options.file),
+        "sha256": hashlib.sha256(Path(options.file).read_bytes()).hexdigest(),
+        "tune": options.tune,
+        "meter": options.meter,
         "voice": {"number": voice + 1, "name": tune.score.voices[voice]},
         "measures": options.measures,
+        "places": [first + 1, first + n_measures],
         "model": {"name": system.name, "content_hash": system.content_hash, **system.details},
         "seed": options.seed,
+        "n_candidates": options.n_candidates,
+        "no_judge": options.judge is False,
         "ranked_by": "likelihood" if filling.ranked else "order of drawing",
         "candidates": [
             {
@@ -180,15 +223,14 @@ def _note(note: Any, ticks_per_quarter: int) -> dict[str, float | int]:
     return {"onset_quarter": onset, "duration_quarter": duration, "pitch": int(note["pitch"])}
 
 
-def _write(out: Path, files: Mapping[str, bytes]) -> None:
+def _write(out: Path, files: Mapping[str, bytes], earlier: set[str]) -> None:
     """Write the files of a fill, and take away those of one before."""
     from music_evals.files import write_atomically
 
-    old = set(out.iterdir()) if out.is_dir() else set()
     for name, content in files.items():
         write_atomically(out / name, content, parents=True)
-    for path in old - {out / name for name in files}:
-        path.unlink(missing_ok=True)
+    for name in earlier - files.keys():
+        (out / name).unlink(missing_ok=True)
 
 
 _STYLE = """\
@@ -233,8 +275,8 @@ def _line(rank: int, candidate: Candidate) -> str:
     return f"candidate {rank}: {len(candidate.notes)} notes{likely}{score}"
 
 
-def _table(filling: Filling, out: Path, names: list[str]) -> str:
+def _table(filling: Filling, out: Path, names: list[str], options: argparse.Namespace) -> str:
     lines = [_line(rank, candidate) for rank, candidate in enumerate(filling.candidates, start=1)]
     if not filling.candidates[0].scores:
-        lines.append("not scored: what stood in the gap is not known")
+        lines.append(f"not scored: {'no note stood in the gap' if options.judge is None else 'as --no-judge asks'}")
     return "\n".join([*lines, "", f"{out}: {', '.join(names)}"])

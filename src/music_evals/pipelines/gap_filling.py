@@ -186,7 +186,8 @@ class Filling:
     stretch
         What the model was shown.
     truth
-        The notes that stood in the gap, in the ticks of the tune; a note that sounds out of the gap ends with it.
+        The notes that stood in the gap, in the ticks of the tune; a note that sounds out of the gap ends with it. Empty
+        where they are not judged by.
     remarks
         What a reader should know, a sentence each.
 
@@ -269,7 +270,9 @@ def fill(
     truth_known = bool((stretch.tokens[stretch.gap] < HOLD).any()) if judge is None else judge
     start, stop = bars.span(first, n_measures)
     inside = (notes["onset_tick"] >= start) & (notes["onset_tick"] < stop)
-    velocity = int(np.median(notes["velocity"][~inside])) if not inside.all() else DEFAULT_VELOCITY
+    shown = _is_shown(notes, stretch, bars.ticks_per_quarter) & ~inside
+    velocities = np.concatenate([notes["velocity"][shown], [] if keep is None else keep["velocity"]])
+    velocity = int(np.median(velocities)) if len(velocities) else DEFAULT_VELOCITY
     found: list[Candidate] = []
     wanted = 1 if inpainter.deterministic else n_candidates
     for candidate in draw_candidates(
@@ -286,10 +289,17 @@ def fill(
         if progress is not None:
             progress(len(found), wanted)
     ranked = all(candidate.log_likelihood is not None for candidate in found)
-    truth = notes[inside].copy()
+    truth = notes[inside & truth_known].copy()
     truth["duration_tick"] = np.minimum(truth["duration_tick"], stop - truth["onset_tick"])
     remarks = (*stretch.remarks, *_remarks(inpainter, len(found), n_candidates, ranked=ranked))
     return Filling(rank(found), ranked, stretch, truth, remarks)
+
+
+def _is_shown(notes: NoteArray, stretch: Stretch, ticks_per_quarter: int) -> npt.NDArray[np.bool_]:
+    """Tell which notes sound in a stretch."""
+    end = stretch.origin_tick + len(stretch.tokens) * ticks_per_quarter / STEPS_PER_QUARTER
+    ends = notes["onset_tick"] + notes["duration_tick"]
+    return np.asarray((notes["onset_tick"] < end) & (ends > stretch.origin_tick))
 
 
 def rank(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -417,8 +427,9 @@ def _draws(
         raise NoDataError("there are no notes before and after the gap")
     if inpainter.sees_reference:
         raise InvalidInputError("a system that sees the true middle fills no gap")
-    if seed < 0 or n_candidates < 1:
-        raise InvalidInputError(f"expected a seed of 0 or more and 1 candidate or more, got {seed} and {n_candidates}")
+    for name, value, least in (("seed", seed, 0), ("n_candidates", n_candidates, 1)):
+        if value < least:
+            raise InvalidInputError(f"`{name}` must be {least} or more, got {value}")
     any_gap = isinstance(inpainter, GapInpainter)
     if not any_gap and not np.array_equal(hidden, _middle_hidden()):
         raise ContextLengthError(f"{inpainter.name} fills the middle four of sixteen measures, and nothing else")

@@ -18,7 +18,7 @@ from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
 
-__all__ = ["Gap", "Item", "Slurs", "rewritten_measure", "without_tie"]
+__all__ = ["Gap", "Item", "Slurs", "rewritten_measure", "without_ends"]
 
 _TYPES = {24: "whole", 18: "half.", 12: "half", 9: "quarter.", 6: "quarter", 3: "eighth"}
 _TRIPLET_TYPES = {4: "quarter", 3: "eighth.", 2: "eighth", 1: "16th"}
@@ -101,16 +101,20 @@ class Gap:
         return Slurs(tuple(stops), tuple(starts))
 
 
+class _Look(NamedTuple):
+    """What a note of a voice says besides its pitch and length, as elements."""
+
+    instrument: str
+    staff: str
+
+
 def rewritten_measure(
-    gap: Gap, index: int, items: Sequence[Item], document: bytes, slurs: Slurs
+    gap: Gap, index: int, measures: Sequence[Sequence[Item]], document: bytes, slurs: Slurs
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what is put in place of which bytes, so that a measure has the notes of the gap."""
-    if not items:
-        raise UnreadableFileError(
-            f"measure {index + 1} of the part is empty; put a rest into it and save the score anew"
-        )
+    """Yield what is put in place of which bytes, so that a measure, which is not empty, has the notes of the gap."""
+    items = measures[index]
     mine = [place for place, item in enumerate(items) if gap.is_mine(item)]
-    writer = _Writer(gap, index, items, document, slurs)
+    writer = _Writer(gap, index, measures, document, slurs)
     if not mine:
         # the voice is silent here: it is written after all others, before the bar line at the end
         place = len(items)
@@ -132,27 +136,65 @@ def rewritten_measure(
         yield item.start, item.stop, text.encode(gap.encoding)
 
 
-def without_tie(
-    gap: Gap, items: Sequence[Item], length: Fraction, kind: str, document: bytes
+def without_ends(
+    gap: Gap, measures: Sequence[Sequence[Item]], lengths: Sequence[Fraction], slurs: Slurs, document: bytes
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Yield what is put in place of notes whose tie would lead into the gap (`start`) or out of it (`stop`)."""
-    for item in items:
-        at_edge = item.onset + item.duration == length if kind == "start" else item.onset == 0
-        if not gap.is_mine(item) or not item.duration or not at_edge:
-            continue
-        encoding = "latin-1" if gap.encoding == "ascii" else gap.encoding
-        text = document[item.start : item.stop].decode(encoding)
-        ties = rf"""\s*<(tie|tied)\s(?:[^>]*\s)?type\s*=\s*["']{kind}["'][^>]*?(/>|>\s*</\1\s*>)"""
-        kept = re.sub(ties, "", text)
+    """Yield what is put in place of notes whose ties, or slurs to rests, would lead over an edge of the gap."""
+    stop = gap.first + gap.n_measures
+    taken: list[tuple[Item, str, str, str]] = []  # a note, and of what is taken away the element, type and number
+    for index, kind in ((gap.first - 1, "start"), (stop, "stop")):
+        for item in measures[index] if 0 <= index < len(measures) else ():
+            at_edge = item.onset + item.duration == lengths[index] if kind == "start" else item.onset == 0
+            if gap.is_mine(item) and item.duration and at_edge:
+                taken += [(item, tag, kind, "") for tag in ("tie", "tied")]
+    if not len(gap.notes):
+        before = [item for some in measures[: gap.first] for item in some if gap.is_mine(item)][::-1]
+        after = [item for some in measures[stop:] for item in some if gap.is_mine(item)]
+        for numbers, items, kind in ((slurs.stops, before, "start"), (slurs.starts, after, "stop")):
+            for number in numbers:
+                found = next((item for item in items if _has_slur(item, kind, number)), None)
+                taken += [(found, "slur", kind, number)] if found is not None else []
+    encoding = "latin-1" if gap.encoding == "ascii" else gap.encoding
+    for start, end in dict.fromkeys((one[0].start, one[0].stop) for one in taken):
+        text = kept = document[start:end].decode(encoding)
+        for other, tag, kind, number in taken:
+            kept = _without(kept, tag, kind, number) if other.start == start else kept
         if kept != text:
-            yield item.start, item.stop, kept.encode(encoding)
+            yield start, end, kept.encode(encoding)
+
+
+def _has_slur(item: Item, kind: str, number: str) -> bool:
+    slurs = item.element.iterfind("notations/slur")
+    return any(slur.get("type") == kind and slur.get("number", "1") == number for slur in slurs)
+
+
+def _without(note: str, tag: str, kind: str, number: str) -> str:
+    """Return the text of a note without its empty elements of a type, and of a number if one is given."""
+
+    def kept(found: re.Match[str]) -> str:
+        given = dict(re.findall(r"""([\w:-]+)\s*=\s*["']([^"']*)["']""", found[1]))
+        same = given.get("type") == kind and (not number or given.get("number", "1") == number)
+        return "" if same else found[0]
+
+    return re.sub(rf"\s*<{tag}(\s[^>]*?)(?:/>|>\s*</{tag}\s*>)", kept, note)
+
+
+def _look(gap: Gap, index: int, measures: Sequence[Sequence[Item]]) -> _Look:
+    """Return the look of the nearest notes of the voice; a rest names no instrument."""
+    near = sorted(range(len(measures)), key=lambda other: abs(other - index))
+    mine = [item.element for other in near for item in measures[other] if gap.is_mine(item)]
+    instrument = next((note.find("instrument") for note in mine if note.find("pitch") is not None), None)
+    name = "" if instrument is None else f"<instrument id={quoteattr(instrument.get('id', ''))}/>"
+    staff = ((mine[0].findtext("staff") or "") if mine else "").strip()
+    return _Look(name, f"<staff>{escape(staff)}</staff>" if staff else "")
 
 
 class _Writer:
     """Writes the elements of one measure."""
 
-    def __init__(self, gap: Gap, index: int, items: Sequence[Item], document: bytes, slurs: Slurs) -> None:
-        self._gap, self._items, self._document, self._slurs = gap, items, document, slurs
+    def __init__(self, gap: Gap, index: int, measures: Sequence[Sequence[Item]], document: bytes, slurs: Slurs) -> None:
+        self._gap, self._items, self._document, self._slurs = gap, measures[index], document, slurs
+        self._look = _look(gap, index, measures)
         self._symbols = gap.symbols(index)
         start, stop = gap.bars.span(index, 1)
         self._length = Fraction(stop - start, gap.bars.ticks_per_quarter)
@@ -178,11 +220,10 @@ class _Writer:
         position = Fraction(0)
         kept: list[bytes | str] = list(parts)
         accidentals = Accidentals(state.fifths)
-        model = next((item for item in self._items[first:stop] if self._gap.is_mine(item)), None)
         for number, symbol in enumerate(self._symbols):
             while others and others[0].onset <= Fraction(symbol.onset, STEPS_PER_QUARTER):
                 kept += self._other(others.pop(0), position, new)
-            kept.append(self._note(number, new, accidentals, state.transpose, model))
+            kept.append(self._note(number, new, accidentals, state.transpose))
             position = Fraction(symbol.onset + symbol.steps, STEPS_PER_QUARTER)
         for item in others:
             kept += self._other(item, position, new)
@@ -224,9 +265,7 @@ class _Writer:
         element = self._document[item.start : item.stop]
         return [_timed("backup", back), element, _timed("forward", back)]
 
-    def _note(
-        self, number: int, divisions: Fraction, accidentals: Accidentals, transpose: int, model: Item | None
-    ) -> str:
+    def _note(self, number: int, divisions: Fraction, accidentals: Accidentals, transpose: int) -> str:
         symbol = self._symbols[number]
         kind, dot, _ = (_TRIPLET_TYPES if symbol.in_group else _TYPES)[symbol.steps].partition(".")
         parts = ["<note>"]
@@ -242,16 +281,13 @@ class _Writer:
         parts.append(f"<duration>{symbol.steps * divisions / STEPS_PER_QUARTER}</duration>")
         ties = [kind for kind, tied in (("stop", symbol.from_before), ("start", symbol.goes_on)) if tied]
         parts += [f'<tie type="{tie}"/>' for tie in ties]
-        instrument = None if model is None or symbol.pitch is None else model.element.find("instrument")
-        if instrument is not None:
-            parts.append(f"<instrument id={quoteattr(instrument.get('id', ''))}/>")
+        parts.append(self._look.instrument if symbol.pitch is not None else "")
         parts += [f"<voice>{escape(self._gap.voice)}</voice><type>{kind}</type>", "<dot/>" if dot else "", accidental]
         if symbol.in_group:
             parts.append(
                 "<time-modification><actual-notes>3</actual-notes><normal-notes>2</normal-notes></time-modification>"
             )
-        if model is not None and (staff := model.element.findtext("staff")):
-            parts.append(f"<staff>{escape(staff.strip())}</staff>")
+        parts.append(self._look.staff)
         notations = [f'<tied type="{tie}"/>' for tie in ties]
         notations += self._slurred(number)
         notations += ['<tuplet type="start"/>'] if symbol.group else []

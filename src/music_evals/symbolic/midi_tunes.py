@@ -3,6 +3,8 @@
 A voice is a channel of a track. Where notes of a voice are replaced, the bytes of all other tracks stay as they are,
 and in its own track so does every other event; the time that an event waits for the one before it is written again
 where that one is another now. The end of the track moves where new notes outlast it.
+
+A note-off in these measures that ends no note is taken away with their notes, for it might end a new one.
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from music_evals.annotations import DRUMS, NoteArray, Score, TimeSignature
-from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, read_bytes
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.midi import read_midi
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.tunes import Tune, measure_numbers
+from music_evals.symbolic.tunes import Tune, check_edit, measure_numbers
 
 __all__ = ["MidiEvent", "MidiTune", "open_midi", "track_events"]
 
@@ -89,16 +91,34 @@ class MidiTune(Tune):
     content: bytes = b""
     tracks: tuple[_Track, ...] = ()
     places: tuple[_Voice, ...] = ()
+    meter: TimeSignature | None = None
+    limits: Limits = DEFAULT_LIMITS
 
     def replaced(self, voice: int, first: int, n_measures: int, notes: NoteArray) -> bytes:
         """Return the file with other notes in some measures of one voice; see `Tune.replaced`."""
         start, stop = self.check_replacement(first, n_measures, notes)
         place = self.places[voice]
         track = self.tracks[place.track]
+        self._check_ended(track, place.channel, stop)
         events = _spliced(track.events, place.channel, start, stop, notes)
         body = b"".join(_encoded(events)) + track.rest
         size = len(body).to_bytes(4, "big")
-        return self.content[: track.start - 4] + size + body + self.content[track.stop :]
+        content = self.content[: track.start - 4] + size + body + self.content[track.stop :]
+        after = _read(content, self.name, self.suffix, self.meter, self.limits)
+        places = (self.places, after.places)
+        check_edit(self, after, places, voice=voice, first=first, n_measures=n_measures, notes=notes)
+        return content
+
+    def _check_ended(self, track: _Track, channel: int, stop: int) -> None:
+        """Raise where a note sounds into the measures, or starts in them, and never ends."""
+        for index in _unpaired(track.events, channel):
+            event = track.events[index]
+            if event.starts_note and event.tick < stop:
+                raise UnreadableFileError(
+                    f"{self.name}: a note of pitch {event.data[0]}, {event.tick / self.score.ticks_per_quarter:g} "
+                    "quarters after the beginning, never ends, and would sound on in what is filled; end it or take it "
+                    "out"
+                )
 
 
 def open_midi(
@@ -111,7 +131,7 @@ def open_midi(
     path
         The file, of type 0 or 1.
     meter
-        What to take for its meter where it states none.
+        What to take for its meter where it states none; where it states one, this is refused.
     limits
         As `symbolic.midi.read_midi`.
 
@@ -119,19 +139,30 @@ def open_midi(
     ------
     NoDataError
         There is no such file, or it states no time signature and no meter is given.
+    InvalidInputError
+        It states one, and a meter is given.
     UnreadableFileError
         Not a MIDI file, damaged, of type 2, or in SMPTE time.
     FileTooLargeError
         Over a bound.
 
     """
-    name = os.fspath(path)
     content = read_bytes(Path(path), limits)
+    return _read(content, os.fspath(path), Path(path).suffix.lower(), meter, limits)
+
+
+def _read(content: bytes, name: str, suffix: str, meter: TimeSignature | None, limits: Limits) -> MidiTune:
     read = read_midi(content, limits=limits)
     if int.from_bytes(content[8:10], "big") > 1:
         raise UnreadableFileError(f"{name}: a MIDI file of type 2, whose tracks are pieces of their own; split it")
     if not read.time_signatures and meter is None:
         raise NoDataError(f"{name}: states no time signature, so it has no measures; say what they are with `meter`")
+    if read.time_signatures and meter is not None:
+        stated = read.time_signatures[0]
+        raise InvalidInputError(
+            f"{name}: states its meter, {stated.numerator}/{stated.denominator} at first; `meter` is for MIDI files "
+            "that state none, leave it out"
+        )
     tracks = tuple(_tracks(content, name))
     places, notes = _voices(tracks)
     score = Score(
@@ -144,7 +175,8 @@ def open_midi(
         tuple(DRUMS if place.channel == _DRUM_CHANNEL else 0 for place in places),
     )
     bars = meter_map(score)
-    return MidiTune(name, Path(path).suffix.lower(), score, bars, measure_numbers(bars), (), content, tracks, places)
+    numbers = measure_numbers(bars)
+    return MidiTune(name, suffix, score, bars, numbers, (), content, tracks, places, meter, limits)
 
 
 def track_events(body: bytes) -> Iterator[MidiEvent]:
@@ -211,8 +243,18 @@ def _tracks(content: bytes, name: str) -> Iterator[_Track]:
 
 def _notes(events: Sequence[MidiEvent], channel: int) -> list[_Note]:
     """Pair the notes of a channel, first in, first out, as `symbolic.midi.read_midi` does."""
+    return _paired(events, channel)[0]
+
+
+def _unpaired(events: Sequence[MidiEvent], channel: int) -> list[int]:
+    """Return which events of a channel start a note that never ends, or end one that never starts."""
+    return _paired(events, channel)[1]
+
+
+def _paired(events: Sequence[MidiEvent], channel: int) -> tuple[list[_Note], list[int]]:
     open_: dict[int, collections.deque[int]] = collections.defaultdict(collections.deque)
     found = []
+    alone = []
     for index, event in enumerate(events):
         if not event.is_note or event.status & 0x0F != channel:
             continue
@@ -221,7 +263,9 @@ def _notes(events: Sequence[MidiEvent], channel: int) -> list[_Note]:
         elif open_[event.data[0]]:
             start = open_[event.data[0]].popleft()
             found.append(_Note(events[start].tick, event.tick, start, index))
-    return found
+        else:
+            alone.append(index)
+    return found, [*alone, *(index for waiting in open_.values() for index in waiting)]
 
 
 def _voices(tracks: Sequence[_Track]) -> tuple[tuple[_Voice, ...], NoteArray]:
@@ -255,7 +299,8 @@ def _names(tracks: Sequence[_Track], places: Sequence[_Voice]) -> Iterator[str]:
 
 def _spliced(events: Sequence[MidiEvent], channel: int, start: int, stop: int, notes: NoteArray) -> list[MidiEvent]:
     """Return the events of a track with the notes of a channel from `start` to `stop` replaced."""
-    dropped: set[int] = set()
+    # what ends no note might end a new one
+    dropped = {index for index in _unpaired(events, channel) if start < events[index].tick < stop}
     # (tick, before what stands there, event): what ends comes before the events of its tick, what starts after them
     added: list[tuple[int, bool, MidiEvent]] = []
     for note in _notes(events, channel):
@@ -300,8 +345,7 @@ def _encoded(events: Sequence[MidiEvent]) -> Iterator[bytes]:
         status = b"" if not event.stored and running == event.status else bytes([event.status])
         yield delta + status + event.data
         tick = event.tick
-        if event.status < _SYSEX:
-            running = event.status
+        running = event.status if event.status < _SYSEX else 0  # it ends with any other event
 
 
 def _as_number(value: int) -> bytes:

@@ -3,8 +3,9 @@
 A voice is a ``<voice>`` of a part. Where notes of a voice are replaced, only its ``<note>`` elements in those measures
 change; all other bytes of the document stay. Directions, harmonies and whatever else stands between the notes keep
 their bytes and their time. Two things are written besides: a change of ``<divisions>`` around notes that the divisions
-of the document cannot hold, and, on the notes next to the measures, ties that would lead into them or out of them are
-taken away. An .mxl file is packed again: its other entries keep their content.
+of the document cannot hold, and ties that would lead into the measures or out of them are taken away from the notes
+beside them, as are slurs where nothing but rests is put in. An .mxl file is packed again: its other
+entries keep their content.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import NoDataError, UnreadableFileError
-from music_evals.symbolic._musicxml_writing import Gap, Item, rewritten_measure, without_tie
+from music_evals.symbolic._musicxml_writing import Gap, Item, rewritten_measure, without_ends
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, musicxml_document, read_musicxml
 from music_evals.symbolic.notes import make_notes
-from music_evals.symbolic.tunes import Tune, check_agreement
+from music_evals.symbolic.tunes import Tune, check_agreement, check_edit
 
 __all__ = ["MusicXMLTune", "open_musicxml"]
 
@@ -73,17 +74,32 @@ class MusicXMLTune(Tune):
         part, name = self.places[voice]
         measures = self.parts[part].measures
         gap = Gap(name, notes, self.bars, first, n_measures, _encoding(self.document))
-        edits: list[tuple[int, int, bytes]] = []
-        slurs = gap.open_slurs([item for one in measures[first : first + n_measures] for item in one.items])
+        items = [measure.items for measure in measures]
         for index in range(first, first + n_measures):
-            edits += rewritten_measure(gap, index, measures[index].items, self.document, slurs)
-        for index, kind in ((first - 1, "start"), (first + n_measures, "stop")):
-            if 0 <= index < len(measures):
-                edits += without_tie(gap, measures[index].items, measures[index].length, kind, self.document)
+            if not items[index]:
+                raise UnreadableFileError(
+                    f"{self.name}: measure {self.numbers[index]} of {self.parts[part].name!r} is empty; put a rest "
+                    "into it and save the score anew"
+                )
+        edits: list[tuple[int, int, bytes]] = []
+        slurs = gap.open_slurs([item for some in items[first : first + n_measures] for item in some])
+        for index in range(first, first + n_measures):
+            edits += rewritten_measure(gap, index, items, self.document, slurs)
+        edits += without_ends(gap, items, [measure.length for measure in measures], slurs, self.document)
         document = self.document
         for start, stop, text in sorted(edits, reverse=True):
             document = document[:start] + text + document[stop:]
+        self._check(document, voice, first, n_measures, notes)
         return document if self.suffix != ".mxl" and self.content == self.document else self._packed(document)
+
+    def _check(self, document: bytes, voice: int, first: int, n_measures: int, notes: NoteArray) -> None:
+        """Read a document again, and raise where it is not what it should be."""
+        parts, bars, places, sounds = _read_notes(document, self.name)
+        score = dataclasses.replace(self.score, notes=_notes(sounds), voices=tuple(_names(parts, places)) or ("",))
+        numbers = tuple(measure.number for measure in parts[0].measures)
+        after = MusicXMLTune(self.name, self.suffix, score, bars, numbers, (), document, document, parts, places)
+        known = (self.places, places)
+        check_edit(self, after, known, voice=voice, first=first, n_measures=n_measures, notes=notes)
 
     def _packed(self, document: bytes) -> bytes:
         """Return the archive with another document in it."""
@@ -119,26 +135,12 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
     content = read_bytes(Path(path), limits)
     read = read_musicxml(content, expand_repeats=False, merge_ties=False, limits=limits)
     document = musicxml_document(content, limits, name)
-    try:
-        parts = tuple(_parts(document))
-    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
-        raise UnreadableFileError(f"{name}: its measures cannot be edited ({error})") from error
-    if not parts or not parts[0].measures:
-        raise NoDataError(f"{name}: has no measures; there is nothing to fill")
-    if len({len(part.measures) for part in parts}) > 1:
-        raise UnreadableFileError(f"{name}: its parts have different numbers of measures; complete them first")
-    bars = _bars(parts, name)
-    places = tuple(dict.fromkeys((n, item.voice) for n, part in enumerate(parts) for item in _pitched(part)))
-    sounds = [list(_sounds(parts[number], voice, bars)) for number, voice in places]
+    parts, bars, places, sounds = _read_notes(document, name)
     written = {(sound.onset, sound.pitch) for some in sounds for sound in some}
-    rows = [
-        (sound.onset, max(sound.end - sound.onset, 1), sound.pitch, 64, index)
-        for index, some in enumerate(sounds)
-        for sound in _merged(some)
-    ]
-    check_n_notes(len(rows), limits, name)
+    notes = _notes(sounds)
+    check_n_notes(len(notes), limits, name)
     score = Score(
-        make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T),
+        notes,
         TICKS_PER_QUARTER,
         read.time_signatures,
         read.tempos,
@@ -149,6 +151,33 @@ def open_musicxml(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMI
     numbers = tuple(measure.number for measure in parts[0].measures)
     suffix = Path(path).suffix.lower()
     return MusicXMLTune(name, suffix, score, bars, numbers, remarks, content, document, parts, places)
+
+
+def _read_notes(
+    document: bytes, name: str
+) -> tuple[tuple[_Part, ...], MeterMap, tuple[tuple[int, str], ...], list[list[_Sound]]]:
+    """Return parts, measures, voices, and the written notes of each voice."""
+    try:
+        parts = tuple(_parts(document))
+    except (ArithmeticError, AttributeError, LookupError, ValueError) as error:
+        raise UnreadableFileError(f"{name}: its measures cannot be edited ({error})") from error
+    if not parts or not parts[0].measures:
+        raise NoDataError(f"{name}: has no measures; there is nothing to fill")
+    if len({len(part.measures) for part in parts}) > 1:
+        raise UnreadableFileError(f"{name}: its parts have different numbers of measures; complete them first")
+    bars = _bars(parts, name)
+    places = tuple(dict.fromkeys((n, item.voice) for n, part in enumerate(parts) for item in _pitched(part)))
+    return parts, bars, places, [list(_sounds(parts[number], voice, bars)) for number, voice in places]
+
+
+def _notes(sounds: Sequence[Sequence[_Sound]]) -> NoteArray:
+    """Return the notes of all voices, tied ones as one."""
+    rows = [
+        (sound.onset, max(sound.end - sound.onset, 1), sound.pitch, 64, index)
+        for index, some in enumerate(sounds)
+        for sound in _merged(some)
+    ]
+    return make_notes(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
 
 def _encoding(document: bytes) -> str:

@@ -3,8 +3,9 @@
 `open_tune` reads MIDI, MusicXML and ABC in the written order: repeats are not played out, and a measure is one that is
 printed. `Tune.replaced` gives the same file with other notes in some measures of one voice.
 
-Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0. MusicXML states its
-own numbers, which are taken as they are.
+Measures have the numbers that a score prints: the first full one is 1, a pickup before it is 0, and the two halves of a
+measure around a repeat sign have one number. MusicXML states its own numbers, which are taken as they are. ``#5`` is
+the fifth measure of the file, whatever its number.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import abc
 import dataclasses
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "measure_numbers", "open_tune"]
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune"]
 
 TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
@@ -78,7 +79,8 @@ class Tune(abc.ABC):
         InvalidInputError
             Notes outside of the measures, or two at once.
         UnreadableFileError
-            What stands there cannot be edited without touching something else; the message says what.
+            What stands there cannot be edited without touching something else. The result is read again, and compared
+            with what it was: other voices, all notes outside of the measures, and the bar lines.
 
         """
 
@@ -92,9 +94,9 @@ class Tune(abc.ABC):
         PolyphonyError
             None was named, and several have notes; the message lists them.
         UnknownNameError
-            There is no such voice, or two have this name.
+            There is no such voice.
         InvalidInputError
-            It is a drum kit.
+            Several voices have this name, or it is a drum kit.
 
         """
         sounding = np.unique(self.score.notes["voice"]).tolist()
@@ -109,9 +111,14 @@ class Tune(abc.ABC):
                 )
             return int(sounding[0])
         found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
-        if not found and str(name).isdigit() and 1 <= int(name) <= len(self.score.voices):
+        if len(found) > 1:
+            numbers = " and ".join(str(index + 1) for index in found)
+            raise InvalidInputError(
+                f"{self.name}: {len(found)} voices are called {str(name)!r}; name one by its number, {numbers}"
+            )
+        if not found and str(name).isdecimal() and 1 <= int(name) <= len(self.score.voices):
             found = [int(name) - 1]
-        if len(found) != 1:
+        if not found:
             raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
             kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
@@ -119,31 +126,47 @@ class Tune(abc.ABC):
         return found[0]
 
     def measures(self, text: str) -> tuple[int, int]:
-        """Return index and number of measures that are named such as ``7-10`` or ``7``.
+        """Return index and number of measures that are named such as ``7-10`` or ``7``, or by their places, ``#7-#10``.
+
+        A number of several measures side by side, such as the halves around a repeat sign, names all of them.
 
         Raises
         ------
         InvalidInputError
-            Not of this form, backwards, or not in the tune; the message says which there are.
+            Not of this form, backwards, or not in the tune, or the number of measures in several places; the message
+            says which there are.
 
         """
-        found = re.fullmatch(r"\s*(\w+?)\s*(?:[-:]\s*(\w+)\s*)?", text)
+        found = re.fullmatch(r"\s*(#?\w+)\s*(?:[-:]\s*(#?\w+)\s*)?", text)
         if found is None:
             raise InvalidInputError(f"`measures` are given as FIRST-LAST, such as 7-10, got {text!r}")
         if not self.numbers:
             raise NoDataError(f"{self.name}: has no measures; there is nothing to fill")
-        first, last = found[1], found[2] or found[1]
-        for name in (first, last):
-            if name not in self.numbers:
-                raise InvalidInputError(
-                    f"{self.name} has no measure {name}; it has {self.numbers[0]} to {self.numbers[-1]}"
-                    + (", 0 being the pickup" if self.numbers[0] == "0" else "")
-                )
-        start = self.numbers.index(first)
-        stop = len(self.numbers) - self.numbers[::-1].index(last)
+        start, stop = self._named(found[1]).start, self._named(found[2] or found[1]).stop
         if stop <= start:
             raise InvalidInputError(f"`measures` {text} end before they start; give FIRST-LAST, such as 7-10")
         return start, stop - start
+
+    def _named(self, name: str) -> range:
+        """Return the measures that a number or a place names."""
+        n = len(self.numbers)
+        if name.startswith("#"):
+            if not name[1:].isdecimal() or not 1 <= int(name[1:]) <= n:
+                raise InvalidInputError(f"{self.name} has no measure {name}; by their places they are #1 to #{n}")
+            return range(int(name[1:]) - 1, int(name[1:]))
+        places = [place for place, number in enumerate(self.numbers) if number == name]
+        if not places:
+            raise InvalidInputError(
+                f"{self.name} has no measure {name}; it has {self.numbers[0]} to {self.numbers[-1]}"
+                + (", 0 being the pickup" if self.numbers[0] == "0" else "")
+            )
+        if places[-1] - places[0] >= len(places):
+            listed = ", ".join(f"#{place + 1}" for place in places)
+            raise InvalidInputError(
+                f"{self.name}: {len(places)} measures have the number {name}; give `measures` by their places in the "
+                f"file, #1 to #{n}: these are {listed}"
+            )
+        return range(places[0], places[-1] + 1)
 
     def check_replacement(self, first: int, n_measures: int, notes: NoteArray) -> tuple[int, int]:
         """Return the ticks of some measures, or raise where notes do not fit into them, or two sound at once."""
@@ -193,10 +216,84 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
     return (remark,)
 
 
+def check_edit(
+    before: Tune,
+    after: Tune,
+    places: tuple[Sequence[Hashable], Sequence[Hashable]],
+    *,
+    voice: int,
+    first: int,
+    n_measures: int,
+    notes: NoteArray,
+) -> None:
+    """Compare a tune with what was read again after measures were replaced.
+
+    Parameters
+    ----------
+    before, after
+        The tune, and the file that is to be returned.
+    places
+        What each voice is in the file, before and after: one without notes may be no voice any more.
+    voice, first, n_measures, notes
+        As `Tune.replaced`.
+
+    Raises
+    ------
+    UnreadableFileError
+        A bar line has moved, a note outside of the measures is another now, or those in them are not as given.
+
+    """
+    start, stop = before.bars.span(first, n_measures)
+    wanted, found = (
+        {place: _rows(tune, place, known) for place in set(places[0])}
+        for tune, known in zip((before, after), places, strict=True)
+    )
+    mine = places[0][voice]
+    outside = [row for row in wanted[mine] if row[1] <= start or row[0] >= stop]
+    outside += [(onset, start, pitch) for onset, end, pitch in wanted[mine] if onset < start < end]
+    outside += [(stop, end, pitch) for onset, end, pitch in wanted[mine] if onset < stop < end]
+    onsets = notes["onset_tick"]
+    inside = zip(onsets.tolist(), (onsets + notes["duration_tick"]).tolist(), notes["pitch"].tolist(), strict=True)
+    wanted[mine] = sorted([*outside, *inside])
+    lines, others = before.bars.starts, after.bars.starts
+    moved = not np.array_equal(lines[: len(others)], others)
+    wrong = [row for place in wanted for row in set(wanted[place]) ^ set(found[place])]
+    if moved or wrong or wanted != found or set(places[1]) - set(places[0]):
+        at = f" {min(wrong)[0] / before.bars.ticks_per_quarter:g} quarters after the beginning" if wrong else ""
+        raise UnreadableFileError(
+            f"{before.name}: the measures cannot be replaced safely: something else would change{at}; choose other "
+            "measures, or save the score anew"
+        )
+
+
+def _rows(tune: Tune, place: Hashable, places: Sequence[Hashable]) -> list[tuple[int, int, int]]:
+    """Return onset, end and pitch of the notes of a voice."""
+    notes = tune.score.voice(places.index(place)) if place in places else tune.score.notes[:0]
+    ends = notes["onset_tick"] + notes["duration_tick"]
+    return sorted(zip(notes["onset_tick"].tolist(), ends.tolist(), notes["pitch"].tolist(), strict=True))
+
+
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
-    """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup."""
-    first = 0 if bars.pickup_ticks else 1
-    return tuple(str(first + index) for index in range(bars.n_measures))
+    """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup.
+
+    Two that make up one measure, such as those around a repeat sign, have one number. `pipelines.gap_stretches` counts
+    by the same rule.
+    """
+    numbers: list[int] = []
+    halved = False  # the one before is the second half of a measure
+    for index in range(bars.n_measures):
+        if not index:
+            numbers.append(0 if bars.pickup_ticks else 1)
+            continue
+        halved = not halved and not (index == 1 and bars.pickup_ticks) and _is_second_half(bars, index)
+        numbers.append(numbers[-1] + (not halved))
+    return tuple(map(str, numbers))
+
+
+def _is_second_half(bars: MeterMap, index: int) -> bool:
+    """Tell whether a measure and the one before it make up one measure of their signature."""
+    full, before = (round(bars.signatures[place].quarters * bars.ticks_per_quarter) for place in (index, index - 1))
+    return full == before == int(bars.starts[index + 1] - bars.starts[index - 1])
 
 
 def open_tune(
@@ -215,7 +312,7 @@ def open_tune(
     tune
         The number of the ``X:`` field, where an ABC file holds several tunes.
     meter
-        Such as ``3/4``: the meter of a MIDI file that states none.
+        Such as ``3/4``: the meter of a MIDI file that states none. It is refused where the file has one.
     limits
         Bounds on bytes, length and notes. The file is checked by the reader of its format before it is edited.
 
@@ -226,7 +323,7 @@ def open_tune(
     NoDataError
         There is no such file, or it states no measures; the message says what to do.
     InvalidInputError
-        Several tunes and none chosen, or a meter that is none.
+        Several tunes and none chosen, or a meter that is none, or is not wanted.
     UnreadableFileError, FileTooLargeError, MissingBackendError
         As the readers of `symbolic.files`; or what the file holds cannot be edited safely.
 
@@ -252,7 +349,10 @@ def open_tune(
     if suffix in {".mid", ".midi"}:
         return midi_tunes.open_midi(path, meter=None if meter is None else read_meter(meter), limits=limits)
     if meter is not None:
-        raise InvalidInputError("`meter` is for MIDI files that state none; this score has its own, leave it out")
+        raise InvalidInputError(
+            f"`meter` is for MIDI files that state none, and {os.fspath(path)} is a score, which states its own; leave "
+            "it out"
+        )
     if suffix == ".abc":
         return abc_tunes.open_abc(path, tune=tune, limits=limits)
     return musicxml_tunes.open_musicxml(path, limits=limits)
