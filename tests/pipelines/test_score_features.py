@@ -351,5 +351,8 @@ def test_a_transposition_moves_pitches_and_nothing_else(notes: list[tuple[int, i
     assert one.chroma is not None
     assert other.chroma is not None
     np.testing.assert_array_equal(np.roll(one.chroma.frames, up, axis=0), other.chroma.frames)
-    if one.key is not None and other.key is not None:
+    # A tritone or a diminished chord moved by its own interval is itself: several keys fit it equally well.
+    profile = one.chroma.frames.sum(axis=1)
+    alike = any(np.allclose(np.roll(profile, by), profile) for by in range(1, 12))
+    if one.key is not None and other.key is not None and not alike:
         assert (one.key.tonic + up) % 12 == other.key.tonic
