@@ -128,8 +128,8 @@ class Watch:
         page.on("request", lambda request: self._note(request.url))
 
     def _logged(self, message: Any) -> None:
-        # Seen once on a busy machine: two 422 while a run was cancelled. We take it that Gradio's client asked its server
-        # to cancel a run whose id it did not have yet; any other error, or a 422 of another address, still fails.
+        # Seen once on a busy machine: two 422 while a run was cancelled. We take it that Gradio's client asked
+        # its server to cancel a run whose id it did not have yet; any other error, or a 422 of another address, still fails.
         url = message.location.get("url", "")
         refused = "status of 422" in message.text and url.endswith("/cancel")
         if message.type == "error" and not refused:
