@@ -129,7 +129,7 @@ class Watch:
 
     def _logged(self, message: Any) -> None:
         # Seen once on a busy machine: two 422 while a run was cancelled. We take it that Gradio's client asked
-        # its server to cancel a run whose id it did not have yet; any other error, or a 422 of another address, still fails.
+        # its server to cancel a run whose id it did not have yet; any other error still fails.
         url = message.location.get("url", "")
         refused = "status of 422" in message.text and url.endswith("/cancel")
         if message.type == "error" and not refused:
