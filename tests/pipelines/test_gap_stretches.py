@@ -11,6 +11,7 @@ from music_evals.errors import ContextLengthError
 from music_evals.pipelines.gap_stretches import Stretch, cut_stretch
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import measure_numbers
 
 
 class Fixed:
@@ -88,3 +89,13 @@ def test_an_odd_measure_in_the_gap_is_refused_and_one_far_away_does_not_count() 
         "is not shown what lies before"
         in cut_stretch(quarters(91), Walker(quantum=24), bars=bars, first=9, n_measures=4).remarks[0]
     )
+
+
+def test_halves_are_paired_as_their_numbers_are() -> None:
+    """A gap that parts a measure does not pair its second half with the first half of the next."""
+    bars = measured(4, 2, 2, 2, 2, 4)
+    assert measure_numbers(bars) == ("1", "2", "2", "3", "3", "4")
+    stretch = cut_stretch(quarters(16), Walker(), bars=bars, first=2, n_measures=2)
+    assert stretch.bar_lines == (0, 24, 36, 48, 60, 72, 96)  # each half is by itself: the gap parts both measures
+    assert stretch.gap == slice(36, 60)
+    assert cut_stretch(quarters(16), Walker(), bars=bars, first=1, n_measures=2).bar_lines == (0, 24, 48, 72, 96)

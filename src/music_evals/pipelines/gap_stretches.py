@@ -15,6 +15,7 @@ from music_evals.protocols import GapInpainter, Inpainter
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
 from music_evals.symbolic.notes import sort_notes
 from music_evals.symbolic.noteseq import encode
+from music_evals.symbolic.tunes import second_halves
 
 if TYPE_CHECKING:
     from music_evals.protocols import GapLimits
@@ -144,17 +145,11 @@ def cut_stretch(
 
 
 def _place(bars: MeterMap, start: int, stop: int) -> _Place:
-    """Find the whole measures: the two halves around a repeat sign are one, but where an edge of the gap parts them."""
-    tpq = bars.ticks_per_quarter
-    full = [round(signature.quarters * tpq) for signature in bars.signatures]
+    """Find the whole measures: two halves of one are together, but where an edge of the gap parts them."""
     pickup = int(bars.lengths[1] - bars.pickup_ticks) if bars.pickup_ticks else 0
-    lines = [int(bars.starts[0])]
-    for index, line in enumerate(bars.starts[1:-1].tolist(), start=1):
-        halves = lines[-1] == bars.starts[index - 1] and int(bars.starts[index + 1]) - lines[-1] == full[index]
-        if halves and full[index] == full[index - 1] and line not in {start, stop} and not (pickup and index == 1):
-            continue
-        lines.append(line)
-    return _Place((*lines, int(bars.starts[-1])), pickup, start, stop, tpq)
+    starts = zip(bars.starts[:-1].tolist(), second_halves(bars), strict=True)
+    lines = [line for line, is_second in starts if not is_second or line in {start, stop}]
+    return _Place((*lines, int(bars.starts[-1])), pickup, start, stop, bars.ticks_per_quarter)
 
 
 def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list[int], list[str]]:

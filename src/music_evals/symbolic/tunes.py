@@ -27,7 +27,7 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune"]
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune", "second_halves"]
 
 TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
@@ -276,24 +276,26 @@ def _rows(tune: Tune, place: Hashable, places: Sequence[Hashable]) -> list[tuple
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
     """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup.
 
-    Two that make up one measure, such as those around a repeat sign, have one number. `pipelines.gap_stretches` counts
-    by the same rule.
+    The two halves of a measure have one number; see `second_halves`.
     """
-    numbers: list[int] = []
-    halved = False  # the one before is the second half of a measure
-    for index in range(bars.n_measures):
-        if not index:
-            numbers.append(0 if bars.pickup_ticks else 1)
-            continue
-        halved = not halved and not (index == 1 and bars.pickup_ticks) and _is_second_half(bars, index)
-        numbers.append(numbers[-1] + (not halved))
-    return tuple(map(str, numbers))
+    number, numbers = 0 if bars.pickup_ticks else 1, []
+    for index, is_second in enumerate(second_halves(bars)):
+        number += bool(index) and not is_second
+        numbers.append(str(number))
+    return tuple(numbers)
 
 
-def _is_second_half(bars: MeterMap, index: int) -> bool:
-    """Tell whether a measure and the one before it make up one measure of their signature."""
-    full, before = (round(bars.signatures[place].quarters * bars.ticks_per_quarter) for place in (index, index - 1))
-    return full == before == int(bars.starts[index + 1] - bars.starts[index - 1])
+def second_halves(bars: MeterMap) -> tuple[bool, ...]:
+    """Tell which measures are the second half of one that is cut in two, such as by a repeat sign.
+
+    Such a measure and the one before it make up one measure of their signature.
+    """
+    full = [round(signature.quarters * bars.ticks_per_quarter) for signature in bars.signatures]
+    found = [False] * bars.n_measures
+    for index in range(2 if bars.pickup_ticks else 1, bars.n_measures):  # a pickup is no first half
+        both = int(bars.starts[index + 1] - bars.starts[index - 1])
+        found[index] = not found[index - 1] and full[index - 1] == full[index] == both
+    return tuple(found)
 
 
 def open_tune(
