@@ -51,10 +51,7 @@ class AbcTune(Tune):
         measures = self.parts[voice].measures
         gap = range(first, first + n_measures)
         closing, opening = _open_slurs(measures[first : gap.stop])
-        edits = []
-        tie = measures[first - 1].events[-1].tie if first else None
-        if tie is not None:
-            edits.append((*tie, ""))
+        edits = [(*tie, "") for tie in (measures[first - 1].events[-1].ties if first else ())]
         for index in gap:
             slurs = closing if index == first else 0, opening if index == gap.stop - 1 else 0
             edits.append(
@@ -161,7 +158,9 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         for event in measure.events
         for pitch in event.pitches
     }
-    remarks = check_agreement(written, read, name)
+    # the reader takes a length of notes within a line for a remark
+    advice = {"advice": "put [L:...] on a line of its own, as L:..."} if "[L:" in text else {}
+    remarks = check_agreement(written, read, name, **advice)
     if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
         remarks += ("an empty line ends the tune; what stands after it is not read, though it looks like music",)
     if music.has_words:
@@ -238,7 +237,7 @@ def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, i
             tied = {}
             for pitch in event.pitches:
                 first = held[pitch][0] if pitch in held else onset
-                if event.tie is not None:
+                if pitch in event.tied:
                     tied[pitch] = (first, end)
                 else:
                     yield first, max(end - first, 1), pitch, 64, index
@@ -270,7 +269,7 @@ def _outside(part: Voice, gap: range) -> list[object]:
             measure.fifths,
             measure.meter,
             [
-                (event.duration, event.pitches, event.tie is not None and not (last and index + 1 in gap))
+                (event.duration, event.pitches, () if last and index + 1 in gap else event.tied)
                 for event, last in _with_last(measure)
             ],
             [(one.text, one.before, one.kind) for one in measure.kept],

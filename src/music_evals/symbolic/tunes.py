@@ -179,7 +179,12 @@ class Tune(abc.ABC):
         return start, stop
 
 
-def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -> tuple[str, ...]:
+def check_agreement(
+    ours: Collection[tuple[int, int]],
+    read: Score,
+    name: str,
+    advice: str = "save the score anew, with complete measures",
+) -> tuple[str, ...]:
     """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
 
     Parameters
@@ -190,6 +195,8 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
         The same notes by the reader.
     name
         The file, for messages.
+    advice
+        What to do where the two differ.
 
     Raises
     ------
@@ -203,7 +210,7 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
         quarters = min(starts ^ found) / read.ticks_per_quarter
         raise UnreadableFileError(
             f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
-            "in two ways; save the score anew, with complete measures"
+            f"in two ways; {advice}"
         )
     if theirs == set(ours):
         return ()
