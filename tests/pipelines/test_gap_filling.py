@@ -64,7 +64,7 @@ def test_candidates_are_judged_as_the_benchmark_judges_and_the_middle_is_hidden(
     assert [candidate.number for candidate in found] == [1, 2, 3]
     assert all((shown[0, MUSIB_LAYOUT.middle] == MASK).all() for shown in model.shown)
     for candidate in found:
-        judged = evaluate_inpainting(context()[None], candidate.middle[None], n_resamples=0, metrics=SCORES)
+        judged = evaluate_inpainting(context()[None], candidate.middle[None], metrics=SCORES)
         assert {name: pytest.approx(judged[name], nan_ok=True) for name in SCORES} == candidate.scores
         assert candidate.diff == diff_notes(context()[MUSIB_LAYOUT.middle], candidate.middle)
         assert candidate.row["missed"] + candidate.row["kept"] == 2
