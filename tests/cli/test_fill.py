@@ -112,6 +112,22 @@ def test_the_same_seed_gives_the_same_files(folder: Path, tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("walker")
+def test_a_context_that_is_asked_for_is_all_that_is_shown(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = filling.Walker()
+    monkeypatch.setattr(f"{__name__}.make_walker", lambda *_: model)
+    command = ["fill", str(folder / "waltz.midi"), "--measures", "5-9", "--model", "walker", "--context", "2"]
+    assert main([*command, "--json", "--out", str(tmp_path / "out")]) == 0
+    assert json.loads(capsys.readouterr().out)["context"] == 2
+    assert {tokens.shape for tokens, _ in model.shown} == {(1, 9 * 18)}
+    assert main([*command[:-1], "20", "--out", str(tmp_path / "more")]) == 0  # the tune has sixteen measures
+    model.gap_limits = model.gap_limits._replace(steps=11 * 18)
+    assert main([*command[:-1], "4", "--out", str(tmp_path / "less")]) == 2
+    assert "a --context of at most 3 measures on each side, got 4; ask for less" in capsys.readouterr().err
+
+
 def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["fill", str(folder / "choir.musicxml"), "--voice", "Bass", "--measures", "7-10", "--model"]
@@ -172,6 +188,14 @@ REFUSED = {
     "candidates": (["waltz.midi", "--measures", "5-8", "--candidates", "0", "--model", "walker"], "--candidates must"),
     "seed": (["waltz.midi", "--measures", "5-8", "--seed", "-1", "--model", "walker"], "--seed must be 0 or more, got"),
     "span": (["waltz.midi", "--measures", "2-15", "--model", "walker"], "walker fills at most 32 (8 measures of 4/4)"),
+    "context": (
+        ["waltz.midi", "--measures", "5-6", "--model", "walker", "--context", "0"],
+        "--context must be 1 or more, got 0",
+    ),
+    "context of sixteen": (
+        ["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--context", "4"],
+        "lag_vote is always shown 6 measures before the gap and 6 after it; leave --context out",
+    ),
     "no context": (["lonely.mid", "--measures", "1-4"], "there are no notes before and after the gap"),
     "chords": (["chords.mid", "--measures", "7-10"], "choose a voice of one note at a time"),
     "no meter": (["free.mid", "--measures", "1"], "it has no measures; say what they are with --meter"),

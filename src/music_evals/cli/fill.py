@@ -67,6 +67,12 @@ def add(verbs: Any) -> None:
     how.add_argument(
         "--candidates", type=int, default=4, dest="n_candidates", metavar="N", help="how many (default: %(default)s)"
     )
+    how.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="measures on each side of the gap that a model of any gap is shown (default: all that it can take)",
+    )
     how.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
     how.add_argument(
         "--no-judge",
@@ -103,6 +109,7 @@ def _run(options: argparse.Namespace) -> int:
             bars=tune.bars,
             first=first,
             n_measures=n_measures,
+            context=options.context,
             seed=options.seed,
             n_candidates=options.n_candidates,
             judge=options.judge,
@@ -198,6 +205,7 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
         "measures": options.measures,
         "places": [first + 1, first + n_measures],
         "model": {"name": system.name, "content_hash": system.content_hash, **system.details},
+        "context": options.context,
         "seed": options.seed,
         "n_candidates": options.n_candidates,
         "no_judge": options.judge is False,
