@@ -269,6 +269,43 @@ def test_a_folder_with_other_files_is_left_alone(
     assert "candidate_1.mid is a file; name a folder with --out" in capsys.readouterr().err
 
 
+def test_a_candidate_that_was_changed_is_not_lost(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    command += ["--out", str(out)]
+    assert main(command) == 0
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert main(command) == 0  # what is as it was written is replaced
+    for name in ("candidate_1.mid", "candidates.svg"):
+        (out / name).write_bytes(written[name] + b" and a better ending")
+        capsys.readouterr()
+        assert main(command) == 2
+        assert f"{out / name} was changed since it was written, and would be lost" in capsys.readouterr().err
+        assert (out / name).read_bytes() == written[name] + b" and a better ending"
+        (out / name).write_bytes(written[name])
+    # one that is saved while others are drawn
+    make_content = "music_evals.cli.fill._content"
+    monkeypatch.setattr(make_content, lambda *_: (out / "candidate_1.mid").write_bytes(b"saved") and {"remarks": []})
+    assert main(command) == 2
+    assert "candidate_1.mid was changed since it was written" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {**written, "candidate_1.mid": b"saved"}
+
+
+def test_a_file_of_that_name_that_is_no_record_is_not_lost(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    for text in ("{}", "[]", "mine", '{"files": [1]}', '{"candidates": [{"file": "candidate_1.mid"}]}'):
+        (out / "fill.json").write_text(text)
+        assert main([*command, "--out", str(out)]) == 2
+        assert f"{out} holds fill.json, which is not of a fill;" in capsys.readouterr().err
+        assert (out / "fill.json").read_text() == text
+
+
 def test_what_is_filled_is_never_written_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]

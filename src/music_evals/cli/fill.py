@@ -42,7 +42,7 @@ examples:
   music-evals fill my_reels.abc --tune 3 --model lag_vote --measures 5-8 --out filled --json
 """
 
-_CANDIDATE = re.compile(r"candidate_\d+\.\w+")
+_OURS = re.compile(r"candidate_\d+\.\w+|candidates\.svg")
 _FITTED = ("markov", "corpus_prior")
 
 
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
-    earlier = _check_out(out, Path(options.file))
+    _check_out(out, Path(options.file))
     _check_counts(options)
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
@@ -120,9 +120,10 @@ def _run(options: argparse.Namespace) -> int:
         for rank, candidate in enumerate(filling.candidates, start=1)
     }
     files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
-    content = _content(options, tune, voice, system, filling)
+    hashes = {name: _sha256(file) for name, file in files.items()}
+    content = {**_content(options, tune, voice, system, filling), "files": hashes}
     files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
-    _write(out, files, earlier)
+    _write(out, files, _check_out(out, Path(options.file)))  # what was changed in the meantime is not lost either
     for remark in content["remarks"]:
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
@@ -150,23 +151,37 @@ def _check_out(out: Path, file: Path) -> set[str]:
                 f"{path} is what is to be filled, and would be lost; name another folder with --out"
             )
     earlier = _earlier(out / "fill.json")
-    others = sorted(name for name in found.keys() - earlier if not name.startswith("."))
+    changed = sorted(
+        name
+        for name, sha256 in earlier.items()
+        if name in found and not (found[name].is_file() and _sha256(found[name].read_bytes()) == sha256)
+    )
+    if changed:
+        raise InvalidInputError(
+            f"{out / changed[0]} was changed since it was written, and would be lost; move it, or name another "
+            "folder with --out"
+        )
+    ours = {*earlier, "fill.json"} if earlier else set()
+    others = sorted(name for name in found.keys() - ours if not name.startswith("."))
     if others:
         raise InvalidInputError(
             f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
             "folder with --out, an empty one, or one of a fill"
         )
-    return earlier & found.keys()
+    return ours & found.keys()
 
 
-def _earlier(path: Path) -> set[str]:
-    """Return the files of a fill by its fill.json; none where this is not ours."""
+def _earlier(path: Path) -> dict[str, str]:
+    """Return the files that a fill wrote beside its fill.json, and their SHA-256; none where this is not ours."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        names = {str(candidate["file"]) for candidate in content["candidates"]}
-    except (OSError, ValueError, TypeError, LookupError):
-        return set()
-    return {"fill.json", "candidates.svg", *(name for name in names if _CANDIDATE.fullmatch(name))}
+        files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return {}
+    return {name: str(sha256) for name, sha256 in files if _OURS.fullmatch(name)}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _system(options: argparse.Namespace) -> System:
@@ -198,7 +213,7 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
     ticks = tune.bars.ticks_per_quarter
     return {
         "file": str(options.file),
-        "sha256": hashlib.sha256(Path(options.file).read_bytes()).hexdigest(),
+        "sha256": _sha256(Path(options.file).read_bytes()),
         "tune": options.tune,
         "meter": options.meter,
         "voice": {"number": voice + 1, "name": tune.score.voices[voice]},
