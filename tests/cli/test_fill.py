@@ -128,6 +128,26 @@ def test_a_context_that_is_asked_for_is_all_that_is_shown(
     assert "a --context of at most 3 measures on each side, got 4; ask for less" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("walker")
+def test_the_picture_has_numbers_and_semitones_of_one_height(folder: Path, tmp_path: Path) -> None:
+    rolls, numbers = {}, {}
+    for name, measures, context in (("pickup.mid", "2", "1"), ("pickup.mid", "2-3", "2"), ("reel.abc", "7", "3")):
+        out = tmp_path / f"{name} {measures}"
+        command = ["fill", str(folder / name), "--measures", measures, "--context", context, "--model", "walker"]
+        assert main([*command, "--candidates", "1", "--out", str(out)]) == 0
+        picture = ET.fromstring((out / "candidates.svg").read_text())  # noqa: S314  # our own
+        numbers[out.name] = [(int(one.get("x", "")), one.text) for one in picture if one.get("class") == "number"]
+        rolls[out.name] = next(one for one in picture if one.get("class") == "roll")
+    # three measures, and six, on 960 pixels; a pickup is filled up in front
+    assert numbers["pickup.mid 2"] == [(8, "1"), (328, "2"), (648, "3")]
+    assert numbers["pickup.mid 2-3"] == [(8 + 160 * bar, str(bar)) for bar in range(6)]
+    assert [number for _, number in numbers["reel.abc 7"]] == ["4", "5", "6", "7", "8", "9", "10"]
+    for roll in rolls.values():
+        height = float(roll.get("viewBox", "").split()[3])
+        semitone = next(float(one.get("height", "")) for one in roll if "note" in one.get("class", ""))
+        assert float(roll.get("height", "")) * semitone / height == 5  # pixels
+
+
 def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["fill", str(folder / "choir.musicxml"), "--voice", "Bass", "--measures", "7-10", "--model"]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import bisect
 import hashlib
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 if TYPE_CHECKING:
     from music_evals.benchmark.inpainting.systems import System
     from music_evals.pipelines.gap_filling import Candidate, Filling
+    from music_evals.pipelines.gap_stretches import Stretch
     from music_evals.symbolic.tunes import Tune
 
 __all__ = ["add"]
@@ -113,13 +116,15 @@ def _run(options: argparse.Namespace) -> int:
             seed=options.seed,
             n_candidates=options.n_candidates,
             judge=options.judge,
-            progress=lambda done, _: bar(done, options.n_candidates, system.name),
+            progress=lambda done, wanted: bar(done, wanted, system.name),
         )
     files = {
         f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
         for rank, candidate in enumerate(filling.candidates, start=1)
     }
-    files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
+    files["candidates.svg"] = _picture(
+        filling, tune, f"{Path(options.file).name}, measures {options.measures}"
+    ).encode()
     hashes = {name: _sha256(file) for name, file in files.items()}
     content = {**_content(options, tune, voice, system, filling), "files": hashes}
     files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
@@ -258,13 +263,14 @@ def _write(out: Path, files: Mapping[str, bytes], earlier: set[str]) -> None:
 
 _STYLE = """\
 svg { background: #fff; font: 14px sans-serif; } text { fill: #222; } .span { fill: #fff3d6; }
-.bar { stroke: #bbb; stroke-width: 1; } .note { fill: #777; } .filled { fill: #c2410c; }
+.number { font-size: 11px; fill: #666; } .bar { stroke: #bbb; vector-effect: non-scaling-stroke; }
+.note { fill: #777; } .filled { fill: #c2410c; }
 @media (prefers-color-scheme: dark) { svg { background: #171717; } text { fill: #eee; } .span { fill: #3a2f14; }
-.bar { stroke: #555; } .note { fill: #aaa; } .filled { fill: #fb923c; } }"""
-_ROLL_WIDTH, _HEAD, _SPACE = 960, 24, 18
+.number { fill: #aaa; } .bar { stroke: #555; } .note { fill: #aaa; } .filled { fill: #fb923c; } }"""
+_ROLL_WIDTH, _HEAD, _SPACE = 960, 44, 18
 
 
-def _picture(filling: Filling, title: str) -> str:
+def _picture(filling: Filling, tune: Tune, title: str) -> str:
     """Draw the truth, where there is one, and each candidate, in what the model was shown."""
     from music_evals.annotations import ContextLayout
     from music_evals.benchmark.inpainting.plots import piano_roll
@@ -277,18 +283,35 @@ def _picture(filling: Filling, title: str) -> str:
     parts, y = [], float(_HEAD)
     for label, middle in rolls:
         roll = piano_roll(stretch.tokens, middle, label=label, layout=layout, bar_lines=stretch.bar_lines)
-        found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', roll)
+        found = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', roll)
         assert found is not None  # every roll has one
-        height = float(found[2]) * _ROLL_WIDTH / float(found[1])
+        height = float(found[1])  # a semitone is as high in every picture, however long what was shown
         parts.append(f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>')
-        place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" '
+        place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" preserveAspectRatio="none" '
         parts.append(roll.replace("<svg ", f"<svg {place}", 1))
         y += _SPACE + height + _SPACE
-    head = f'<text x="8" y="16" font-weight="bold">{escape(title)}</text>'
+    head = f'<text x="8" y="16" font-weight="bold">{escape(title)}</text>' + "".join(
+        f'<text class="number" x="{8 + _ROLL_WIDTH * step / len(stretch.tokens):.0f}" y="36">{escape(number)}</text>'
+        for step, number in _numbered(filling.stretch, tune)
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_ROLL_WIDTH + 16}" height="{y:.0f}"><style>{_STYLE}</style>'
         f"{head}{''.join(parts)}</svg>\n"
     )
+
+
+def _numbered(stretch: Stretch, tune: Tune) -> Iterator[tuple[int, str]]:
+    """Yield the steps at which measures of the tune start in what was shown, and their numbers."""
+    from music_evals.symbolic.contexts import STEPS_PER_QUARTER
+
+    starts = tune.bars.starts[:-1].tolist()
+    for low, high in itertools.pairwise(stretch.bar_lines):
+        first, stop = (
+            stretch.origin_tick + step * tune.bars.ticks_per_quarter // STEPS_PER_QUARTER for step in (low, high)
+        )
+        index = bisect.bisect_left(starts, first)  # a pickup starts after its bar line
+        if index < len(starts) and starts[index] < stop:
+            yield low, tune.numbers[index]
 
 
 def _line(rank: int, candidate: Candidate) -> str:
