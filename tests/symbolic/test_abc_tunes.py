@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import NoteArray
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic import abc_tunes
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune
@@ -242,3 +242,14 @@ def test_a_length_within_a_line_that_the_reader_does_not_take_is_said(opened: Op
     with pytest.raises(UnreadableFileError, match=r"read in two ways; put \[L:\.\.\.\] on a line of its own"):
         opened(f"{HEAD}CDEF|[L:1/8]C2D2E2F2|G8|]\n")
     assert replaced(opened(f"{HEAD}CDEF|\nL:1/8\nC2D2E2F2|G8|]\n"), "2", WHOLE).endswith("\nL:1/8\nC8|G8|]\n")
+
+
+@pytest.mark.parametrize("music", ["(0CDEF|", "C/0DEF|", "C//0DEF|", "[CE]/0DEF|", "[L:1/0]CDEF|", "L:1/0\nCDEF|"])
+def test_a_length_that_is_divided_by_zero_is_refused(opened: Open, music: str) -> None:
+    with pytest.raises(UnreadableFileError, match="a length in it is divided by 0"):
+        opened(f"{HEAD}{music}GABc|\n")
+
+
+def test_a_note_of_endless_length_is_refused_before_it_is_laid_out(opened: Open) -> None:
+    with pytest.raises(FileTooLargeError, match="quarter notes, more than"):
+        opened(f"{HEAD}C9999999999999DEF|GABc|\n")

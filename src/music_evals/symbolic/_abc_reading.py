@@ -158,6 +158,8 @@ def read_music(text: str, name: str) -> Music:
         return _Reader(text).read()
     except ValueError as error:
         raise UnreadableFileError(f"{name}: cannot be edited safely: {error}") from error
+    except ZeroDivisionError as error:
+        raise UnreadableFileError(f"{name}: cannot be edited safely: a length in it is divided by 0") from error
 
 
 class _Reader:

@@ -22,7 +22,7 @@ from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_fifths, read_music
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
-from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
@@ -134,6 +134,10 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     before, text, after = text[:low], head + text[low:high], text[high:]
     music = read_music(text, name)
     parts = tuple(music.voices.values())
+    for part in parts:  # the reader lays out every quarter of a note
+        check_end(
+            _tick(sum((measure.length for measure in part.measures), Fraction(0))), TICKS_PER_QUARTER, limits, name
+        )
     by_voice = music.by_voice if len(parts) > 1 else text
     read = from_abc(by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:

@@ -96,21 +96,19 @@ class Tune(abc.ABC):
         UnknownNameError
             There is no such voice.
         InvalidInputError
-            Several voices have this name, or it is a drum kit.
+            Several voices have this name, or it is a drum kit, also where that is the only voice.
 
         """
         sounding = np.unique(self.score.notes["voice"]).tolist()
         if not sounding:
             raise NoDataError(f"{self.name}: holds no notes; there is nothing to go on from")
         listed = ", ".join(f"{index + 1} {self.score.voices[index]!r}" for index in sounding)
-        if name is None:
-            if len(sounding) > 1:
-                raise PolyphonyError(
-                    f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by its number "
-                    "or its name"
-                )
-            return int(sounding[0])
+        if name is None and len(sounding) > 1:
+            raise PolyphonyError(
+                f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by number or name"
+            )
         found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
+        found = sounding if name is None else found
         if len(found) > 1:
             numbers = " and ".join(str(index + 1) for index in found)
             raise InvalidInputError(
@@ -122,7 +120,7 @@ class Tune(abc.ABC):
             raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
             kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
-            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; name another of {listed}")
+            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; the voices are {listed}")
         return found[0]
 
     def measures(self, text: str) -> tuple[int, int]:
