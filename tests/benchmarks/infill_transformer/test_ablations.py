@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.musib.studies import take
 
 from benchmarks.infill_transformer import ablations
 from music_evals.models import recipe
@@ -48,9 +49,18 @@ def test_the_section_shows_no_difference_of_the_whole_from_itself() -> None:
 
 
 @pytest.mark.slow
-def test_trains_and_compares(tmp_path: Path) -> None:
+def test_trains_and_compares(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = ("training.epoch_contexts=32", "model.model_size=16", "model.n_layers=1")
+    changed = {name: (*ablations.ABLATIONS[name], *few) for name in (ablations.WHOLE, "without pointers")}
+    monkeypatch.setattr(ablations, "ABLATIONS", changed)
+    load = ablations.load_items
+    monkeypatch.setattr(ablations, "load_items", lambda *place: take(load(*place), range(0, 200, 20)))
     arguments = ["--steps", "1", "--only", "without pointers", "--out", str(tmp_path)]
     ablations.main(arguments)
     rows = (tmp_path / "ablations.csv").read_text(encoding="utf-8").splitlines()
     assert [row.partition(",")[0] for row in rows[1:3]] == [ablations.WHOLE, "without pointers"]
     assert len(rows) == 8  # two decodings and three rules beside
+    ablations.main(arguments)
+    logs = [path.read_text(encoding="utf-8").splitlines() for path in tmp_path.glob("*/run/log.csv")]
+    assert [len(log) for log in logs] == [2, 2]  # nothing is trained twice
+    assert (tmp_path / "ablations.csv").read_text(encoding="utf-8").splitlines() == rows
