@@ -277,7 +277,7 @@ def test_the_steps_that_a_model_is_asked_for_are_those_that_it_knows() -> None:
         (TimeSignature(0, 3, 4), 6, 4, Drawing(), "one in the gap lasts 3 quarters"),
         (TimeSignature(0, 2, 4), 6, 8, Drawing(), "one in the gap lasts 2 quarters"),
         (TimeSignature(0, 4, 4), 2, 9, Walker(), r"fills at most 32 \(8 measures of 4/4\); choose fewer"),
-        (TimeSignature(0, 4, 4), 2, 8, Walker(steps=192), r"fills at most 31\.8"),
+        (TimeSignature(0, 4, 4), 2, 8, Walker(steps=192), r"fills at most 31 \(7\.75 measures"),
         (TimeSignature(0, 7, 8), 2, 1, Walker(), "whole multiples of 1 quarters; one in the gap lasts 3.5"),
         (TimeSignature(0, 5, 16), 2, 1, Walker(), "no whole number of steps"),
     ],
