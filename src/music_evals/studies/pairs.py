@@ -1,7 +1,7 @@
 """`pairs.csv`: what a listening study plays, one row for each item and system, and the key to its blind files.
 
-The form is that of the manifests of ``music-evals preserve``, with more columns: a table with `reference` and `estimate`
-alone is one too. Paths start at the folder of the table. An empty cell says that something is not known.
+The form is that of the manifests of ``music-evals preserve``, with more columns: a table with `reference` and
+`estimate` alone is one too. Paths start at the folder of the table. An empty cell says that something is not known.
 
 item_id, group, system
     What was changed, filled or transferred; the cluster that its intervals take it in (its song); and who did it. Each
@@ -60,10 +60,10 @@ class StudyPair:
 
     Parameters
     ----------
-    item_id, group, system, task, reference, estimate, reference_sha256, estimate_sha256, same_as, licence, source, run, \
-run_system
-        Text without control characters; of these `item_id`, `group`, `system`, `reference` and `estimate` are not
-        empty.
+    item_id, group, system, reference, estimate
+        Text without control characters, not empty.
+    task, reference_sha256, estimate_sha256, same_as, licence, source, run, run_system
+        Text without control characters.
     seconds, start_sec, end_sec
         In seconds; None where it is not known. A start has an end behind it.
     reference_lufs, estimate_lufs, gain_db
@@ -279,7 +279,7 @@ def _rows(path: Path) -> list[Mapping[str, str | None]]:
         raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-        rows = list(reader)
+        rows: list[Mapping[str, str | None]] = list(reader)
     except csv.Error as error:
         raise UnreadableFileError(f"{path} is no CSV ({error})") from error
     there = list(reader.fieldnames or ())

@@ -1,12 +1,12 @@
 """From sounds to a listening study: blind audio files at equal loudness, and the table that is their key.
 
-A study is a folder: `audio/`, whose file names say nothing; `pairs.csv` (`studies.pairs`), which says who made what; and
-`pairs.json`, which says how all of it was made. Whoever judges sees the first alone. The folder is written beside its
-place and moved there when it is complete.
+A study is a folder: `audio/`, whose file names say nothing; `pairs.csv` (`studies.pairs`), which says who made what;
+and `pairs.json`, which says how all of it was made. Whoever judges sees the first alone. The folder is written beside
+its place and moved there when it is complete.
 
 Names are drawn from the seed. Whoever has the seed and what the study was made from can work them out, so a study with
-people takes a seed of its own. Nor does anything else tell who made a file: those of an item are written in the order of
-their names, without tags.
+people takes a seed of its own. Nothing else of a file says who made it: those of an item are written in the order of
+their names, without tags. The hidden reference holds the same bytes as the open one.
 """
 
 from __future__ import annotations
@@ -82,6 +82,15 @@ class Study(NamedTuple):
     """The content of `pairs.json`."""
 
 
+class _Studio(NamedTuple):
+    """How sounds are made."""
+
+    render: Callable[[bytes], Samples]
+    sample_rate: int
+    loudness_lufs: float
+    seed: int
+
+
 class _Sound(NamedTuple):
     file: bytes
     seconds: float
@@ -140,12 +149,13 @@ def write_study(
 
     """
     target = check_out(out, overwrite=overwrite)
+    studio = _Studio(render, sample_rate, loudness_lufs, seed)
     with _moved_when_complete(target) as folder:
         pairs: list[StudyPair] = []
         for done, item in enumerate(items):
             if progress is not None:
                 progress(done, len(items), "rendering")
-            pairs += _write_item(folder / AUDIO, item, render, sample_rate, seed, loudness_lufs)
+            pairs += _write_item(folder, item, studio)
         said = {**(about or {}), "seed": seed, "sample_rate": sample_rate, "loudness_lufs": loudness_lufs}
         write_atomically(folder / ABOUT, (json.dumps(said, indent=1, allow_nan=False) + "\n").encode(), parents=True)
         write_atomically(folder / PAIRS, pairs_text(pairs).encode())
@@ -154,21 +164,19 @@ def write_study(
     return Study(target, tuple(pairs), said)
 
 
-def _write_item(
-    folder: Path, item: StudyItem, render: Callable[[bytes], Samples], sample_rate: int, seed: int, loudness_lufs: float
-) -> list[StudyPair]:
+def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPair]:
     """Write the files of an item, and return its rows."""
     sounds: dict[bytes, _Sound] = {}
     first: dict[bytes, str] = {}
     for stimulus in item.stimuli:
         if stimulus.content not in sounds:
-            sounds[stimulus.content] = _level(render(stimulus.content), sample_rate, loudness_lufs, item.item_id)
+            sounds[stimulus.content] = _level(stimulus.content, studio, item.item_id)
         first.setdefault(stimulus.content, stimulus.system)
     original = item.stimuli[0]
     played = [("open", original), *(("judged", stimulus) for stimulus in item.stimuli)]
-    names = [f"{AUDIO}/{_token(seed, item.item_id, what, stimulus)}.flac" for what, stimulus in played]
+    names = [f"{AUDIO}/{_token(studio.seed, item.item_id, what, stimulus)}.flac" for what, stimulus in played]
     for name, (_, stimulus) in sorted(zip(names, played, strict=True), key=lambda pair: pair[0]):
-        write_atomically(folder.parent / name, sounds[stimulus.content].file, parents=True, sync=False)
+        write_atomically(folder / name, sounds[stimulus.content].file, parents=True, sync=False)
     reference = sounds[original.content]
     rows = []
     for name, stimulus in zip(names[1:], item.stimuli, strict=True):
@@ -200,22 +208,22 @@ def _write_item(
     return rows
 
 
-def _level(samples: Samples, sample_rate: int, loudness_lufs: float, item: str) -> _Sound:
-    """Bring samples to a loudness; silence has none and stays."""
-    seconds = round(len(samples) / sample_rate, 6)
-    found = integrated_loudness(samples, sample_rate)
+def _level(content: bytes, studio: _Studio, item: str) -> _Sound:
+    """Render a stimulus and bring it to the loudness of the study; silence has none and stays."""
+    samples, wanted = studio.render(content), studio.loudness_lufs
+    seconds = round(len(samples) / studio.sample_rate, 6)
+    found = integrated_loudness(samples, studio.sample_rate)
     if math.isnan(found):
-        return _Sound(encode_flac(samples, sample_rate), seconds, None, None)
-    gain = 10 ** ((loudness_lufs - found) / 20)
+        return _Sound(encode_flac(samples, studio.sample_rate), seconds, None, None)
+    gain = 10 ** ((wanted - found) / 20)
     peak = gain * float(np.abs(samples).max())
     if peak > 1:
         raise InvalidInputError(
-            f"item {item!r} would be clipped at {loudness_lufs:g} LUFS: its peak would be "
-            f"{20 * math.log10(peak):+.1f} dB; choose a lower `loudness_lufs`"
+            f"item {item!r} would be clipped at {wanted:g} LUFS: its peak would be {20 * math.log10(peak):+.1f} dB; "
+            "choose a lower `loudness_lufs`"
         )
-    return _Sound(
-        encode_flac(samples * np.float32(gain), sample_rate), seconds, loudness_lufs, round(loudness_lufs - found, 3)
-    )
+    file = encode_flac(samples * np.float32(gain), studio.sample_rate)
+    return _Sound(file, seconds, wanted, round(wanted - found, 3))
 
 
 def _token(seed: int, item: str, what: str, stimulus: Stimulus) -> str:
