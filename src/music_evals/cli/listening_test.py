@@ -120,7 +120,7 @@ def _summary(study: Study) -> str:
     return "\n".join(
         [
             f"{len(items)} items of {len(groups)} songs, {len(systems)} systems: {', '.join(systems)}",
-            f"{len(study.pairs)} files to be judged, {seconds / 60:.0f} minutes in all",
+            f"{len(study.pairs)} files to be judged, {seconds / 60:.1f} minutes in all",
             f"{study.folder}: pairs.csv (the key), pairs.json, audio/",
         ]
     )

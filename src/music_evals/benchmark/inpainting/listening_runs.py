@@ -199,11 +199,12 @@ def choose_items(content: RunContent, systems: Sequence[HeardSystem], n: int, se
     shared = [item for item in content.items if all(item in system.middles for system in systems)]
     if len(shared) < n:
         counts = ", ".join(f"{system.label} has {len(system.middles)}" for system in systems)
-        what = (
-            f"share {len(shared)} of {len(content.items)} items, and {n} are asked for" if shared else "share no item"
+        if not shared:
+            raise NoDataError(f"the systems share no item: {counts}; choose other systems (`systems`)")
+        raise InvalidInputError(
+            f"the systems share {len(shared)} of {len(content.items)} items, and {n} are asked for: {counts}; ask for "
+            "fewer (`items`), or choose other systems (`systems`)"
         )
-        kind = InvalidInputError if shared else NoDataError
-        raise kind(f"the systems {what}: {counts}; ask for fewer (`items`), or for other systems (`systems`)")
     rng = np.random.default_rng(seed)
     by_song: dict[str, list[str]] = {}
     for item in sorted(shared):
