@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from music_evals.cli import main
+from music_evals.benchmark.inpainting.listening import StudySettings
+from music_evals.cli import _parser, main
 from music_evals.studies.pairs import read_pairs
 
 
@@ -70,6 +72,13 @@ def test_wrong_use_is_told_in_the_words_of_the_command(
     (out / "ratings.csv").write_text("dear to somebody")
     assert pairs(run, out, "--overwrite") == 2
     assert "holds ratings.csv" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_what_the_function_takes() -> None:
+    options = _parser().parse_args(["listening-test", "pairs", "run", "--out", "study"])
+    for field in dataclasses.fields(StudySettings):
+        if field.default is not dataclasses.MISSING:
+            assert getattr(options, field.name) == field.default
 
 
 def test_a_step_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,7 +43,7 @@ def add(verbs: Any) -> None:
         steps, "pairs", _run, help="render what is heard, and write its key", description=_PAIRS_HELP, epilog=_EXAMPLES
     )
     what = step.add_argument_group("what is heard")
-    what.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run of the verb inpainting, its --out")
+    what.add_argument("runs", nargs="+", metavar="DIR", help="folder of a run of the verb inpainting, its --out")
     what.add_argument(
         "--items",
         type=int,

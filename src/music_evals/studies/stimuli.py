@@ -35,7 +35,12 @@ from music_evals.studies.pairs import REFERENCE, StudyPair, pairs_text
 
 __all__ = ["ABOUT", "AUDIO", "LOUDNESS_LUFS", "PAIRS", "Stimulus", "Study", "StudyItem", "check_out", "write_study"]
 
-PAIRS, ABOUT, AUDIO = "pairs.csv", "pairs.json", "audio"
+PAIRS = "pairs.csv"
+"""The key; see `studies.pairs`."""
+ABOUT = "pairs.json"
+"""How the study was made."""
+AUDIO = "audio"
+"""Folder of the files that are played."""
 
 LOUDNESS_LUFS = -23.0
 """Target loudness of EBU R 128: low enough for a melody on one instrument not to be clipped."""
@@ -46,22 +51,47 @@ Progress = Callable[[int, int, str], object]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Stimulus:
-    """What is heard of one system on one item, before it sounds."""
+    """What is heard of one system on one item, before it sounds.
+
+    Parameters
+    ----------
+    system
+        Who made it, as the study calls it.
+    content
+        All that decides its sound: equal contents of an item are rendered once, and sound the same.
+    run, run_system, run_seed
+        As the columns of `studies.pairs`.
+
+    """
 
     system: str
-    content: bytes  # all that decides its sound: equal contents of an item are rendered once and sound the same
-    run: str = ""  # as the columns of `studies.pairs`
+    content: bytes
+    run: str = ""
     run_system: str = ""
     run_seed: int | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StudyItem:
-    """One item with everything that is heard of it."""
+    """One item with everything that is heard of it.
+
+    Parameters
+    ----------
+    item_id, group, task, start_sec, end_sec, licence, source
+        As the columns of `studies.pairs`.
+    stimuli
+        What is judged. The first is the system `studies.pairs.REFERENCE`, which is also played openly.
+
+    Raises
+    ------
+    InvalidInputError
+        Another system comes first, or there is none.
+
+    """
 
     item_id: str
     group: str
-    stimuli: tuple[Stimulus, ...]  # the first is the reference
+    stimuli: tuple[Stimulus, ...]
     task: str = ""
     start_sec: float | None = None
     end_sec: float | None = None
@@ -74,12 +104,22 @@ class StudyItem:
 
 
 class Study(NamedTuple):
-    """A study that was written."""
+    """A study that was written.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    pairs
+        The rows of `pairs.csv`.
+    about
+        The content of `pairs.json`.
+
+    """
 
     folder: Path
     pairs: tuple[StudyPair, ...]
     about: dict[str, Any]
-    """The content of `pairs.json`."""
 
 
 class _Studio(NamedTuple):
