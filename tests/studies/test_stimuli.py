@@ -14,6 +14,8 @@ import pytest
 
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.files import write_atomically
+from music_evals.studies import stimuli
 from music_evals.studies.pairs import REFERENCE, read_pairs
 from music_evals.studies.stimuli import Stimulus, Study, StudyItem, write_study
 
@@ -82,6 +84,21 @@ def test_names_say_nothing_and_equal_sounds_have_names_of_their_own(tmp_path: Pa
         for n in range(0, 160, 4)
     }
     assert len(orders) > 10
+
+
+def test_files_are_written_in_the_order_of_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the times of the files would tell the order of the systems."""
+    written: list[str] = []
+
+    def write_noted(path: Path, content: bytes, **options: Any) -> Path:
+        written.append(path.name)
+        return write_atomically(path, content, **options)
+
+    monkeypatch.setattr(stimuli, "write_atomically", write_noted)
+    write(tmp_path / "study")
+    for first in (0, 5):
+        assert written[first : first + 5] == sorted(written[first : first + 5])
+    assert written[10:] == ["pairs.json", "pairs.csv"]  # the key is last
 
 
 def test_the_seed_decides_the_names_and_nothing_else(tmp_path: Path) -> None:

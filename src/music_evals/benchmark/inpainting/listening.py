@@ -66,9 +66,9 @@ class StudySettings:
     items
         How many. They are drawn among those that all systems have, one of each song, then a second, and so on.
     systems
-        Names with commas, as the study calls them (``infill_transformer best``) or as the records do; ``"all"`` models
-        and baselines; None takes all models and the baselines `listening_runs.BASELINES_HEARD`. The reference is always
-        there.
+        Names with commas, as the study calls them (``infill_transformer best``) or as the records do; without a
+        decoding a name takes all decodings of the model. ``"all"`` takes models and baselines; None takes all models
+        and of the baselines ``copy_past`` and ``lag_vote``. The reference is always there.
     seed
         Of the items and of the names of the files.
     sounds

@@ -69,6 +69,11 @@ class HeardSystem:
     label: str = ""  # in the study
 
     @property
+    def names(self) -> set[str]:
+        """What it may be asked for by: its label, its name in the records, and that without the decoding."""
+        return {self.label, self.name, self.name.replace(f":{self.about.get('decoding')}", "")}
+
+    @property
     def role(self) -> str:
         """As `systems.Role`."""
         return str(self.about["role"])
@@ -157,13 +162,15 @@ def _label(systems: Sequence[HeardSystem], names: Sequence[str]) -> None:
     """Label each system by its name and decoding, and where that is not enough by temperature, then by run."""
     for system in systems:
         decoding = system.about.get("decoding")
-        system.label = system.name if decoding is None else f"{system.name} {decoding}"
+        # a run says it in the name where it is not the model's default: `net:sample`, `net:teacher_forced (leaks)`
+        said = system.name.replace(f":{decoding}", f" {decoding}")
+        system.label = said if decoding is None or said != system.name else f"{said} {decoding}"
     for more in ("temperature", "run"):
         counts = Counter(system.label for system in systems)
         for system in systems:
-            said = f"({names[system.run]})" if more == "run" else f"temperature {system.about.get('temperature')}"
+            further = f"({names[system.run]})" if more == "run" else f"temperature {system.about.get('temperature')}"
             if counts[system.label] > 1 and (more == "run" or system.about.get("temperature") is not None):
-                system.label += f" {said}"
+                system.label += f" {further}"
     twice = [label for label, n in Counter(system.label for system in systems).items() if n > 1 or label == CONTROL]
     if twice:
         raise InvalidInputError(f"different systems have the name {twice[0]!r}; name the folders of their runs apart")
@@ -179,7 +186,7 @@ def choose_systems(content: RunContent, choice: str | None) -> list[HeardSystem]
     else:
         chosen = []
         for name in filter(None, map(str.strip, choice.split(","))):
-            named = [system for system in content.systems if name in {system.label, system.name}]
+            named = [system for system in content.systems if name in system.names]
             if not named and name != CONTROL:
                 raise UnknownNameError("system", name, [*(system.label for system in content.systems), "all"])
             chosen += [system for system in named if system not in chosen]
