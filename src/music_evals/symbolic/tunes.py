@@ -107,17 +107,17 @@ class Tune(abc.ABC):
             raise PolyphonyError(
                 f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by number or name"
             )
-        found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
-        found = sounding if name is None else found
+        wanted = str(name)
+        found = sounding if name is None else [n for n, known in enumerate(self.score.voices) if known == wanted]
         if len(found) > 1:
             numbers = " and ".join(str(index + 1) for index in found)
             raise InvalidInputError(
-                f"{self.name}: {len(found)} voices are called {str(name)!r}; name one by its number, {numbers}"
+                f"{self.name}: {len(found)} voices are called {wanted!r}; name one by its number, {numbers}"
             )
-        if not found and str(name).isdecimal() and 1 <= int(name) <= len(self.score.voices):
-            found = [int(name) - 1]
+        if not found and wanted.isdecimal() and 1 <= int(wanted) <= len(self.score.voices):
+            found = [int(wanted) - 1]
         if not found:
-            raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
+            raise UnknownNameError("voice", wanted, [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
             kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
             raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; the voices are {listed}")
