@@ -118,18 +118,9 @@ def _run(options: argparse.Namespace) -> int:
             judge=options.judge,
             progress=lambda done, wanted: bar(done, wanted, system.name),
         )
-    files = {
-        f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
-        for rank, candidate in enumerate(filling.candidates, start=1)
-    }
-    files["candidates.svg"] = _picture(
-        filling, tune, f"{Path(options.file).name}, measures {options.measures}"
-    ).encode()
-    hashes = {name: _sha256(file) for name, file in files.items()}
-    content = {**_content(options, tune, voice, system, filling), "files": hashes}
-    files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
+    files = _files(options, tune, voice, system, filling)
     _write(out, files, _check_out(out, Path(options.file)))  # what was changed in the meantime is not lost either
-    for remark in content["remarks"]:
+    for remark in (*tune.remarks, *filling.remarks):
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
     with to_stdout():
@@ -209,12 +200,25 @@ def _system(options: argparse.Namespace) -> System:
     return baseline_system(options.model, None)
 
 
+def _files(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, bytes]:
+    """Return what is written, by name: fill.json last, with the SHA-256 of all others."""
+    first, n_measures = tune.measures(options.measures)
+    files = {
+        f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
+        for rank, candidate in enumerate(filling.candidates, start=1)
+    }
+    title = f"{Path(options.file).name}, measures {options.measures}"
+    files["candidates.svg"] = _picture(filling, tune, title).encode()
+    hashes = {name: _sha256(content) for name, content in files.items()}
+    content = {**_content(options, tune, voice, system, filling), "files": hashes}
+    return {**files, "fill.json": (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()}
+
+
 def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System, filling: Filling) -> dict[str, Any]:
     """Return all that is known of a fill, as plain values."""
     from music_evals.benchmark.versions import package_versions
 
     first, n_measures = tune.measures(options.measures)
-
     ticks = tune.bars.ticks_per_quarter
     return {
         "file": str(options.file),

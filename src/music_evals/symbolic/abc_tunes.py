@@ -20,7 +20,7 @@ import numpy as np
 
 from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
-from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_fifths, read_music
+from music_evals.symbolic._abc_reading import Event, Kept, Measure, Music, Voice, key_fifths, read_music
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
@@ -164,12 +164,16 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     }
     # the reader takes a length of notes within a line for a remark
     advice = {"advice": "put [L:...] on a line of its own, as L:..."} if "[L:" in text else {}
-    remarks = check_agreement(written, read, name, **advice)
-    if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
-        remarks += ("an empty line ends the tune; what stands after it is not read, though it looks like music",)
-    if music.has_words:
-        remarks += ("the words under the notes (w:) are given to them one by one, and are not moved with other notes",)
+    remarks = (*check_agreement(written, read, name, **advice), *_remarks(music, after))
     return AbcTune(name, ".abc", score, bars, measure_numbers(bars), remarks, text, before, head, after, codec, parts)
+
+
+def _remarks(music: Music, after: str) -> Iterator[str]:
+    """Yield what a user should know of a tune, and of what stands after it in the file."""
+    if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
+        yield "an empty line ends the tune; what stands after it is not read, though it looks like music"
+    if music.has_words:
+        yield "the words under the notes (w:) are given to them one by one, and are not moved with other notes"
 
 
 def _decode(content: bytes) -> tuple[str, str]:
