@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from music_evals.annotations import HOLD, VOCABULARY_SIZE
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 
 __all__ = ["FEATURES", "Block", "Edges", "PairBias", "Sources", "StepHead", "agreement", "step_one_hot"]
-
-STEPS = 6  # of a quarter
 
 # What is summed up of two stretches that lie a lag apart: of which notes, how fast it fades with the distance in
 # quarters, and on which side of the quarter that asks.

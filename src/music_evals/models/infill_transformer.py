@@ -30,10 +30,11 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
 from music_evals.errors import InvalidInputError
-from music_evals.models._infill_layers import STEPS, Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
+from music_evals.models._infill_layers import Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
 from music_evals.models._network import SizedConfig, StepwiseNetwork, draw
+from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "SIZES", "InfillTransformer", "InfillTransformerConfig"]
