@@ -77,8 +77,8 @@ def add(verbs: Any) -> None:
         action="append",
         default=[],
         dest="models",
-        help="a name (see list), a folder or a Hub id[@revision], with :DECODING after it where it is to have one of its "
-        "own; may be given again",
+        help="a name (see list), a folder or a Hub id[@revision], and :DECODING after it to judge one that is not its "
+        "default; may be given again",
     )
     who.add_argument(
         "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
