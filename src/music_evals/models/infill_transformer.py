@@ -43,7 +43,7 @@ DECODINGS = ("best", "sample", "argmax")
 """How a gap is filled; none reads what is hidden."""
 
 SIZES = {
-    "small": {"model_size": 192, "n_layers": 6, "n_heads": 6, "inner_size": 768, "step_size": 128},
+    "small": {"model_size": 128, "n_layers": 4, "n_heads": 4, "inner_size": 384, "step_size": 96},
     "tiny": {"model_size": 96, "n_layers": 2, "n_heads": 4, "inner_size": 192, "step_size": 64},
 }
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
