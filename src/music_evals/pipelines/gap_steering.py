@@ -7,7 +7,6 @@ may miss; `followed` counts how far it came.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Protocol
 
@@ -37,7 +36,6 @@ class SketchInpainter(Inpainter, Protocol):
         ...
 
 
-@dataclasses.dataclass(frozen=True)
 class Sketched:
     """An inpainter with a sketch that all its middles follow; a `protocols.Inpainter`.
 
@@ -52,23 +50,11 @@ class Sketched:
 
     """
 
-    inpainter: SketchInpainter
-    sketch: Any
-
-    @property
-    def name(self) -> str:
-        """System id, that of the inpainter."""
-        return self.inpainter.name
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether `inpaint` does without `rng`."""
-        return self.inpainter.deterministic
-
-    @property
-    def sees_reference(self) -> bool:
-        """Whether the inpainter is given the true middle."""
-        return self.inpainter.sees_reference
+    def __init__(self, inpainter: SketchInpainter, sketch: Any) -> None:
+        self.inpainter, self.sketch = inpainter, sketch
+        self.name = inpainter.name
+        self.deterministic = inpainter.deterministic
+        self.sees_reference = inpainter.sees_reference
 
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
         """Return middles, shape (n, 96), values 0..129, for contexts of shape (n, 384)."""
