@@ -185,22 +185,21 @@ def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: g
         now = task(places, system, first, n_measures, sketch)
         return [first, n_measures, gr.update(task=now)]
 
-    def arrive() -> list[Any]:
-        known = models(places)
-        names_now = systems(places, known)
-        return [gr.update(choices=list(names_now), value=names_now[0]), *choose(names_now[0])]
+    def arrive() -> Any:
+        offered = systems(places, models(places))
+        return gr.update(choices=list(offered), value=offered[0])
 
     def warm() -> None:
         if known := models(places):
             load_system(places, known[0])
 
-    controls.system.input(choose, controls.system, [*changed, editor], **quiet)
+    controls.system.change(choose, controls.system, [*changed, editor], **quiet)
     controls.decoding.input(decode, [controls.system, controls.decoding], [controls.temperature, controls.n], **quiet)
     gap = [controls.system, controls.first, controls.n_measures, controls.sketch]
     for part in (controls.first, controls.n_measures):
         part.input(place, gap, [controls.first, controls.n_measures, editor], trigger_mode="always_last", **quiet)
     controls.sketch.input(place, gap, [controls.first, controls.n_measures, editor], **quiet)
     if places.owner:
-        page.load(arrive, None, [controls.system, *changed, editor], **quiet).then(warm, None, None, **quiet)
+        page.load(arrive, None, controls.system, **quiet).then(warm, None, None, **quiet)
     else:
         page.load(warm, None, None, **quiet)
