@@ -126,10 +126,20 @@ def test_a_note_that_sounds_into_the_gap_sketches_nothing() -> None:
 
 def test_how_much_of_a_sketch_is_there_is_counted() -> None:
     other = noteseq.encode(make_notes([2, 13, 20, 60, 80], [6, 3, 4, 6, 6], [61, 64, 65, 70, 71]), 96)
-    assert followed(drawn_sketch(MIDDLE, "rhythm"), "rhythm", other) == (3, 4)
-    assert followed(drawn_sketch(MIDDLE, "contour"), "contour", other) == (2, 4)
+    assert followed(drawn_sketch(MIDDLE, "rhythm"), "rhythm", other) == (3, 4, 1)
+    assert followed(drawn_sketch(MIDDLE, "contour"), "contour", other) == (2, 4, 0)
+    every = noteseq.encode(make_notes(range(96), [1] * 96, [60] * 96), 96)  # hits whatever is drawn, and more
+    assert followed(drawn_sketch(MIDDLE, "rhythm"), "rhythm", every) == (4, 4, 68)
+    assert followed(drawn_sketch(MIDDLE, "contour"), "contour", every) == (1, 4, 44)
     for kind in ("rhythm", "contour"):
-        assert followed(drawn_sketch(MIDDLE, kind), kind, MIDDLE) == (4, 4)
+        assert followed(drawn_sketch(MIDDLE, kind), kind, MIDDLE) == (4, 4, 0)
+
+
+def test_likelihoods_are_left_out_where_nobody_asks() -> None:
+    tokens, hidden = hide_gap(context(), GAP)
+    for likelihood in (True, False):
+        found = list(draw_candidates(tokens, hidden, Walker(), n_candidates=2, likelihood=likelihood))
+        assert all((candidate.log_likelihood is not None) == likelihood for candidate in found)
 
 
 class Sketcher:

@@ -320,6 +320,7 @@ def draw_candidates(
     n_candidates: int = 1,
     judge: bool = True,
     truth: Tokens | None = None,
+    likelihood: bool = True,
 ) -> Iterator[Candidate]:
     """Fill the hidden steps of a stretch until there are enough different candidates; each is yielded when it is there.
 
@@ -340,6 +341,8 @@ def draw_candidates(
         Whether what stands in the gap is the truth, to compare with.
     truth
         The true tokens of the gap, where the locked notes in `tokens` are others; None takes those of `tokens`.
+    likelihood
+        Whether to ask the model how likely each candidate is, which may take as long as filling the gap.
 
     Yields
     ------
@@ -369,7 +372,7 @@ def draw_candidates(
             continue
         seen.add(key)
         whole = _with(tokens, place, candidate.middle)
-        value = _log_likelihood(inpainter, whole, hidden)
+        value = _log_likelihood(inpainter, whole, hidden) if likelihood else None
         yield dataclasses.replace(candidate, number=len(seen), log_likelihood=value)
         if len(seen) == n_candidates:
             return
@@ -444,10 +447,9 @@ def _draws(
         rng = np.random.default_rng([seed, number])
         if isinstance(inpainter, GapInpainter):
             filled = np.where(hidden, inpainter.infill(masked, hidden[None], rng=rng)[0], tokens)
-            filled = end_locked(filled, hidden, gap)
         else:
             filled = _with(tokens, gap, inpainter.inpaint(masked, rng=rng)[0])
-        middle = noteseq.check_tokens(filled[gap])
+        middle = noteseq.check_tokens(end_locked(filled, hidden, gap)[gap])
         notes = noteseq.decode(middle)
         yield Candidate(number, middle, notes=notes) if truth is None else _judged(number, truth, middle, notes)
 

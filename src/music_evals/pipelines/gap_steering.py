@@ -8,7 +8,7 @@ may miss; `followed` counts how far it came.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import Inpainter
 from music_evals.symbolic import factorized, noteseq
 
-__all__ = ["SKETCHES", "SketchInpainter", "Sketched", "drawn_sketch", "end_locked", "followed", "hide_gap"]
+__all__ = ["SKETCHES", "Followed", "SketchInpainter", "Sketched", "drawn_sketch", "end_locked", "followed", "hide_gap"]
 
 SKETCHES: Final = ("rhythm", "contour")
 """What can be sketched: onsets and lengths, or pitches in their order."""
@@ -26,6 +26,17 @@ SKETCHES: Final = ("rhythm", "contour")
 _ONSET: Final = 1  # of `symbolic.factorized`
 
 Entries = tuple[tuple[int, ...] | None, ...]
+
+
+class Followed(NamedTuple):
+    """How much of a sketch is in a middle."""
+
+    kept: int
+    """Of a rhythm, onsets that are where they were drawn; of a contour, pitches that have their place in the order."""
+    drawn: int
+    """Onsets or pitches of the sketch."""
+    others: int
+    """Onsets elsewhere; pitches beyond those that were drawn."""
 
 
 class SketchInpainter(Inpainter, Protocol):
@@ -172,7 +183,7 @@ def drawn_sketch(middle: Tokens, kind: str) -> Entries:
     return found
 
 
-def followed(entries: Entries, kind: str, middle: Tokens) -> tuple[int, int]:
+def followed(entries: Entries, kind: str, middle: Tokens) -> Followed:
     """Count how much of a sketch is in a middle.
 
     Parameters
@@ -184,25 +195,28 @@ def followed(entries: Entries, kind: str, middle: Tokens) -> tuple[int, int]:
 
     Returns
     -------
-    tuple of two int
-        Of a rhythm, the onsets that are where they were drawn; of a contour, the pitches that have their place in the
-        order of the measure; and how many there are.
+    Followed
+        Counts over the measures that are sketched.
 
     Examples
     --------
     >>> followed(((60, 62), None), "contour", np.array([60, 128, 64, 128] + [129] * 44, dtype=np.uint8))
-    (1, 2)
+    Followed(kept=1, drawn=2, others=0)
 
     """
     size = MUSIB_LAYOUT.steps_per_measure
-    kept = count = 0
+    kept = drawn = others = 0
     for entry, measure in zip(entries, np.reshape(middle, (-1, size)), strict=True):
         if entry is None:
             continue
         if kind == "rhythm":
             wanted = np.array(entry) == _ONSET
-            kept, count = kept + int((wanted & (measure < HOLD)).sum()), count + int(wanted.sum())
+            kept += int((wanted & (measure < HOLD)).sum())
+            drawn += int(wanted.sum())
+            others += int((~wanted & (measure < HOLD)).sum())
         else:
             pitches = measure[measure < HOLD].tolist()
-            kept, count = kept + sum(a == b for a, b in zip(entry, pitches, strict=False)), count + len(entry)
-    return kept, count
+            kept += sum(a == b for a, b in zip(entry, pitches, strict=False))
+            drawn += len(entry)
+            others += max(len(pitches) - len(entry), 0)
+    return Followed(kept, drawn, others)

@@ -25,7 +25,8 @@ gap = slice({start}, {stop})
 shown, hidden = hide_gap(tokens, gap, {keep})
 candidates = list(
     draw_candidates(
-        shown, hidden, inpainter, gap=gap, seed={seed}, n_candidates={n}, judge={judge}, truth=tokens[gap]
+        shown, hidden, inpainter, gap=gap, seed={seed}, n_candidates={n}, judge={judge}, truth=tokens[gap],
+        likelihood=False,
     )
 )
 for candidate in candidates:

@@ -139,8 +139,9 @@ class Filling:
         """Say how much of the sketch is in a candidate; empty where there is none."""
         if not self.sketch:
             return ""
-        kept, count = followed(self.sketch, self.request.sketch, candidate.middle)
-        return f"{kept} of {count} drawn {'onsets' if self.request.sketch == 'rhythm' else 'pitches'} are there"
+        found = followed(self.sketch, self.request.sketch, candidate.middle)
+        what = "onsets" if self.request.sketch == "rhythm" else "pitches"
+        return f"{found.kept} of {found.drawn} drawn {what} are there, and {found.others} others in their measures"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row a candidate."""
@@ -158,7 +159,6 @@ class Filling:
                 {
                     "candidate": candidate.number,
                     "middle": candidate.middle,
-                    "log_likelihood": candidate.log_likelihood,
                     "scores": dict(candidate.scores),
                     "changes": None if candidate.diff is None else [one._asdict() for one in candidate.diff.changes],
                 }
@@ -230,6 +230,7 @@ def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iter
         n_candidates=request.n_candidates,
         judge=request.judge,
         truth=tokens[request.gap],
+        likelihood=False,  # it would take as long again, and candidates stand in the order in which they come
     )
 
 

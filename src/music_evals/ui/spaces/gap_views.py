@@ -104,8 +104,6 @@ def _candidate(filling: Filling, candidate: Candidate, roll: list[RollNote], dra
     said = [filling.followed(candidate)]
     if candidate.scores:
         said.append(f"note F1 {number(candidate.scores['note_f1'])}")
-    if candidate.log_likelihood is not None:
-        said.append(f"log-likelihood {candidate.log_likelihood:.1f}")
     name = f"{filling.request.system.replace('/', '_')}_{filling.request.seed}_{candidate.number}"
     locks = locks_html(roll, gap, filling.melody.first_measure) if filling.lockable else ""
     return figure_html(
