@@ -180,10 +180,14 @@ def wire_controls(page: gr.Blocks, places: Places, controls: Controls, editor: g
         return [gr.update(**new["temperature"]), gr.update(**new["n"])]
 
     def place(system: str, first: float, n_measures: float, sketch: str) -> list[Any]:
-        n_measures = min(n_measures, longest_gap(model_of(models(places), system)))
-        first = min(first, N - int(n_measures) + 1)
-        now = task(places, system, first, n_measures, sketch)
-        return [first, n_measures, gr.update(task=now)]
+        # what is right as it is stays untouched: the visitor may have moved it on by the time that this arrives
+        fewer = min(int(n_measures), longest_gap(model_of(models(places), system)))
+        earlier = min(int(first), N - fewer + 1)
+        return [
+            gr.skip() if earlier == first else earlier,
+            gr.skip() if fewer == n_measures else fewer,
+            gr.update(task=task(places, system, earlier, fewer, sketch)),
+        ]
 
     def arrive() -> Any:
         offered = systems(places, models(places))
