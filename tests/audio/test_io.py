@@ -22,7 +22,7 @@ from hypothesis.extra.numpy import arrays
 
 from music_evals.audio import _samples
 from music_evals.audio import io as audio_io
-from music_evals.audio.io import Audio, AudioLimits, AudioPolicy, check_header, load_audio
+from music_evals.audio.io import Audio, AudioLimits, AudioPolicy, check_header, encode_flac, load_audio
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
@@ -715,3 +715,12 @@ class TestLaws:
         order = data.draw(st.permutations(range(samples.shape[1])))
         shuffled = load_audio(samples[:, order], rate=RATE)
         np.testing.assert_array_equal(shuffled.samples, load_audio(samples, rate=RATE).samples)
+
+
+def test_what_is_encoded_is_read_back_and_clipped(rng: np.random.Generator) -> None:
+    samples = rng.uniform(-1.2, 1.2, (4000, 2)).astype(np.float32)
+    content = encode_flac(samples, 22050)
+    read, rate = soundfile.read(io.BytesIO(content), dtype="float64")
+    assert (rate, soundfile.info(io.BytesIO(content)).subtype) == (22050, "PCM_16")
+    assert np.abs(read - np.clip(samples, -1, 1)).max() <= 2**-15
+    assert encode_flac(samples, 22050) == content

@@ -112,6 +112,42 @@ def test_the_same_seed_gives_the_same_files(folder: Path, tmp_path: Path) -> Non
     ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("walker")
+def test_a_context_that_is_asked_for_is_all_that_is_shown(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = filling.Walker()
+    monkeypatch.setattr(f"{__name__}.make_walker", lambda *_: model)
+    command = ["fill", str(folder / "waltz.midi"), "--measures", "5-9", "--model", "walker", "--context", "2"]
+    assert main([*command, "--json", "--out", str(tmp_path / "out")]) == 0
+    assert json.loads(capsys.readouterr().out)["context"] == 2
+    assert {tokens.shape for tokens, _ in model.shown} == {(1, 9 * 18)}
+    assert main([*command[:-1], "20", "--out", str(tmp_path / "more")]) == 0  # the tune has sixteen measures
+    model.gap_limits = model.gap_limits._replace(steps=11 * 18)
+    assert main([*command[:-1], "4", "--out", str(tmp_path / "less")]) == 2
+    assert "a --context of at most 3 measures on each side, got 4; ask for less" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("walker")
+def test_the_picture_has_numbers_and_semitones_of_one_height(folder: Path, tmp_path: Path) -> None:
+    rolls, numbers = {}, {}
+    for name, measures, context in (("pickup.mid", "2", "1"), ("pickup.mid", "2-3", "2"), ("reel.abc", "7", "3")):
+        out = tmp_path / f"{name} {measures}"
+        command = ["fill", str(folder / name), "--measures", measures, "--context", context, "--model", "walker"]
+        assert main([*command, "--candidates", "1", "--out", str(out)]) == 0
+        picture = ET.fromstring((out / "candidates.svg").read_text())  # noqa: S314  # our own
+        numbers[out.name] = [(int(one.get("x", "")), one.text) for one in picture if one.get("class") == "number"]
+        rolls[out.name] = next(one for one in picture if one.get("class") == "roll")
+    # three measures, and six, on 960 pixels; a pickup is filled up in front
+    assert numbers["pickup.mid 2"] == [(8, "1"), (328, "2"), (648, "3")]
+    assert numbers["pickup.mid 2-3"] == [(8 + 160 * bar, str(bar)) for bar in range(6)]
+    assert [number for _, number in numbers["reel.abc 7"]] == ["4", "5", "6", "7", "8", "9", "10"]
+    for roll in rolls.values():
+        height = float(roll.get("viewBox", "").split()[3])
+        semitone = next(float(one.get("height", "")) for one in roll if "note" in one.get("class", ""))
+        assert float(roll.get("height", "")) * semitone / height == 5  # pixels
+
+
 def test_a_network_fills_and_ranks(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
     command = ["fill", str(folder / "choir.musicxml"), "--voice", "Bass", "--measures", "7-10", "--model"]
@@ -172,6 +208,14 @@ REFUSED = {
     "candidates": (["waltz.midi", "--measures", "5-8", "--candidates", "0", "--model", "walker"], "--candidates must"),
     "seed": (["waltz.midi", "--measures", "5-8", "--seed", "-1", "--model", "walker"], "--seed must be 0 or more, got"),
     "span": (["waltz.midi", "--measures", "2-15", "--model", "walker"], "walker fills at most 32 (8 measures of 4/4)"),
+    "context": (
+        ["waltz.midi", "--measures", "5-6", "--model", "walker", "--context", "0"],
+        "--context must be 1 or more, got 0",
+    ),
+    "context of sixteen": (
+        ["odd_running.mid", "--voice", "Tune", "--measures", "7-10", "--context", "4"],
+        "lag_vote is always shown 6 measures before the gap and 6 after it; leave --context out",
+    ),
     "no context": (["lonely.mid", "--measures", "1-4"], "there are no notes before and after the gap"),
     "chords": (["chords.mid", "--measures", "7-10"], "choose a voice of one note at a time"),
     "no meter": (["free.mid", "--measures", "1"], "it has no measures; say what they are with --meter"),
@@ -243,6 +287,43 @@ def test_a_folder_with_other_files_is_left_alone(
     ]  # fmt: skip
     assert main([*command[:-1], str(out / "candidate_1.mid")]) == 2
     assert "candidate_1.mid is a file; name a folder with --out" in capsys.readouterr().err
+
+
+def test_a_candidate_that_was_changed_is_not_lost(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    command += ["--out", str(out)]
+    assert main(command) == 0
+    written = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert main(command) == 0  # what is as it was written is replaced
+    for name in ("candidate_1.mid", "candidates.svg"):
+        (out / name).write_bytes(written[name] + b" and a better ending")
+        capsys.readouterr()
+        assert main(command) == 2
+        assert f"{out / name} was changed since it was written, and would be lost" in capsys.readouterr().err
+        assert (out / name).read_bytes() == written[name] + b" and a better ending"
+        (out / name).write_bytes(written[name])
+    # one that is saved while others are drawn
+    make_content = "music_evals.cli.fill._content"
+    monkeypatch.setattr(make_content, lambda *_: (out / "candidate_1.mid").write_bytes(b"saved") and {"remarks": []})
+    assert main(command) == 2
+    assert "candidate_1.mid was changed since it was written" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {**written, "candidate_1.mid": b"saved"}
+
+
+def test_a_file_of_that_name_that_is_no_record_is_not_lost(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    command = ["fill", str(folder / "odd_running.mid"), "--voice", "Tune", "--measures", "7-10", "--model", "lag_vote"]
+    for text in ("{}", "[]", "mine", '{"files": [1]}', '{"candidates": [{"file": "candidate_1.mid"}]}'):
+        (out / "fill.json").write_text(text)
+        assert main([*command, "--out", str(out)]) == 2
+        assert f"{out} holds fill.json, which is not of a fill;" in capsys.readouterr().err
+        assert (out / "fill.json").read_text() == text
 
 
 def test_what_is_filled_is_never_written_over(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

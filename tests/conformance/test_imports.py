@@ -43,12 +43,13 @@ ARROWS: dict[str, set[str]] = {
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS,
     "datasets": _PLUGIN_NEEDS,
-    "benchmark": _TASK,
+    "studies": {"annotations", "errors", "files", "symbolic", "stats", "audio.io", "audio.loudness"},
+    "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
     "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
-    "ui": _TASK | {"benchmark", "leaderboard", "hub"},
-    "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui"},
+    "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
+    "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui", "studies"},
     "__main__": {"cli"},
 }
 

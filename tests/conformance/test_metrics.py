@@ -19,6 +19,7 @@ import yaml
 
 from music_evals import hf
 from music_evals.annotations import Score
+from music_evals.errors import InvalidInputError
 from music_evals.metrics.catalogue import (
     CATALOGUE,
     COMPANIONS,
@@ -73,8 +74,8 @@ OF_TEXTS = {"lyric_structure", "tag_semantic_similarity"}
 
 
 def resamples(name: str, n: int) -> dict[str, int]:
-    """Return the option of the modules that can draw resamples: those of tokens, among which are divergences."""
-    return {} if name in EDITS | OF_TEXTS | {"inpainting_nll"} else {"n_resamples": n}
+    """Return the option of the modules that draw resamples: those with a divergence."""
+    return {"n_resamples": n} if any(CATALOGUE[score].kind == "set" for score in SCORES[name]) else {}
 
 
 @pytest.fixture(params=FOLDERS, ids=NAMES)
@@ -526,7 +527,7 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
 
     contexts, middles = contexts_and_middles(rng)
     names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"} | EDITS | OF_TEXTS]
-    options = {"n_resamples": 30, "groups": np.arange(12) // 4}
+    options = {"groups": np.arange(12) // 4}
     combined = evaluate.combine([load(name, tmp_path) for name in names])
     result = combined.compute(predictions=middles, references=contexts, **options)
     whole = load("musical_inpainting", tmp_path).compute(predictions=middles, references=contexts, **options)
@@ -535,6 +536,20 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     for middle, context in zip(middles[5:], contexts[5:], strict=True):
         combined.add(middle, context)
     assert same(combined.compute(**options), result)
+
+
+def test_options_of_divergences_are_refused_elsewhere(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
+    """A score that draws nothing and has no logarithm does not take these options and then ignore them."""
+    contexts, middles = contexts_and_middles(rng)
+    inputs = {"predictions": middles, "references": contexts}
+    for name in (name for name in NAMES if name not in EDITS | OF_TEXTS | {"inpainting_nll"}):
+        module = load(name, tmp_path)
+        for option, value in (("n_resamples", 20), ("seed", 1), ("base", "bits")):
+            if resamples(name, 20):
+                assert module.compute(**inputs, **{"n_resamples": 20, option: value})
+            else:
+                with pytest.raises(InvalidInputError, match=f"`{option}` can be given for divergences only"):
+                    module.compute(**inputs, **{option: value})
 
 
 def test_modules_of_edits_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -554,7 +569,7 @@ def test_combined_with_prefixes(in_root: Path, tmp_path: Path, rng: np.random.Ge
 
     contexts, middles = contexts_and_middles(rng)
     works = {"one": load("note_f1", tmp_path), "two": load("musical_inpainting", tmp_path)}
-    result = evaluate.combine(works, force_prefix=True).compute(predictions=middles, references=contexts, n_resamples=0)
+    result = evaluate.combine(works, force_prefix=True).compute(predictions=middles, references=contexts)
     assert result["one_note_f1"] == result["two_note_f1"]
 
 
@@ -593,7 +608,7 @@ def workers(count: int, folder: Path) -> Iterator[subprocess.Popen[str]]:
         "contexts = np.full((6, 384), 128, np.uint8); contexts[:, ::12] = 60\n"
         "middles = contexts[:, 144:240].copy(); middles[3:] = 129\n"
         "metric.add_batch(predictions=middles[rank::count], references=contexts[rank::count])\n"
-        "print(json.dumps(metric.compute(n_resamples=0)))\n"
+        "print(json.dumps(metric.compute()))\n"
     )
     for rank in range(count):
         command = [sys.executable, "-c", code, str(rank), str(count), str(folder)]

@@ -64,7 +64,7 @@ def test_candidates_are_judged_as_the_benchmark_judges_and_the_middle_is_hidden(
     assert [candidate.number for candidate in found] == [1, 2, 3]
     assert all((shown[0, MUSIB_LAYOUT.middle] == MASK).all() for shown in model.shown)
     for candidate in found:
-        judged = evaluate_inpainting(context()[None], candidate.middle[None], n_resamples=0, metrics=SCORES)
+        judged = evaluate_inpainting(context()[None], candidate.middle[None], metrics=SCORES)
         assert {name: pytest.approx(judged[name], nan_ok=True) for name in SCORES} == candidate.scores
         assert candidate.diff == diff_notes(context()[MUSIB_LAYOUT.middle], candidate.middle)
         assert candidate.row["missed"] + candidate.row["kept"] == 2
@@ -302,7 +302,7 @@ def test_other_bad_gaps_are_refused() -> None:
     notes, bars = melody(64), bars_of(64)
     with pytest.raises(InvalidInputError, match=r"the score has 0\.\.15"):
         fill(notes, Drawing(), bars=bars, first=14, n_measures=4)
-    with pytest.raises(InvalidInputError, match="at least one measure"):
+    with pytest.raises(InvalidInputError, match="`n_measures` must be 1 or more, got 0"):
         fill(notes, Walker(), bars=bars, first=3, n_measures=0)
     chord = sort_notes(np.concatenate([notes, make_notes([100], [4], [90])]))
     with pytest.raises(PolyphonyError, match="choose a voice of one note at a time"):

@@ -11,6 +11,7 @@ from music_evals.errors import ContextLengthError
 from music_evals.pipelines.gap_stretches import Stretch, cut_stretch
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.tunes import measure_numbers
 
 
 class Fixed:
@@ -88,3 +89,50 @@ def test_an_odd_measure_in_the_gap_is_refused_and_one_far_away_does_not_count() 
         "is not shown what lies before"
         in cut_stretch(quarters(91), Walker(quantum=24), bars=bars, first=9, n_measures=4).remarks[0]
     )
+
+
+def test_halves_are_paired_as_their_numbers_are() -> None:
+    """A gap that parts a measure does not pair its second half with the first half of the next."""
+    bars = measured(4, 2, 2, 2, 2, 4)
+    assert measure_numbers(bars) == ("1", "2", "2", "3", "3", "4")
+    stretch = cut_stretch(quarters(16), Walker(), bars=bars, first=2, n_measures=2)
+    assert stretch.bar_lines == (0, 24, 36, 48, 60, 72, 96)  # each half is by itself: the gap parts both measures
+    assert stretch.gap == slice(36, 60)
+    assert cut_stretch(quarters(16), Walker(), bars=bars, first=1, n_measures=2).bar_lines == (0, 24, 48, 72, 96)
+
+
+def test_the_context_is_as_long_as_it_is_asked_for() -> None:
+    bars, model = measured(*[4] * 20), Walker(steps=240, hidden_steps=96)  # ten measures, four of them hidden
+    shown = {
+        n: cut_stretch(quarters(80), model, bars=bars, first=8, n_measures=2, context=n).bar_lines for n in (1, 2, 4)
+    }
+    assert shown == {n: tuple(range(0, 24 * (2 * n + 2) + 1, 24)) for n in shown}
+    # where the tune has no more on one side, the other is no longer than asked for
+    first = cut_stretch(quarters(80), model, bars=bars, first=1, n_measures=2, context=3)
+    assert (first.gap, len(first.tokens)) == (slice(24, 72), 24 * 6)
+    with pytest.raises(ContextLengthError, match=r"at most 40 quarters, .* `context` of at most 4 measures .* got 5"):
+        cut_stretch(quarters(80), model, bars=bars, first=8, n_measures=2, context=5)
+    # at the start of the tune there is room for more after the gap
+    late = cut_stretch(quarters(80), model, bars=bars, first=1, n_measures=2, context=7)
+    assert (late.gap, len(late.tokens)) == (slice(24, 72), 240)
+    with pytest.raises(ContextLengthError, match=r"at most 7 measures on each side, got 8"):
+        cut_stretch(quarters(80), model, bars=bars, first=1, n_measures=2, context=8)
+
+
+def test_a_model_of_sixteen_measures_takes_its_own_context_alone() -> None:
+    bars = measured(*[4] * 20)
+    notes = quarters(80)
+    with pytest.raises(ContextLengthError, match="fixed is always shown 6 measures before the gap and 6 after it"):
+        cut_stretch(notes, Fixed(), bars=bars, first=8, n_measures=4, context=5)
+    whole = cut_stretch(notes, Fixed(), bars=bars, first=8, n_measures=4, context=6)
+    assert whole.tokens.tolist() == cut(bars, 8).tokens.tolist()
+
+
+def test_gaps_longer_than_the_whole_stretch_are_refused_with_the_limit() -> None:
+    """88 quarters: more than the 84 that the infill transformer reads, and than the 32 that it fills."""
+    bars, limits = measured(*[4] * 30), Walker(steps=504, hidden_steps=192)
+    for model, most in ((limits, "32"), (Walker(steps=504, hidden_steps=1000), "83")):
+        with pytest.raises(ContextLengthError, match=f"the gap lasts 88 quarters, and walker fills at most {most} "):
+            cut_stretch(quarters(120), model, bars=bars, first=4, n_measures=22)
+    longest = cut_stretch(quarters(120), limits, bars=bars, first=4, n_measures=8)
+    assert (longest.hidden.sum(), len(longest.tokens)) == (192, 504)  # all four before, nine after

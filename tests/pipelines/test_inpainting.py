@@ -15,7 +15,7 @@ from music_evals.errors import (
     UnknownNameError,
 )
 from music_evals.metrics import arrays, divergence, inpainting, melodic_intervals
-from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, metric_of
 from music_evals.pipelines.inpainting import (
     evaluate_inpainting,
     evaluate_nll,
@@ -56,6 +56,11 @@ def middles(contexts: np.ndarray) -> np.ndarray:
     rng = np.random.default_rng(6)
     filled = melodies(rng, len(contexts), 96)
     return np.where(rng.random(filled.shape) < 0.8, contexts[:, 144:240], filled)
+
+
+def resamples(name: str, n: int) -> dict[str, int]:
+    """Return the option of a divergence; other scores refuse it."""
+    return {"n_resamples": n} if metric_of(name).kind == "set" else {}
 
 
 GROUPS = np.repeat([f"song{k}" for k in range(8)], 5)
@@ -109,11 +114,12 @@ def test_a_metric_does_not_depend_on_its_company(contexts: np.ndarray, middles: 
         contexts, middles, groups=GROUPS, n_resamples=20, extensions=tuple(INPAINTING_EXTENSIONS), per_item=True
     )
     for name in INPAINTING_METRICS:
-        alone = evaluate_inpainting(contexts, middles, groups=GROUPS, n_resamples=20, metrics=[name])
+        alone = evaluate_inpainting(contexts, middles, groups=GROUPS, metrics=[name], **resamples(name, 20))
         assert alone == {key: everything[key] for key in alone}
         assert len(alone) in {5, 6}
     for name in INPAINTING_EXTENSIONS:
-        alone = evaluate_inpainting(contexts, middles, groups=GROUPS, n_resamples=20, metrics=(), extensions=[name])
+        options = {"extensions": [name], **resamples(name, 20)}
+        alone = evaluate_inpainting(contexts, middles, groups=GROUPS, metrics=(), **options)
         assert alone == {key: everything[key] for key in alone}
 
 
@@ -269,7 +275,7 @@ def test_no_interval_reaches_beyond_the_largest_divergence(base: str, largest: f
 
 def test_replication_can_look_in_a_corpus(contexts: np.ndarray) -> None:
     true = contexts[:, 144:240]
-    options = {"metrics": (), "extensions": ["self_replication_rate"], "n_resamples": 0}
+    options = {"metrics": (), "extensions": ["self_replication_rate"]}
     assert evaluate_inpainting(contexts, true, corpus=contexts, **options)["self_replication_rate"] == 1
     assert evaluate_inpainting(contexts, true, corpus=[40] * 24, **options)["self_replication_rate"] == 0
 
@@ -278,7 +284,7 @@ def test_copies_at_another_pitch_count_where_that_is_asked_for(contexts: np.ndar
     tuned = contexts.copy()
     tuned[:, 144:168] = [60, 62] + [128] * 22
     tuned[:, :24] = [65, 67] + [128] * 22
-    options = {"metrics": ["self_replication_rate"], "n_resamples": 0, "per_item": True}
+    options = {"metrics": ["self_replication_rate"], "per_item": True}
     plain, moved = (
         evaluate_inpainting(tuned, tuned[:, 144:240], transposed=transposed, **options) for transposed in (False, True)
     )
@@ -289,7 +295,7 @@ def test_copies_at_another_pitch_count_where_that_is_asked_for(contexts: np.ndar
 @pytest.mark.parametrize("average", ["macro", "micro"])
 def test_rates_stand_beside_those_of_the_true_middles(contexts: np.ndarray, middles: np.ndarray, average: str) -> None:
     names = ["self_replication_rate", "repeated_note_rate"]
-    options = {"metrics": names, "n_resamples": 0, "average": average, "per_item": True}
+    options = {"metrics": names, "average": average, "per_item": True}
     copying = np.concatenate([contexts[:, :144], contexts[:, :96], contexts[:, 240:]], axis=1)
     true = copying[:, 144:240]
     result, of_truth = (evaluate_inpainting(copying, filled, **options) for filled in (middles, true))
@@ -323,6 +329,15 @@ def test_base_of_the_divergences(contexts: np.ndarray, middles: np.ndarray) -> N
             np.testing.assert_allclose(np.array(bits[key]) * LN2, nats[key], rtol=1e-12)
 
 
+def test_options_of_divergences_are_taken_where_one_is_computed(contexts: np.ndarray, middles: np.ndarray) -> None:
+    """Not given, they are the documented defaults; and one divergence among other scores is enough."""
+    names = {"metrics": ["note_f1", "groove_divergence"]}
+    given = evaluate_inpainting(contexts, middles, n_resamples=1000, seed=0, base="nats", **names)
+    assert evaluate_inpainting(contexts, middles, **names) == given
+    extension = {"metrics": ["note_f1"], "extensions": ["interval_divergence"]}
+    assert np.isnan(evaluate_inpainting(contexts, middles, n_resamples=0, **extension)["interval_divergence_null"])
+
+
 def test_bad_input_is_named(contexts: np.ndarray, middles: np.ndarray) -> None:
     cases = [
         ((contexts[:, :383], middles), {}, ContextLengthError, r"\(n, 384\), got \(40, 383\)"),
@@ -339,6 +354,8 @@ def test_bad_input_is_named(contexts: np.ndarray, middles: np.ndarray) -> None:
         ((contexts, middles), {"base": "nat"}, UnknownNameError, "did you mean nats"),
         ((contexts, middles), {"confidence": 95}, InvalidInputError, "confidence"),
         ((contexts, middles), {"n_resamples": -1}, InvalidInputError, "n_resamples"),
+        ((contexts, middles), {"metrics": "note_f1", "seed": 0}, InvalidInputError, "`seed` can be given for div"),
+        ((contexts, middles), {"metrics": (), "n_resamples": 0, "base": "nats"}, InvalidInputError, "`n_res.*`base`"),
     ]
     for items, options, error, message in cases:
         with pytest.raises(error, match=message):

@@ -12,6 +12,7 @@ from music_evals.stats import (
     _clusters,
     bootstrap_divergence,
     null_divergence,
+    null_divergences,
 )
 from music_evals.stats.intervals import degrees_of_freedom
 
@@ -307,3 +308,24 @@ def test_an_interval_stays_below_the_largest_value():
     held = bootstrap_divergence(reference, estimate, None, upper=0.6, **options)
     assert held.high == 0.6
     assert (held.estimate, held.low) == (free.estimate, min(free.low, 0.6))
+
+
+def test_the_floor_is_the_mean_of_the_relabellings() -> None:
+    rng = np.random.default_rng(0)
+    a, b, units = rng.integers(0, 4, 40), rng.integers(0, 4, 40), np.repeat(np.arange(10), 4)
+    options = {"n_bins": 4, "divergence": total_variation, "units": units, "n_permutations": 300, "seed": 1}
+    drawn = null_divergences(a, b, **options)
+    assert drawn.shape == (300,)
+    assert null_divergence(a, b, **options) == drawn.mean()
+    assert null_divergences([], [], n_bins=2, divergence=total_variation).shape == (0,)
+
+
+def test_one_law_exceeds_the_95th_percentile_of_relabellings_one_time_in_twenty() -> None:
+    rng = np.random.default_rng(0)
+    above = []
+    for trial in range(300):
+        a, b = rng.integers(0, 4, (2, 60))
+        drawn = null_divergences(a, b, n_bins=4, divergence=total_variation, n_permutations=200, seed=trial)
+        masses = [np.bincount(bins, minlength=4) / 60 for bins in (a, b)]
+        above.append(total_variation(*masses) > np.quantile(drawn, 0.95))
+    assert np.mean(above) < 0.08

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from music_evals.annotations import NoteArray
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic import abc_tunes
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.tunes import Tune, open_tune
@@ -205,3 +205,51 @@ def test_a_tune_without_a_number_and_one_without_music(opened: Open) -> None:
     assert replaced(opened(bare), "2", WHOLE) == bare.replace("GABc", "C4")
     with pytest.raises(NoDataError, match="has no measures"):
         opened(f"{HEAD}\nCDEF|GABc|]\n")
+
+
+# --- chords
+
+
+@pytest.mark.parametrize(
+    ("chord", "alone"), [("[F-A-]", "[FA]"), ("[F-A]", "[FA]"), ("[FA-]", "[FA]"), ("[F.-A-]-", "[FA]")]
+)
+def test_ties_within_a_chord_are_ties(opened: Open, chord: str, alone: str) -> None:
+    """A tie that is left in the text would hold the first note of the gap, where it has the pitch of the chord."""
+    tune = opened(f"{HEAD}CDE{chord}|[FA]GAB|c4|]\n")
+    quarter = tune.bars.ticks_per_quarter
+    held = {
+        int(n["pitch"]): int(n["duration_tick"]) // quarter for n in tune.score.notes if n["onset_tick"] == 3 * quarter
+    }
+    assert held == {65: 1 + (chord != "[FA-]"), 69: 1 + (chord != "[F-A]")}
+    assert replaced(tune, "2", [(0, 24, 65)]) == f"{HEAD}CDE{alone}|F4|c4|]\n"
+
+
+def test_ornaments_and_slurs_within_a_chord_are_no_notes(opened: Open) -> None:
+    tune = opened(f"{HEAD}CDE[(F!accent!A]|.[GB])GAB|c4|]\n")
+    assert tune.score.notes["pitch"].tolist() == [60, 62, 64, 65, 69, 67, 71, 67, 69, 71, 72]
+    assert tune.remarks == ()
+    assert replaced(tune, "2", WHOLE) == f"{HEAD}CDE[(F!accent!A]|C4)|c4|]\n"
+    assert replaced(tune, "1", WHOLE) == f"{HEAD}(C4|.[GB])GAB|c4|]\n"
+
+
+@pytest.mark.parametrize("chord", ['["Am"FA]', "[FzA]", "[-FA]", "[F{g}A]"])
+def test_what_else_stands_in_a_chord_is_refused(opened: Open, chord: str) -> None:
+    with pytest.raises(UnreadableFileError, match=r"the chord .* is not read here; write what is no note"):
+        opened(f"{HEAD}CDE{chord}|GABc|c4|]\n")
+
+
+def test_a_length_within_a_line_that_the_reader_does_not_take_is_said(opened: Open) -> None:
+    with pytest.raises(UnreadableFileError, match=r"read in two ways; put \[L:\.\.\.\] on a line of its own"):
+        opened(f"{HEAD}CDEF|[L:1/8]C2D2E2F2|G8|]\n")
+    assert replaced(opened(f"{HEAD}CDEF|\nL:1/8\nC2D2E2F2|G8|]\n"), "2", WHOLE).endswith("\nL:1/8\nC8|G8|]\n")
+
+
+@pytest.mark.parametrize("music", ["(0CDEF|", "C/0DEF|", "C//0DEF|", "[CE]/0DEF|", "[L:1/0]CDEF|", "L:1/0\nCDEF|"])
+def test_a_length_that_is_divided_by_zero_is_refused(opened: Open, music: str) -> None:
+    with pytest.raises(UnreadableFileError, match="a length in it is divided by 0"):
+        opened(f"{HEAD}{music}GABc|\n")
+
+
+def test_a_note_of_endless_length_is_refused_before_it_is_laid_out(opened: Open) -> None:
+    with pytest.raises(FileTooLargeError, match="quarter notes, more than"):
+        opened(f"{HEAD}C9999999999999DEF|GABc|\n")

@@ -518,6 +518,15 @@ def test_a_name_of_several_voices_is_not_unknown(tmp_path: Path) -> None:
         tune.voice("\u00b2")
 
 
+def test_a_drum_kit_alone_is_no_melody(tmp_path: Path) -> None:
+    path = tmp_path / "drums.mid"
+    events = [filling.meter(4, 2), *filling.line(filling.quarters(16), 24, 9)]
+    path.write_bytes(filling.midi([filling.chunk(events)], 24))
+    for name in (None, 1):
+        with pytest.raises(InvalidInputError, match="voice 1 '' is a drum kit, which has no melody"):
+            open_tune(path).voice(name)
+
+
 def test_notes_that_do_not_fit_are_refused(folder: Path) -> None:
     tune = open_tune(folder / "choir.musicxml")
     with pytest.raises(InvalidInputError, match="must lie within ticks"):

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import io
 import os
 import stat
 import threading
@@ -57,6 +58,7 @@ __all__ = [
     "AudioLimits",
     "AudioPolicy",
     "check_header",
+    "encode_flac",
     "load_audio",
     "load_channels",
     "recordings",
@@ -368,6 +370,29 @@ def check_header(
     """
     with _opened(Path(path), policy, limits):
         pass
+
+
+def encode_flac(samples: npt.NDArray[np.floating[Any]], sample_rate: int) -> bytes:
+    """Encode samples as a FLAC file of 16 bits, which every browser decodes.
+
+    Parameters
+    ----------
+    samples
+        Shape (n,) or (n, channels), full scale 1; what lies beyond -1..1 is clipped.
+    sample_rate
+        In Hz.
+
+    Returns
+    -------
+    bytes
+        The file: no tags, and equal bytes for equal samples.
+
+    """
+    import soundfile
+
+    stream = io.BytesIO()
+    soundfile.write(stream, np.clip(samples, -1.0, 1.0), sample_rate, format="FLAC", subtype="PCM_16")
+    return stream.getvalue()
 
 
 @contextlib.contextmanager

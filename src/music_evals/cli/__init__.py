@@ -23,6 +23,7 @@ from music_evals.cli import (
     frame,
     inpainting,
     leaderboard,
+    listening_test,
     listing,
     lyrics,
     preserve,
@@ -105,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     publish.add(verbs)
     push.add(verbs)
     leaderboard.add(verbs)
+    listening_test.add(verbs)
     frame.add(verbs)
     listing.add(verbs)
     examples.add(verbs)

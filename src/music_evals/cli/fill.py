@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import bisect
 import hashlib
+import itertools
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 if TYPE_CHECKING:
     from music_evals.benchmark.inpainting.systems import System
     from music_evals.pipelines.gap_filling import Candidate, Filling
+    from music_evals.pipelines.gap_stretches import Stretch
     from music_evals.symbolic.tunes import Tune
 
 __all__ = ["add"]
@@ -42,7 +45,7 @@ examples:
   music-evals fill my_reels.abc --tune 3 --model lag_vote --measures 5-8 --out filled --json
 """
 
-_CANDIDATE = re.compile(r"candidate_\d+\.\w+")
+_OURS = re.compile(r"candidate_\d+\.\w+|candidates\.svg")
 _FITTED = ("markov", "corpus_prior")
 
 
@@ -67,6 +70,12 @@ def add(verbs: Any) -> None:
     how.add_argument(
         "--candidates", type=int, default=4, dest="n_candidates", metavar="N", help="how many (default: %(default)s)"
     )
+    how.add_argument(
+        "--context",
+        type=int,
+        metavar="N",
+        help="measures on each side of the gap that a model of any gap is shown (default: all that it can take)",
+    )
     how.add_argument("--seed", type=int, default=0, help="of what is drawn (default: %(default)s)")
     how.add_argument(
         "--no-judge",
@@ -86,7 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     from music_evals.symbolic.tunes import open_tune
 
     out = Path(options.out)
-    earlier = _check_out(out, Path(options.file))
+    _check_out(out, Path(options.file))
     _check_counts(options)
     tune = open_tune(options.file, tune=options.tune, meter=options.meter)
     voice = tune.voice(options.voice)
@@ -103,19 +112,23 @@ def _run(options: argparse.Namespace) -> int:
             bars=tune.bars,
             first=first,
             n_measures=n_measures,
+            context=options.context,
             seed=options.seed,
             n_candidates=options.n_candidates,
             judge=options.judge,
-            progress=lambda done, _: bar(done, options.n_candidates, system.name),
+            progress=lambda done, wanted: bar(done, wanted, system.name),
         )
     files = {
         f"candidate_{rank}{tune.suffix}": tune.replaced(voice, first, n_measures, candidate.notes)
         for rank, candidate in enumerate(filling.candidates, start=1)
     }
-    files["candidates.svg"] = _picture(filling, f"{Path(options.file).name}, measures {options.measures}").encode()
-    content = _content(options, tune, voice, system, filling)
+    files["candidates.svg"] = _picture(
+        filling, tune, f"{Path(options.file).name}, measures {options.measures}"
+    ).encode()
+    hashes = {name: _sha256(file) for name, file in files.items()}
+    content = {**_content(options, tune, voice, system, filling), "files": hashes}
     files["fill.json"] = (json.dumps(plain(content), indent=1, allow_nan=False) + "\n").encode()
-    _write(out, files, earlier)
+    _write(out, files, _check_out(out, Path(options.file)))  # what was changed in the meantime is not lost either
     for remark in content["remarks"]:
         say(f"note: {remark}")
     text = files["fill.json"].decode().rstrip() if options.json else _table(filling, out, list(files), options)
@@ -143,23 +156,37 @@ def _check_out(out: Path, file: Path) -> set[str]:
                 f"{path} is what is to be filled, and would be lost; name another folder with --out"
             )
     earlier = _earlier(out / "fill.json")
-    others = sorted(name for name in found.keys() - earlier if not name.startswith("."))
+    changed = sorted(
+        name
+        for name, sha256 in earlier.items()
+        if name in found and not (found[name].is_file() and _sha256(found[name].read_bytes()) == sha256)
+    )
+    if changed:
+        raise InvalidInputError(
+            f"{out / changed[0]} was changed since it was written, and would be lost; move it, or name another "
+            "folder with --out"
+        )
+    ours = {*earlier, "fill.json"} if earlier else set()
+    others = sorted(name for name in found.keys() - ours if not name.startswith("."))
     if others:
         raise InvalidInputError(
             f"{out} holds {others[0]}, which is not of a fill{' that fill.json lists' if earlier else ''}; name a new "
             "folder with --out, an empty one, or one of a fill"
         )
-    return earlier & found.keys()
+    return ours & found.keys()
 
 
-def _earlier(path: Path) -> set[str]:
-    """Return the files of a fill by its fill.json; none where this is not ours."""
+def _earlier(path: Path) -> dict[str, str]:
+    """Return the files that a fill wrote beside its fill.json, and their SHA-256; none where this is not ours."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        names = {str(candidate["file"]) for candidate in content["candidates"]}
-    except (OSError, ValueError, TypeError, LookupError):
-        return set()
-    return {"fill.json", "candidates.svg", *(name for name in names if _CANDIDATE.fullmatch(name))}
+        files = json.loads(path.read_text(encoding="utf-8"))["files"].items()
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        return {}
+    return {name: str(sha256) for name, sha256 in files if _OURS.fullmatch(name)}
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _system(options: argparse.Namespace) -> System:
@@ -191,13 +218,14 @@ def _content(options: argparse.Namespace, tune: Tune, voice: int, system: System
     ticks = tune.bars.ticks_per_quarter
     return {
         "file": str(options.file),
-        "sha256": hashlib.sha256(Path(options.file).read_bytes()).hexdigest(),
+        "sha256": _sha256(Path(options.file).read_bytes()),
         "tune": options.tune,
         "meter": options.meter,
         "voice": {"number": voice + 1, "name": tune.score.voices[voice]},
         "measures": options.measures,
         "places": [first + 1, first + n_measures],
         "model": {"name": system.name, "content_hash": system.content_hash, **system.details},
+        "context": options.context,
         "seed": options.seed,
         "n_candidates": options.n_candidates,
         "no_judge": options.judge is False,
@@ -235,13 +263,14 @@ def _write(out: Path, files: Mapping[str, bytes], earlier: set[str]) -> None:
 
 _STYLE = """\
 svg { background: #fff; font: 14px sans-serif; } text { fill: #222; } .span { fill: #fff3d6; }
-.bar { stroke: #bbb; stroke-width: 1; } .note { fill: #777; } .filled { fill: #c2410c; }
+.number { font-size: 11px; fill: #666; } .bar { stroke: #bbb; vector-effect: non-scaling-stroke; }
+.note { fill: #777; } .filled { fill: #c2410c; }
 @media (prefers-color-scheme: dark) { svg { background: #171717; } text { fill: #eee; } .span { fill: #3a2f14; }
-.bar { stroke: #555; } .note { fill: #aaa; } .filled { fill: #fb923c; } }"""
-_ROLL_WIDTH, _HEAD, _SPACE = 960, 24, 18
+.number { fill: #aaa; } .bar { stroke: #555; } .note { fill: #aaa; } .filled { fill: #fb923c; } }"""
+_ROLL_WIDTH, _HEAD, _SPACE = 960, 44, 18
 
 
-def _picture(filling: Filling, title: str) -> str:
+def _picture(filling: Filling, tune: Tune, title: str) -> str:
     """Draw the truth, where there is one, and each candidate, in what the model was shown."""
     from music_evals.annotations import ContextLayout
     from music_evals.benchmark.inpainting.plots import piano_roll
@@ -254,18 +283,35 @@ def _picture(filling: Filling, title: str) -> str:
     parts, y = [], float(_HEAD)
     for label, middle in rolls:
         roll = piano_roll(stretch.tokens, middle, label=label, layout=layout, bar_lines=stretch.bar_lines)
-        found = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', roll)
+        found = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', roll)
         assert found is not None  # every roll has one
-        height = float(found[2]) * _ROLL_WIDTH / float(found[1])
+        height = float(found[1])  # a semitone is as high in every picture, however long what was shown
         parts.append(f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>')
-        place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" '
+        place = f'x="8" y="{y + _SPACE:.0f}" width="{_ROLL_WIDTH}" height="{height:.0f}" preserveAspectRatio="none" '
         parts.append(roll.replace("<svg ", f"<svg {place}", 1))
         y += _SPACE + height + _SPACE
-    head = f'<text x="8" y="16" font-weight="bold">{escape(title)}</text>'
+    head = f'<text x="8" y="16" font-weight="bold">{escape(title)}</text>' + "".join(
+        f'<text class="number" x="{8 + _ROLL_WIDTH * step / len(stretch.tokens):.0f}" y="36">{escape(number)}</text>'
+        for step, number in _numbered(filling.stretch, tune)
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_ROLL_WIDTH + 16}" height="{y:.0f}"><style>{_STYLE}</style>'
         f"{head}{''.join(parts)}</svg>\n"
     )
+
+
+def _numbered(stretch: Stretch, tune: Tune) -> Iterator[tuple[int, str]]:
+    """Yield the steps at which measures of the tune start in what was shown, and their numbers."""
+    from music_evals.symbolic.contexts import STEPS_PER_QUARTER
+
+    starts = tune.bars.starts[:-1].tolist()
+    for low, high in itertools.pairwise(stretch.bar_lines):
+        first, stop = (
+            stretch.origin_tick + step * tune.bars.ticks_per_quarter // STEPS_PER_QUARTER for step in (low, high)
+        )
+        index = bisect.bisect_left(starts, first)  # a pickup starts after its bar line
+        if index < len(starts) and starts[index] < stop:
+            yield low, tune.numbers[index]
 
 
 def _line(rank: int, candidate: Candidate) -> str:

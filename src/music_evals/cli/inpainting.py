@@ -77,7 +77,8 @@ def add(verbs: Any) -> None:
         action="append",
         default=[],
         dest="models",
-        help="a name (see list), a folder or a Hub id[@revision]; may be given again",
+        help="a name (see list), a folder or a Hub id[@revision], and :DECODING after it to judge one that is not its "
+        "default; may be given again",
     )
     who.add_argument(
         "--predictions", metavar="FILE", help='JSON lines {"item_id": ..., "middle": [96 tokens]}, or their URL'
@@ -166,7 +167,7 @@ def _write_cards(outcome: Outcome, out: Path, *, update: bool) -> dict[str, Path
         label = "model_card" if len(models) == 1 else f"model_card_{_file_name(name)}"
         files[label] = out / f"{label}.md"
         write_atomically(files[label], card.encode())
-        if update and readme.parent.is_dir():
+        if update and readme.parent.is_dir() and readme not in files.values():  # of two decodings the first
             write_atomically(readme, card.encode())
             files[f"card of {name}"] = readme
     return files

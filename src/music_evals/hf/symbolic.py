@@ -45,9 +45,9 @@ Args:
 {GROUPS}\
     variant, also the config name: "corrected" (default), "official" (the authors' code) or "paper" (their text).
     average: for means, "macro" (over items, default) or "micro" (over notes).
-    base: for divergences, "nats" (default) or "bits".
-    n_resamples: for divergences, bootstrap resamples, default 1000; 0 leaves interval and noise floor out.
-    seed: of both, default 0.
+    base: of divergences, "nats" (default) or "bits".
+    n_resamples: bootstrap resamples of divergences, default 1000; 0 leaves interval and noise floor out.
+    seed: of both, default 0. A module without a divergence refuses base, n_resamples and seed.
 {INTERVALS}
     and, for a divergence, <name>_null, its noise floor.
 """

@@ -26,7 +26,16 @@ from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
 
-__all__ = ["InpaintingNetwork", "NetworkConfig", "SizedConfig", "Sizes", "TokenConfig", "TokenNetwork", "draw"]
+__all__ = [
+    "InpaintingNetwork",
+    "NetworkConfig",
+    "SizedConfig",
+    "Sizes",
+    "StepwiseNetwork",
+    "TokenConfig",
+    "TokenNetwork",
+    "draw",
+]
 
 # Contexts that are worked out together. Their number is fixed, whatever the number of cores: the last bits of a product
 # of matrices may depend on how many rows it has.
@@ -127,7 +136,7 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
 
 
 class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
-    """Base of the inpainting networks; a subclass sets `config` and calls `_set_decoding` first of all."""
+    """Base of the inpainting networks; a subclass has a constructor of its own, whose signature the Hub mixin reads."""
 
     config: Any
     decodings: ClassVar[tuple[str, ...]]
@@ -145,6 +154,11 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
     """The stage that `training_loss` belongs to; empty where there are none."""
     training_step: int = 0
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
+
+    def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
+        super().__init__()
+        self.config = self.config_class() if config is None else config
+        self._set_decoding(decoding, temperature, top_p)
 
     def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
         self.decoding: str = self.config.decoding if decoding is None else decoding
@@ -229,8 +243,9 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
         numbers: tuple[int, ...],
         rng: np.random.Generator,
         decode: Callable[[slice, Tensor], Tensor],
+        n_steps: int = MUSIB_LAYOUT.middle_steps,
     ) -> Tokens:
-        """Fill n middles, some rows at once; `decode` is given these and uniform numbers (rows, *numbers) of their own.
+        """Fill n items, some rows at once; `decode` is given these and uniform numbers (rows, *numbers) of their own.
 
         A row has the same numbers however many follow; they are 0 where nothing is drawn.
         """
@@ -240,8 +255,7 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
         def fill(rows: slice) -> npt.NDArray[np.uint8]:
             return decode(rows, torch.from_numpy(uniform[rows]).to(self.device)).cpu().numpy().astype(np.uint8)
 
-        empty = np.empty((0, MUSIB_LAYOUT.middle_steps), dtype=np.uint8)
-        return np.concatenate([empty, *self._each_part(n, fill)])
+        return np.concatenate([np.empty((0, n_steps), dtype=np.uint8), *self._each_part(n, fill)])
 
     def _tensor(self, tokens: Tokens) -> Tensor:
         return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
@@ -280,7 +294,35 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
         return model
 
 
-class TokenNetwork(InpaintingNetwork):
+class StepwiseNetwork(InpaintingNetwork):
+    """Base of those that say how likely each step of the middle is."""
+
+    @abc.abstractmethod
+    def nll(self, contexts: Tokens) -> npt.NDArray[np.float64]:
+        """Return what each true step of the middle costs, (n, 96) nats, of whole contexts (n, 384)."""
+
+    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
+        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
+
+        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
+        the notes are the onsets, on a grid of 24 steps a measure.
+
+        Parameters
+        ----------
+        contexts
+            Whole contexts, shape (n, 384), values 0..129.
+
+        Raises
+        ------
+        InvalidTokensError, ContextLengthError
+            Not whole contexts.
+
+        """
+        nats = self.nll(contexts).sum(axis=1)
+        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
+
+
+class TokenNetwork(StepwiseNetwork):
     """Base of those that write token by token; its `forward` gives logits (batch, 96, 130 or more) of the middle."""
 
     config: TokenConfig
@@ -385,26 +427,6 @@ class TokenNetwork(InpaintingNetwork):
             return nats
 
         return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
-
-    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
-        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
-
-        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
-        the notes are the onsets, on a grid of 24 steps a measure.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
-        """
-        nats = self.nll(contexts).sum(axis=1)
-        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
 
 
 def _check_folder(folder: Path, config_class: type[Any]) -> None:

@@ -127,9 +127,8 @@ class AnticipationRNN(TokenNetwork, tags=["music", "symbolic-music", "inpainting
         temperature: float | None = None,
         top_p: float | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config = config or AnticipationRNNConfig()
-        self._set_decoding(decoding, temperature, top_p)
+        super().__init__(config, decoding, temperature, top_p)
+        config = self.config
 
         size = config.hidden_size
         self.note_embedding = nn.Embedding(_N_EMBEDDINGS, config.note_embedding_size)

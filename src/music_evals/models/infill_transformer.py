@@ -33,8 +33,7 @@ from music_evals.errors import InvalidInputError
 from music_evals.models._infill_layers import STEPS, Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
-from music_evals.models._network import InpaintingNetwork, SizedConfig, draw
-from music_evals.protocols import NoteLikelihood
+from music_evals.models._network import SizedConfig, StepwiseNetwork, draw
 from music_evals.symbolic.noteseq import check_contexts
 
 __all__ = ["DECODINGS", "SIZES", "InfillTransformer", "InfillTransformerConfig"]
@@ -43,7 +42,7 @@ DECODINGS = ("best", "sample", "argmax")
 """How a gap is filled; none reads what is hidden."""
 
 SIZES = {
-    "small": {"model_size": 192, "n_layers": 6, "n_heads": 6, "inner_size": 768, "step_size": 128},
+    "small": {"model_size": 128, "n_layers": 4, "n_heads": 4, "inner_size": 384, "step_size": 96},
     "tiny": {"model_size": 96, "n_layers": 2, "n_heads": 4, "inner_size": 192, "step_size": 64},
 }
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
@@ -137,7 +136,7 @@ class Reading(NamedTuple):
     sources: Sources
 
 
-class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
+class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpainting"]):
     """Fills any gap of a melody; a `protocols.GapInpainter` and a `protocols.LikelihoodInpainter`.
 
     Tokens -> quarters -> transformer with a bias by alignment -> pointers and softmax for each step.
@@ -175,9 +174,8 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
         temperature: float | None = None,
         top_p: float | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config = config or InfillTransformerConfig()
-        self._set_decoding(decoding, temperature, top_p)
+        super().__init__(config, decoding, temperature, top_p)
+        config = self.config
         size, heads = config.model_size, (config.n_layers, config.n_heads, config.n_pointers)
         self.embedding = nn.Embedding(VOCABULARY_SIZE + 1, config.embedding_size)
         self.into = nn.Linear(STEPS * config.embedding_size, size)
@@ -338,13 +336,10 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
 
     def _filled(self, masked: Tokens, rng: np.random.Generator) -> Tokens:
         """Return stretches (n, steps) with what is `MASK` filled."""
-        uniform = np.zeros(masked.shape) if self.deterministic else rng.random(masked.shape)
-
-        def fill(rows: slice) -> npt.NDArray[np.uint8]:
-            numbers = torch.from_numpy(uniform[rows]).to(self.device)
-            return self._decode(self._tensor(masked[rows]), numbers).cpu().numpy().astype(np.uint8)
-
-        return np.concatenate([masked[:0], *self._each_part(len(masked), fill)])
+        n, n_steps = masked.shape
+        return self._fill(
+            n, (n_steps,), rng, lambda rows, uniform: self._decode(self._tensor(masked[rows]), uniform), n_steps
+        )
 
     def _decode(self, masked: Tensor, uniform: Tensor) -> Tensor:
         """Fill stretches (batch, steps), each step with a uniform number of its own; `uniform` has the same shape."""
@@ -413,26 +408,6 @@ class InfillTransformer(InpaintingNetwork, tags=["music", "symbolic-music", "inp
         """
         checked = check_contexts(contexts)
         return self._nats(checked, np.broadcast_to(_MIDDLE, checked.shape))[:, MUSIB_LAYOUT.middle]
-
-    def note_nll(self, contexts: Tokens) -> NoteLikelihood:
-        """Return how likely the whole true middles are; see `protocols.NoteLikelihoodInpainter`.
-
-        It is the sum of `nll` over the steps. That counts every hold and rest too, for these say how long a note is;
-        the notes are the onsets, on a grid of 24 steps a measure.
-
-        Parameters
-        ----------
-        contexts
-            Whole contexts, shape (n, 384), values 0..129.
-
-        Raises
-        ------
-        InvalidTokensError, ContextLengthError
-            Not whole contexts.
-
-        """
-        nats = self.nll(contexts).sum(axis=1)
-        return NoteLikelihood(nats, (check_contexts(contexts)[:, MUSIB_LAYOUT.middle] < HOLD).sum(axis=1))
 
     def gap_log_likelihood(self, tokens: Tokens, hidden: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         """Return how likely what stands at the hidden steps is given all others; see `protocols.GapInpainter`.

@@ -181,9 +181,8 @@ class InpaintNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"])
         temperature: float | None = None,
         top_p: float | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config = config or InpaintNetConfig()
-        self._set_decoding(decoding, temperature, top_p)
+        super().__init__(config, decoding, temperature, top_p)
+        config = self.config
         self.vae = MeasureVAE(config)
         self.latent_rnn = LatentRNN(config.latent_size, config.context_size, config.dropout)
 

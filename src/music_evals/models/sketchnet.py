@@ -274,9 +274,8 @@ class SketchNet(MeasureNetwork, tags=["music", "symbolic-music", "inpainting"]):
         temperature: float | None = None,
         top_p: float | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config = config or SketchNetConfig()
-        self._set_decoding(decoding, temperature, top_p)
+        super().__init__(config, decoding, temperature, top_p)
+        config = self.config
         self.vae = SketchVAE(config)
         self.inpainter = SketchInpainter(config)
         self.connector = SketchConnector(config)

@@ -173,9 +173,8 @@ class VLI(InpaintingNetwork, tags=["music", "symbolic-music", "inpainting"]):
         temperature: float | None = None,
         top_p: float | None = None,
     ) -> None:
-        super().__init__()
-        self.config = config = config or VLIConfig()
-        self._set_decoding(decoding, temperature, top_p)
+        super().__init__(config, decoding, temperature, top_p)
+        config = self.config
         size = config.model_size
         self.embeddings = nn.ModuleList(nn.Embedding(n, config.embedding_size) for n in COLUMN_SIZES)
         self.into = nn.Linear(len(COLUMN_SIZES) * config.embedding_size, size)

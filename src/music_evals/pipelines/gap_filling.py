@@ -209,6 +209,7 @@ def fill(
     first: int,
     n_measures: int,
     keep: NoteArray | None = None,
+    context: int | None = None,
     seed: int = 0,
     n_candidates: int = 1,
     judge: bool | None = None,
@@ -229,6 +230,8 @@ def fill(
         Index of the first measure of the gap in `bars`, from 0, and how many.
     keep
         Notes of the gap that stay where they are, out of `notes`; for a `GapInpainter`.
+    context
+        Measures on each side of the gap that a `GapInpainter` is shown, where the tune has them; None: all it can take.
     seed
         Draw i is made with ``numpy.random.default_rng([seed, i])``: asking for more does not change the first ones.
     n_candidates
@@ -250,7 +253,8 @@ def fill(
     NoDataError
         The model would see no note.
     InvalidInputError
-        A system that must see the truth, a negative seed, fewer than 1 candidate, or locks that cannot be kept.
+        A system that must see the truth, a negative seed, fewer than 1 candidate or measure, or locks that cannot be
+        kept.
     ContextLengthError, PolyphonyError
         As `gap_stretches.cut_stretch`.
     InvalidNotesError
@@ -267,11 +271,12 @@ def fill(
     ([60, 62, 64, 65], 1.0)
 
     """
-    stretch = cut_stretch(notes, inpainter, bars=bars, first=first, n_measures=n_measures, keep=keep)
+    stretch = cut_stretch(notes, inpainter, bars=bars, first=first, n_measures=n_measures, keep=keep, context=context)
     truth_known = bool((stretch.tokens[stretch.gap] < HOLD).any()) if judge is None else judge
-    start, stop = bars.span(first, n_measures)
-    inside = (notes["onset_tick"] >= start) & (notes["onset_tick"] < stop)
-    shown = _is_shown(notes, stretch, bars.ticks_per_quarter) & ~inside
+    (start, stop), tpq = bars.span(first, n_measures), bars.ticks_per_quarter
+    onsets, end = notes["onset_tick"], stretch.origin_tick + rescale_tick(len(stretch.tokens), STEPS_PER_QUARTER, tpq)
+    inside = (onsets >= start) & (onsets < stop)
+    shown = (onsets < end) & (onsets + notes["duration_tick"] > stretch.origin_tick) & ~inside
     velocities = np.concatenate([notes["velocity"][shown], [] if keep is None else keep["velocity"]])
     velocity = int(np.median(velocities)) if len(velocities) else DEFAULT_VELOCITY
     found: list[Candidate] = []
@@ -285,7 +290,7 @@ def fill(
         n_candidates=n_candidates,
         judge=truth_known,
     ):
-        written = _in_ticks(candidate.notes, start, bars.ticks_per_quarter, velocity)
+        written = _in_ticks(candidate.notes, start, tpq, velocity)
         found.append(dataclasses.replace(candidate, notes=written))
         if progress is not None:
             progress(len(found), wanted)
@@ -294,13 +299,6 @@ def fill(
     truth["duration_tick"] = np.minimum(truth["duration_tick"], stop - truth["onset_tick"])
     remarks = (*stretch.remarks, *_remarks(inpainter, len(found), n_candidates, ranked=ranked))
     return Filling(rank(found), ranked, stretch, truth, remarks)
-
-
-def _is_shown(notes: NoteArray, stretch: Stretch, ticks_per_quarter: int) -> npt.NDArray[np.bool_]:
-    """Tell which notes sound in a stretch."""
-    end = stretch.origin_tick + len(stretch.tokens) * ticks_per_quarter / STEPS_PER_QUARTER
-    ends = notes["onset_tick"] + notes["duration_tick"]
-    return np.asarray((notes["onset_tick"] < end) & (ends > stretch.origin_tick))
 
 
 def rank(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -15,6 +15,7 @@ from music_evals.protocols import GapInpainter, Inpainter
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER, quantize_voice
 from music_evals.symbolic.notes import sort_notes
 from music_evals.symbolic.noteseq import encode
+from music_evals.symbolic.tunes import second_halves
 
 if TYPE_CHECKING:
     from music_evals.protocols import GapLimits
@@ -82,27 +83,20 @@ def cut_stretch(
     first: int,
     n_measures: int,
     keep: NoteArray | None = None,
+    context: int | None = None,
 ) -> Stretch:
     """Cut out of a tune what a model can take: the gap, and as much around it as the model was made for.
 
     Parameters
     ----------
-    notes
-        One voice, shape (n,), in the ticks of `bars`.
-    inpainter
-        What is to fill the gap.
-    bars
-        The measures of the tune.
-    first, n_measures
-        Index of the first measure of the gap in `bars`, from 0, and how many.
-    keep
-        Notes of the gap that are locked; only a `GapInpainter` can be asked for that.
+    notes, inpainter, bars, first, n_measures, keep, context
+        As `gap_filling.fill`.
 
     Returns
     -------
     Stretch
-        For a `GapInpainter` whole measures, as many as its limits allow, half of them before the gap if there are;
-        a measure that is no whole multiple of its quantum ends the stretch. For any other model sixteen measures of
+        For a `GapInpainter` whole measures, those asked for or as many as its limits allow, half of them before the gap
+        if there are; a measure that is no whole multiple of its quantum ends the stretch. For any other sixteen of
         four quarters. A pickup is filled up with rests in front, the last measure at its end; for the model of sixteen
         measures, rests also stand for the measures that the tune does not have, and from a measure of another length
         on.
@@ -110,9 +104,10 @@ def cut_stretch(
     Raises
     ------
     InvalidInputError
-        The measures are not all there, or locked notes that are not in the gap or that the model cannot be given.
+        The measures are not all there, a context of less than 1, or locked notes that are not in the gap or that the
+        model cannot be given.
     ContextLengthError
-        The gap is longer than the model can take (names the limit), or its meter is not the model's.
+        Gap or context is longer than the model can take (names the limit), or its meter is not the model's.
     PolyphonyError
         Two notes sound at once in what the model would be shown.
     NoDataError
@@ -122,12 +117,18 @@ def cut_stretch(
     if not bars.n_measures:
         raise NoDataError("there are no measures: the tune has no notes, or states no meter")
     start, stop = bars.span(first, n_measures)
-    if n_measures < 1:
-        raise InvalidInputError(f"a gap has at least one measure, got {n_measures}")
+    for name, n in (("n_measures", n_measures), ("context", context)):
+        if n is not None and n < 1:
+            raise InvalidInputError(f"`{name}` must be 1 or more, got {n}")
     place = _place(bars, start, stop)
     if isinstance(inpainter, GapInpainter):
-        origin, end, lines, remarks = _around(place, inpainter.gap_limits, inpainter.name)
+        origin, end, lines, remarks = _around(place, inpainter.gap_limits, inpainter.name, context)
     else:
+        if context not in {None, MUSIB_LAYOUT.past_measures}:
+            raise ContextLengthError(
+                f"{inpainter.name} is always shown {MUSIB_LAYOUT.past_measures} measures before the gap and "
+                f"{MUSIB_LAYOUT.future_measures} after it; leave `context` out, or choose a model of any gap"
+            )
         if keep is not None and len(keep):
             raise InvalidInputError(
                 f"{inpainter.name} writes the whole gap anew and cannot keep notes in it; use a model that can"
@@ -144,21 +145,18 @@ def cut_stretch(
 
 
 def _place(bars: MeterMap, start: int, stop: int) -> _Place:
-    """Find the whole measures: the two halves around a repeat sign are one, but where an edge of the gap parts them."""
-    tpq = bars.ticks_per_quarter
-    full = [round(signature.quarters * tpq) for signature in bars.signatures]
+    """Find the whole measures: two halves of one are together, but where an edge of the gap parts them."""
     pickup = int(bars.lengths[1] - bars.pickup_ticks) if bars.pickup_ticks else 0
-    lines = [int(bars.starts[0])]
-    for index, line in enumerate(bars.starts[1:-1].tolist(), start=1):
-        halves = lines[-1] == bars.starts[index - 1] and int(bars.starts[index + 1]) - lines[-1] == full[index]
-        if halves and full[index] == full[index - 1] and line not in {start, stop} and not (pickup and index == 1):
-            continue
-        lines.append(line)
-    return _Place((*lines, int(bars.starts[-1])), pickup, start, stop, tpq)
+    starts = zip(bars.starts[:-1].tolist(), second_halves(bars), strict=True)
+    lines = [line for line, is_second in starts if not is_second or line in {start, stop}]
+    return _Place((*lines, int(bars.starts[-1])), pickup, start, stop, bars.ticks_per_quarter)
 
 
-def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list[int], list[str]]:
-    """Return the first tick, the end and the bar lines of what a model of any gap is shown, and remarks."""
+def _around(place: _Place, limits: GapLimits, name: str, context: int | None) -> tuple[int, int, list[int], list[str]]:
+    """Return the first tick, the end and the bar lines of what a model of any gap is shown, and remarks.
+
+    `context` measures are shown on each side where the tune has them; None shows as many as there is room for.
+    """
     _check_gap(place, limits, name)
     before = [line for line in place.lines if line <= place.start][::-1]
     after = [line for line in place.lines if line >= place.stop]
@@ -168,7 +166,7 @@ def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list
     sides = [(left, before, -1), (right, after, 1)]
     while sides:
         side, lines, sign = sides.pop(0)
-        if len(side) >= len(lines):
+        if len(side) >= len(lines) or len(side) - 1 == context:
             continue
         ticks = abs(lines[len(side)] - side[-1])
         if lines[len(side)] == place.lines[0]:
@@ -180,7 +178,12 @@ def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list
             stopped.append(f"{name} is not shown what lies {where} a measure that is no whole multiple of its quantum")
             continue
         if steps + padding > room:
-            continue
+            if context is None:
+                continue
+            raise ContextLengthError(
+                f"{name} takes at most {limits.steps / STEPS_PER_QUARTER:g} quarters, gap and context together: here a "
+                f"`context` of at most {len(side) - 1} measures on each side, got {context}; ask for less"
+            )
         room -= steps + padding
         side.append(side[-1] + sign * (ticks + padding * place.ticks_per_quarter // STEPS_PER_QUARTER))
         sides.append((side, lines, sign))
@@ -190,7 +193,7 @@ def _around(place: _Place, limits: GapLimits, name: str) -> tuple[int, int, list
 
 def _check_gap(place: _Place, limits: GapLimits, name: str) -> None:
     steps = place.steps(place.stop - place.start)
-    longest = min(limits.hidden_steps, limits.steps - 1)
+    longest = min(limits.hidden_steps, limits.steps - limits.quantum)
     if steps > longest:
         raise ContextLengthError(
             f"the gap lasts {steps / STEPS_PER_QUARTER:g} quarters, and {name} fills at most "

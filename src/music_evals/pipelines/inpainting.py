@@ -7,7 +7,7 @@ from where, is their affair: the input are NoteSeq tokens.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,7 @@ from music_evals.metrics.arrays import (
     check_same_count,
     check_variant,
 )
-from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric
+from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric, metric_of
 from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
 from music_evals.stats import Interval, resampling
 from music_evals.stats.intervals import check_confidence, effective_clusters
@@ -41,6 +41,8 @@ __all__ = [
 
 
 AVERAGES: Final = ("macro", "micro")
+_DEFAULTS: Final = {"n_resamples": 1000, "seed": 0, "base": "nats"}
+"""Options of divergences."""
 
 _F1_SCORES = ("position_score", "note_f1")
 _NOTE_METRICS = ("position_score", "pitch_accuracy", "rhythm_accuracy", "note_f1")
@@ -72,13 +74,6 @@ class _Pairs(NamedTuple):
     @property
     def true(self) -> Tokens:
         return self.contexts[:, MUSIB_LAYOUT.middle]
-
-
-class _Replication(NamedTuple):
-    """What counts as a copy."""
-
-    corpus: npt.ArrayLike | None = None
-    transposed: bool = False
 
 
 def item_scores(
@@ -132,8 +127,8 @@ def evaluate_inpainting(
     groups: npt.ArrayLike | None = None,
     variant: str = "corrected",
     confidence: float = 0.95,
-    n_resamples: int = 1000,
-    seed: int = 0,
+    n_resamples: int | None = None,
+    seed: int | None = None,
     metrics: Iterable[str] | None = None,
     extensions: Iterable[str] = (),
     per_item: bool = False,
@@ -158,9 +153,9 @@ def evaluate_inpainting(
     confidence
         Nominal coverage of the intervals, above 0 and below 1.
     n_resamples
-        Resamples of the divergences' intervals and of their noise floors; 0 leaves both out (NaN). Means need none.
+        Resamples of the divergences' intervals and of their noise floors, 1000 by default; 0 leaves both out (NaN).
     seed
-        Seed of both. A metric's numbers do not depend on which others are computed.
+        Seed of both, 0 by default. A metric's numbers do not depend on which others are computed.
     metrics
         Names out of `INPAINTING_METRICS` and `INPAINTING_EXTENSIONS`; None for all of the former.
     extensions
@@ -200,7 +195,8 @@ def evaluate_inpainting(
     UnknownNameError
         Unknown variant, metric, extension, average or base; the message names the nearest.
     InvalidInputError
-        ``official``: a reference without a note; or an option out of range.
+        ``official``: a reference without a note; an option out of range; or `n_resamples`, `seed` or `base`, which are
+        for divergences, where none is computed.
 
     Warns
     -----
@@ -210,10 +206,11 @@ def evaluate_inpainting(
     """
     chosen = _select(metrics, _SCORES, "metric", default=INPAINTING_METRICS)
     names = _select((*chosen, *_select(extensions, INPAINTING_EXTENSIONS, "extension")), _SCORES, "metric")
-    _check_name("average", average, AVERAGES)
-    resampling.check_options(confidence, n_resamples, seed, least=0)
-    pairs = _analyse(contexts, middles, names, variant, _Replication(corpus, transposed))
-    options = _Options(check_groups(groups, len(pairs.middles)), confidence, n_resamples, seed)
+    _select(average, AVERAGES, "average")
+    drawn = _of_divergences(names, n_resamples=n_resamples, seed=seed, base=base)
+    resampling.check_options(confidence, drawn["n_resamples"], drawn["seed"], least=0)
+    pairs = _analyse(contexts, middles, names, variant, corpus=corpus, transposed=transposed)
+    options = _Options(check_groups(groups, len(pairs.middles)), confidence, drawn["n_resamples"], drawn["seed"])
     scores = _item_scores(pairs, names, variant)
     intervals = _mean_intervals(pairs, scores, options, average)
     result: dict[str, Any] = {}
@@ -221,7 +218,7 @@ def evaluate_inpainting(
         if name in intervals:
             result |= report(name, intervals[name])
         else:
-            result |= report(name, *_set_level(pairs, name, options, variant, base or "nats"))
+            result |= report(name, *_set_level(pairs, name, options, variant, drawn["base"]))
         if name in _RATES:
             result[f"{name}_reference"] = _mean_of_truth(pairs, name, average)
     if per_item:
@@ -277,18 +274,26 @@ def evaluate_nll(
 
 
 def _select(
-    names: Iterable[str] | None, known: Mapping[str, Metric], kind: str, default: Iterable[str] = ()
+    names: Iterable[str] | None, known: Collection[str], kind: str, default: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """Return the names that are asked for, in the order of `known`."""
     wanted = tuple(default) if names is None else (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
-        _check_name(kind, name, known)
+        if name not in known:
+            raise UnknownNameError(kind, name, known)
     return tuple(name for name in known if name in wanted)
 
 
-def _check_name(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in known:
-        raise UnknownNameError(kind, name, known)
+def _of_divergences(names: Iterable[str], **given: Any) -> dict[str, Any]:
+    """Return the options of divergences, the defaults for those that are None; refuse them where no score is one."""
+    asked = [f"`{option}`" for option, value in given.items() if value is not None]
+    if asked and not any(metric_of(name).kind == "set" for name in names):
+        divergences = ", ".join(name for name, metric in _SCORES.items() if metric.kind == "set")
+        raise InvalidInputError(
+            f"{' and '.join(asked)} can be given for divergences only ({divergences}), and none of these is computed; "
+            "leave it out"
+        )
+    return {option: _DEFAULTS[option] if value is None else value for option, value in given.items()}
 
 
 def _analyse(
@@ -296,7 +301,9 @@ def _analyse(
     middles: npt.ArrayLike,
     names: Sequence[str],
     variant: str,
-    replication: _Replication = _Replication(),  # noqa: B008  (a value that nothing changes)
+    *,
+    corpus: npt.ArrayLike | None = None,
+    transposed: bool = False,
 ) -> _Pairs:
     """Check the input and pass over it once, for what these metrics need."""
     check_variant(variant)
@@ -305,7 +312,7 @@ def _analyse(
     if not len(whole):
         raise NoDataError("there are no items to score; give at least one context and its middle")
     notes, features = not {*_NOTE_METRICS}.isdisjoint(names), not {*divergence.FEATURES}.isdisjoint(names)
-    extensions = _extension_kernels(names, replication)
+    extensions = _extension_kernels(names, corpus, transposed=transposed)
     if not notes and not features and not extensions:
         return _Pairs(whole, filled, None, {}, {})
     kernel = functools.partial(_pass, notes=notes, features=features, extensions=extensions, variant=variant)
@@ -320,7 +327,7 @@ Kernel = Callable[[Tokens, Tokens], FloatArray]
 """Takes contexts and middles, returns shape (1, n)."""
 
 
-def _extension_kernels(names: Sequence[str], replication: _Replication) -> dict[str, Kernel]:
+def _extension_kernels(names: Sequence[str], corpus: npt.ArrayLike | None, *, transposed: bool) -> dict[str, Kernel]:
     """Return what works out the extensions of items, and of rates also that of the true middle."""
     kernels: dict[str, Kernel] = {}
     if "consonance_pitch_accuracy" in names:
@@ -328,9 +335,7 @@ def _extension_kernels(names: Sequence[str], replication: _Replication) -> dict[
             whole[:, MUSIB_LAYOUT.middle], middles
         )
     if "self_replication_rate" in names:
-        kernels["self_replication_rate"] = inpainting.replication_kernel(
-            replication.corpus, transposed=replication.transposed
-        )
+        kernels["self_replication_rate"] = inpainting.replication_kernel(corpus, transposed=transposed)
     if "repeated_note_rate" in names:
         kernels["repeated_note_rate"] = lambda _, middles: melodic_intervals.repeated_rows(middles)
     return kernels | {f"{name}_reference": _of_truth(kernels[name]) for name in _RATES if name in kernels}
@@ -454,9 +459,8 @@ def _divergence_interval(
     if not options.n_resamples:
         masses = (divergence.masses(bins, n_bins) for bins in (reference, estimate))
         n_defined = int(((reference >= 0) & (estimate >= 0)).sum())
-        sizes = np.unique(np.arange(len(reference)) if options.groups is None else options.groups, return_counts=True)[
-            1
-        ]
+        groups = np.arange(len(reference)) if options.groups is None else options.groups
+        sizes = np.unique(groups, return_counts=True)[1]
         n_clusters = float(effective_clusters(sizes.astype(np.float64)))
         return Interval(float(measure(*masses)), np.nan, np.nan, len(reference), n_defined, n_clusters), float("nan")
     upper = float(measure(np.array([1.0, 0.0]), np.array([0.0, 1.0])))  # two histograms that share nothing

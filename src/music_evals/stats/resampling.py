@@ -56,7 +56,14 @@ from music_evals.stats.intervals import (
     student,
 )
 
-__all__ = ["bias_corrected", "bootstrap_divergence", "check_options", "null_divergence", "resampled_histograms"]
+__all__ = [
+    "bias_corrected",
+    "bootstrap_divergence",
+    "check_options",
+    "null_divergence",
+    "null_divergences",
+    "resampled_histograms",
+]
 
 
 def bootstrap_divergence(
@@ -170,14 +177,56 @@ def null_divergence(
         As `bootstrap_divergence`.
 
     """
+    drawn = null_divergences(
+        bins_reference,
+        bins_estimate,
+        n_bins=n_bins,
+        divergence=divergence,
+        units=units,
+        n_permutations=n_permutations,
+        seed=seed,
+    )
+    return float(drawn.mean()) if len(drawn) else float("nan")
+
+
+def null_divergences(
+    bins_reference: npt.ArrayLike,
+    bins_estimate: npt.ArrayLike,
+    *,
+    n_bins: int,
+    divergence: Divergence,
+    units: npt.ArrayLike | None = None,
+    n_permutations: int = 1000,
+    seed: int = 0,
+) -> Floats:
+    """Return the divergences that `null_divergence` is the mean of, one for each random relabelling.
+
+    Their 95th percentile is what a divergence must exceed to be evidence of a difference at the 5 % level.
+
+    Parameters
+    ----------
+    bins_reference, bins_estimate, n_bins, divergence, units, n_permutations, seed
+        As in `null_divergence`.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n_permutations,), or (0,) with no items.
+
+    Raises
+    ------
+    PairCountError, InvalidInputError
+        As in `null_divergence`.
+
+    """
     pairs = _check_bin_pairs(bins_reference, bins_estimate, units, n_bins)
     check_count(n_permutations, "n_permutations")
     n_items = len(pairs.codes)
     if not n_items:
-        return float("nan")
+        return np.empty(0)
     swap = swap_items if pairs.n_clusters == n_items else swap_units
     swaps = swap(pairs, n_permutations, generator(seed))
-    return float(np.concatenate([evaluate(divergence, p, q, n_items) for p, q in swaps]).mean())
+    return np.concatenate([evaluate(divergence, p, q, n_items) for p, q in swaps])
 
 
 def check_options(confidence: float, n_resamples: int, seed: int, *, least: int = 1) -> None:

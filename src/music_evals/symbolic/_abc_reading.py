@@ -45,6 +45,8 @@ _TOKENS = re.compile(
     re.VERBOSE,
 )
 _NOTE = re.compile(rf"(\^\^?|__?|=)?([A-Ga-g])([,']*)({_LENGTH})")
+# in a chord: a note, a tie after one, a slur, and what is an ornament of its notes
+_IN_CHORD = re.compile(rf"({_NOTE.pattern})|(\.?-)|(\.?\(|\))|![^!]*!|\+[^+]*\+|[.~H-Wh-w`]|\s+")
 # what directs the whole score, and does not belong to one note: where to go on, and how loudly
 _MARK = re.compile(
     r"[!+](?i:segno|coda|fine|da(?:capo|coda)|D\.[CS]\.(?:al(?:coda|fine))?|p{1,4}|mp|mf|f{1,4}|s?fz?|fp"
@@ -62,7 +64,8 @@ class Event:
     duration: Fraction  # in quarters
     pitches: tuple[int, ...] = ()
     onset: Fraction = Fraction(0)  # from the start of the measure
-    tie: tuple[int, int] | None = None  # where its tie begins and ends in the text
+    tied: tuple[int, ...] = ()  # those of its pitches that go on
+    ties: tuple[tuple[int, int], ...] = ()  # where its ties begin and end in the text
 
 
 @dataclasses.dataclass
@@ -155,6 +158,8 @@ def read_music(text: str, name: str) -> Music:
         return _Reader(text).read()
     except ValueError as error:
         raise UnreadableFileError(f"{name}: cannot be edited safely: {error}") from error
+    except ZeroDivisionError as error:
+        raise UnreadableFileError(f"{name}: cannot be edited safely: a length in it is divided by 0") from error
 
 
 class _Reader:
@@ -281,7 +286,8 @@ class _Reader:
         self._mine(measure, start, stop)
         text = text.lstrip(".")
         if kind == "tie":
-            measure.events[-1].tie = (start, stop)
+            event = measure.events[-1]
+            event.tied, event.ties = event.pitches, (*event.ties, (start, stop))
         elif kind == "broken":
             self._break(measure, voice, text)
         elif text in {"(", ")"}:
@@ -316,28 +322,48 @@ class _Reader:
 
     def _event(self, voice: Voice, kind: str, text: str, start: int) -> None:
         measure = self._measure(voice)
-        pitches: tuple[int, ...] = ()
+        event = Event(start, start + len(text), Fraction(0))
         if kind == "rest":
             length = _length(text[1:])
         elif kind == "note":
             found = _NOTE.fullmatch(text)
             assert found is not None  # the token is one
-            pitches, length = (_pitch(voice, found),), _length(found[4])
+            event.pitches, length = (_pitch(voice, found),), _length(found[4])
         else:
-            inner, _, after = text[1:].rpartition("]")
-            notes = list(_NOTE.finditer(inner))
-            if not notes:
-                raise ValueError(f"{text!r} is not read here")
-            pitches = tuple(_pitch(voice, found) for found in notes)
-            length = _length(notes[0][4]) * _length(after)
+            length = self._chord(voice, event, text)
         factor, left = voice.tuplet
         if left:
             length *= factor
             voice.tuplet = (factor, left - 1)
         if voice.broken is not None:
             length, voice.broken = length * voice.broken, None
-        measure.events.append(Event(start, start + len(text), length * voice.unit, pitches))
+        event.duration = length * voice.unit
+        measure.events.append(event)
         self._mine(measure, start, start + len(text))
+
+    def _chord(self, voice: Voice, event: Event, text: str) -> Fraction:
+        """Read the notes of a chord and what stands between them; return its length, that of its first note."""
+        inner, _, after = text[1:].rpartition("]")
+        lengths, place = [], 0
+        while place < len(inner):
+            found = _IN_CHORD.match(inner, place)
+            if found is None or (found[6] and not event.pitches):
+                raise ValueError(f"the chord {text!r} is not read here; write what is no note or tie before it")
+            place = found.end()
+            if found[1]:
+                note = _NOTE.fullmatch(found[1])
+                assert note is not None  # it is one
+                event.pitches += (_pitch(voice, note),)
+                lengths.append(_length(note[4]))
+            elif found[6]:
+                first = event.start + 1 + found.start()
+                event.tied += event.pitches[-1:]
+                event.ties += ((first, first + len(found[6])),)
+            elif found[7]:
+                self._measure(voice).slurs.append(found[7][-1])
+        if not lengths:
+            raise ValueError(f"{text!r} is not read here")
+        return lengths[0] * _length(after)
 
     def _silent_measure(self, voice: Voice, text: str, start: int) -> None:
         if voice.meter is None or text not in {"Z", "Z1", "X", "X1"}:

@@ -22,7 +22,7 @@ from music_evals.annotations import NoteArray, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.symbolic._abc_reading import Event, Kept, Measure, Voice, key_fifths, read_music
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER
-from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_notes, read_bytes
+from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_end, check_n_notes, read_bytes
 from music_evals.symbolic.measures import MeterMap
 from music_evals.symbolic.notation import TICKS_PER_QUARTER, from_abc
 from music_evals.symbolic.note_values import Accidentals, Written, spell_pitch, write_measure
@@ -51,10 +51,7 @@ class AbcTune(Tune):
         measures = self.parts[voice].measures
         gap = range(first, first + n_measures)
         closing, opening = _open_slurs(measures[first : gap.stop])
-        edits = []
-        tie = measures[first - 1].events[-1].tie if first else None
-        if tie is not None:
-            edits.append((*tie, ""))
+        edits = [(*tie, "") for tie in (measures[first - 1].events[-1].ties if first else ())]
         for index in gap:
             slurs = closing if index == first else 0, opening if index == gap.stop - 1 else 0
             edits.append(
@@ -137,6 +134,10 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
     before, text, after = text[:low], head + text[low:high], text[high:]
     music = read_music(text, name)
     parts = tuple(music.voices.values())
+    for part in parts:  # the reader lays out every quarter of a note
+        check_end(
+            _tick(sum((measure.length for measure in part.measures), Fraction(0))), TICKS_PER_QUARTER, limits, name
+        )
     by_voice = music.by_voice if len(parts) > 1 else text
     read = from_abc(by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
@@ -161,7 +162,9 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         for event in measure.events
         for pitch in event.pitches
     }
-    remarks = check_agreement(written, read, name)
+    # the reader takes a length of notes within a line for a remark
+    advice = {"advice": "put [L:...] on a line of its own, as L:..."} if "[L:" in text else {}
+    remarks = check_agreement(written, read, name, **advice)
     if re.search(r"^(?![A-Za-z]:|%).*\|", re.split(r"^X:", after, maxsplit=1, flags=re.MULTILINE)[0], re.MULTILINE):
         remarks += ("an empty line ends the tune; what stands after it is not read, though it looks like music",)
     if music.has_words:
@@ -238,7 +241,7 @@ def _rows(part: Voice, index: int, bars: MeterMap) -> Iterator[tuple[int, int, i
             tied = {}
             for pitch in event.pitches:
                 first = held[pitch][0] if pitch in held else onset
-                if event.tie is not None:
+                if pitch in event.tied:
                     tied[pitch] = (first, end)
                 else:
                     yield first, max(end - first, 1), pitch, 64, index
@@ -270,7 +273,7 @@ def _outside(part: Voice, gap: range) -> list[object]:
             measure.fifths,
             measure.meter,
             [
-                (event.duration, event.pitches, event.tie is not None and not (last and index + 1 in gap))
+                (event.duration, event.pitches, () if last and index + 1 in gap else event.tied)
                 for event, last in _with_last(measure)
             ],
             [(one.text, one.before, one.kind) for one in measure.kept],

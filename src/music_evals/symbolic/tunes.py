@@ -27,7 +27,7 @@ from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits
 if TYPE_CHECKING:
     from music_evals.symbolic.measures import MeterMap
 
-__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune"]
+__all__ = ["TUNE_SUFFIXES", "Tune", "check_agreement", "check_edit", "measure_numbers", "open_tune", "second_halves"]
 
 TUNE_SUFFIXES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
 """Files that `open_tune` reads, in lower case."""
@@ -96,33 +96,31 @@ class Tune(abc.ABC):
         UnknownNameError
             There is no such voice.
         InvalidInputError
-            Several voices have this name, or it is a drum kit.
+            Several voices have this name, or it is a drum kit, also where that is the only voice.
 
         """
         sounding = np.unique(self.score.notes["voice"]).tolist()
         if not sounding:
             raise NoDataError(f"{self.name}: holds no notes; there is nothing to go on from")
         listed = ", ".join(f"{index + 1} {self.score.voices[index]!r}" for index in sounding)
-        if name is None:
-            if len(sounding) > 1:
-                raise PolyphonyError(
-                    f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by its number "
-                    "or its name"
-                )
-            return int(sounding[0])
-        found = [index for index, known in enumerate(self.score.voices) if known == str(name)]
+        if name is None and len(sounding) > 1:
+            raise PolyphonyError(
+                f"{self.name}: {len(sounding)} voices have notes ({listed}); name one with `voice`, by number or name"
+            )
+        wanted = str(name)
+        found = sounding if name is None else [n for n, known in enumerate(self.score.voices) if known == wanted]
         if len(found) > 1:
             numbers = " and ".join(str(index + 1) for index in found)
             raise InvalidInputError(
-                f"{self.name}: {len(found)} voices are called {str(name)!r}; name one by its number, {numbers}"
+                f"{self.name}: {len(found)} voices are called {wanted!r}; name one by its number, {numbers}"
             )
-        if not found and str(name).isdecimal() and 1 <= int(name) <= len(self.score.voices):
-            found = [int(name) - 1]
+        if not found and wanted.isdecimal() and 1 <= int(wanted) <= len(self.score.voices):
+            found = [int(wanted) - 1]
         if not found:
-            raise UnknownNameError("voice", str(name), [str(index + 1) for index in sounding], f"voices are {listed}")
+            raise UnknownNameError("voice", wanted, [str(index + 1) for index in sounding], f"voices are {listed}")
         if self.score.programs and self.score.programs[found[0]] == DRUMS:
             kit = f"voice {found[0] + 1} {self.score.voices[found[0]]!r}"
-            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; name another of {listed}")
+            raise InvalidInputError(f"{self.name}: {kit} is a drum kit, which has no melody; the voices are {listed}")
         return found[0]
 
     def measures(self, text: str) -> tuple[int, int]:
@@ -179,7 +177,12 @@ class Tune(abc.ABC):
         return start, stop
 
 
-def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -> tuple[str, ...]:
+def check_agreement(
+    ours: Collection[tuple[int, int]],
+    read: Score,
+    name: str,
+    advice: str = "save the score anew, with complete measures",
+) -> tuple[str, ...]:
     """Compare the notes that would be edited with those that the reader of the format finds; return remarks.
 
     Parameters
@@ -190,6 +193,8 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
         The same notes by the reader.
     name
         The file, for messages.
+    advice
+        What to do where the two differ.
 
     Raises
     ------
@@ -203,7 +208,7 @@ def check_agreement(ours: Collection[tuple[int, int]], read: Score, name: str) -
         quarters = min(starts ^ found) / read.ticks_per_quarter
         raise UnreadableFileError(
             f"{name}: cannot be edited safely: whether a note starts {quarters:g} quarters after the beginning is read "
-            "in two ways; save the score anew, with complete measures"
+            f"in two ways; {advice}"
         )
     if theirs == set(ours):
         return ()
@@ -276,24 +281,26 @@ def _rows(tune: Tune, place: Hashable, places: Sequence[Hashable]) -> list[tuple
 def measure_numbers(bars: MeterMap) -> tuple[str, ...]:
     """Return what the measures of a score are called: from 1, or from 0 where the first is a pickup.
 
-    Two that make up one measure, such as those around a repeat sign, have one number. `pipelines.gap_stretches` counts
-    by the same rule.
+    The two halves of a measure have one number; see `second_halves`.
     """
-    numbers: list[int] = []
-    halved = False  # the one before is the second half of a measure
-    for index in range(bars.n_measures):
-        if not index:
-            numbers.append(0 if bars.pickup_ticks else 1)
-            continue
-        halved = not halved and not (index == 1 and bars.pickup_ticks) and _is_second_half(bars, index)
-        numbers.append(numbers[-1] + (not halved))
-    return tuple(map(str, numbers))
+    number, numbers = 0 if bars.pickup_ticks else 1, []
+    for index, is_second in enumerate(second_halves(bars)):
+        number += bool(index) and not is_second
+        numbers.append(str(number))
+    return tuple(numbers)
 
 
-def _is_second_half(bars: MeterMap, index: int) -> bool:
-    """Tell whether a measure and the one before it make up one measure of their signature."""
-    full, before = (round(bars.signatures[place].quarters * bars.ticks_per_quarter) for place in (index, index - 1))
-    return full == before == int(bars.starts[index + 1] - bars.starts[index - 1])
+def second_halves(bars: MeterMap) -> tuple[bool, ...]:
+    """Tell which measures are the second half of one that is cut in two, such as by a repeat sign.
+
+    Such a measure and the one before it make up one measure of their signature.
+    """
+    full = [round(signature.quarters * bars.ticks_per_quarter) for signature in bars.signatures]
+    found = [False] * bars.n_measures
+    for index in range(2 if bars.pickup_ticks else 1, bars.n_measures):  # a pickup is no first half
+        both = int(bars.starts[index + 1] - bars.starts[index - 1])
+        found[index] = not found[index - 1] and full[index - 1] == full[index] == both
+    return tuple(found)
 
 
 def open_tune(

@@ -51,6 +51,16 @@ def test_the_content_hash_hangs_on_weights_and_options(fake_model: Path) -> None
     assert load_model(str(fake_model)).content_hash != first
 
 
+def test_a_name_may_end_in_a_decoding(fake_model: Path) -> None:
+    own = load_model(f"{fake_model}:teacher_forced", decoding="sample")
+    assert own.name == load_model(fake_model, decoding="teacher_forced").name
+    assert own.content_hash == load_model(fake_model, decoding="teacher_forced").content_hash
+    assert own.details["source"] == str(fake_model)
+    other = fake_model.with_name("a:folder")
+    shutil.copytree(fake_model, other)
+    assert load_model(other).details["source"] == str(other)
+
+
 def test_a_leaking_decoding_is_labelled(fake_model: Path) -> None:
     system = load_model(str(fake_model), decoding="teacher_forced")
     assert system.role == "leaking"

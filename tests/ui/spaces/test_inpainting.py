@@ -89,7 +89,7 @@ def test_a_baseline_fills_from_what_stands_around_the_gap() -> None:
 def test_scores_are_those_of_the_pipeline() -> None:
     filling = filled(Request("interpolation_copy"))
     [candidate] = filling.candidates
-    judged = evaluate_inpainting(ODE.tokens[None], candidate.middle[None], n_resamples=0, metrics=SCORES)
+    judged = evaluate_inpainting(ODE.tokens[None], candidate.middle[None], metrics=SCORES)
     assert candidate.scores == {name: judged[name] for name in SCORES}
     assert candidate.diff is not None
     kept, all_notes = candidate.diff.count("kept"), candidate.diff.count("missed") + candidate.diff.count("extra")
@@ -154,7 +154,7 @@ def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> Non
     zipfile.ZipFile(io.BytesIO(pairs_archive(filling))).extractall(tmp_path)
     items, system = load_pairs(tmp_path)
     assert system.stored is not None
-    judged = evaluate_inpainting(items.contexts, system.stored[0], n_resamples=0, metrics=SCORES)
+    judged = evaluate_inpainting(items.contexts, system.stored[0], metrics=SCORES)
     assert {name: judged[name] for name in SCORES} == filling.candidates[0].scores
     assert "music-evals inpainting --pairs pairs" in shell_code(filling)
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import NOTE_DTYPE, Score, Tempo
+from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
@@ -38,7 +39,6 @@ from music_evals.ui.spaces.preservation_examples import Piece, score_of, write_e
 from music_evals.ui.uploads import load_recording
 from music_evals.ui.widgets.ab_player import levels_text
 from music_evals.ui.widgets.bars import bars_html
-from music_evals.ui.widgets.loudness import integrated_loudness
 
 soundfile = pytest.importorskip("soundfile")
 pytest.importorskip("librosa")

@@ -7,8 +7,8 @@ import io
 import numpy as np
 import pytest
 
+from music_evals.audio.loudness import integrated_loudness
 from music_evals.ui.widgets.ab_player import Track, empty_player, encode, levels_text, player
-from music_evals.ui.widgets.loudness import integrated_loudness
 
 soundfile = pytest.importorskip("soundfile")
 RATE = 22050

@@ -110,8 +110,9 @@ def baseline_system(name: str, train_contexts: Tokens | None) -> System:
 def load_model(
     name: str | os.PathLike[str], *, decoding: str | None = None, temperature: float | None = None
 ) -> System:
-    """Load a model with weights."""
-    name = os.fspath(name)
+    """Load a model with weights; a name such as ``vli:sample`` has a decoding of its own, which counts more."""
+    name, own = _split_decoding(os.fspath(name))
+    decoding = own or decoding
     place, local = find_window(name, MODELS, "model", INPAINTERS)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
@@ -135,6 +136,13 @@ def load_model(
     label = f"{model.name} (leaks)" if role == "leaking" else model.name
     held = {key: getattr(model, key) for key in ("decoding", "temperature") if hasattr(model, key)}
     return System(label, role, _hash(content), make, details={"source": source, "revision": revision, **held})
+
+
+def _split_decoding(name: str) -> tuple[str, str | None]:
+    """Split ``name:decoding``; a folder with a colon in its name is one."""
+    before, _, decoding = name.rpartition(":")
+    split = before and decoding.isidentifier() and not Path(name).exists()
+    return (before, decoding) if split else (name, None)
 
 
 def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str, str] | None = None) -> System:

@@ -60,7 +60,7 @@ class Settings(RunSettings):
         True takes predictions or pairs for part of the items: an item without a prediction is a failure, which is
         listed, is in no mean and ranks its system below all that were scored on more items. Else it is refused.
     models
-        Names, folders or Hub ids; see `systems.load_model`.
+        Names, folders or Hub ids, with ``:DECODING`` after them where it is to be one's own; see `systems.load_model`.
     decoding, temperature
         Passed to the models.
     cache

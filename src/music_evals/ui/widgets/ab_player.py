@@ -7,14 +7,14 @@ Elements inside it that carry ``data-sec``, and the timelines of `timeline_view`
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.audio.io import encode_flac
+from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.ui.assets import html, script, style
-from music_evals.ui.widgets.loudness import integrated_loudness, level_gains
 from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE, clock
 
 if TYPE_CHECKING:
@@ -107,12 +107,7 @@ def levels_text(first_lufs: float, second_lufs: float, *, sources: tuple[str, st
 
 def encode(track: Track) -> bytes:
     """Return a track as FLAC with 16 bits, which every browser decodes."""
-    import soundfile
-
-    stream = io.BytesIO()
-    samples = np.clip(track.samples, -1.0, 1.0)
-    soundfile.write(stream, samples, track.sample_rate, format="FLAC", subtype="PCM_16")
-    return stream.getvalue()
+    return encode_flac(track.samples, track.sample_rate)
 
 
 def _served(track: Track, name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from music_evals.ui.widgets.loudness import integrated_loudness, level_gains
+from music_evals.audio.loudness import integrated_loudness, level_gains
 
 
 def tone(level_db: float, rate: int = 48000, seconds: float = 5.0, hz: float = 997.0) -> np.ndarray:

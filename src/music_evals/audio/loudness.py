@@ -1,6 +1,6 @@
 """How loud a recording is, by ITU-R BS.1770-4, so that two can be heard at equal loudness.
 
-One channel only: what pages play is mixed down.
+One channel only: what pages and studies play is mixed down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,19 @@ Samples = npt.NDArray[np.floating[Any]]
 
 
 def integrated_loudness(samples: Samples, sample_rate: int) -> float:
-    """Return the gated loudness of one channel in LUFS.
+    """Return the gated loudness of one channel (ITU-R BS.1770-4, annex 1).
+
+    Parameters
+    ----------
+    samples
+        One channel, shape (n,), full scale 1.
+    sample_rate
+        In Hz.
+
+    Returns
+    -------
+    float
+        In LUFS; NaN for less than 0.4 s, or where all of it is softer than -70 LUFS.
 
     Examples
     --------
@@ -48,7 +60,15 @@ def integrated_loudness(samples: Samples, sample_rate: int) -> float:
 def level_gains(first_lufs: float, second_lufs: float) -> tuple[float, float]:
     """Return the factors that bring the louder of two down to the softer one.
 
-    Both are at most 1, so that nothing is clipped. Where a side has no loudness (NaN) both are 1.
+    Parameters
+    ----------
+    first_lufs, second_lufs
+        Loudness of each, in LUFS.
+
+    Returns
+    -------
+    tuple of float
+        Both are at most 1, so that nothing is clipped. Where a side has no loudness (NaN) both are 1.
 
     Examples
     --------

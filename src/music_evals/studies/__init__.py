@@ -1,0 +1,1 @@
+"""Studies with people: what they hear, in one form for every task."""

@@ -1,0 +1,88 @@
+"""The verb ``listening-test``, from a run of the verb ``inpainting`` on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from music_evals.benchmark.inpainting.listening import StudySettings
+from music_evals.cli import _parser, main
+from music_evals.studies.pairs import read_pairs
+
+
+@pytest.fixture(scope="module")
+def run(tiny_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "tiny_run"
+    command = ["inpainting", "--dataset", str(tiny_dataset), "--config", "musib", "--limit", "8", "--no-report"]
+    assert main([*command, "--baselines", "copy_past,lag_vote,markov", "--resamples", "20", "--out", str(out)]) == 0
+    return out
+
+
+def pairs(run: Path, out: Path, *others: str) -> int:
+    plain = ["--items", "2", "--sounds", "additive", "--bpm", "400", "--licence", "CC0-1.0"]
+    return main(["listening-test", "pairs", str(run), "--out", str(out), *plain, *others])
+
+
+def test_one_command_makes_a_study(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pairs(run, tmp_path / "study", "--systems", "all") == 0
+    out, err = capsys.readouterr()
+    first, second, third = out.splitlines()
+    assert first == "2 items of 2 songs, 4 systems: reference, copy_past, lag_vote, markov"
+    assert second == "8 files to be judged, 1.4 minutes in all"
+    assert third == f"{tmp_path / 'study'}: pairs.csv (the key), pairs.json, audio/"
+    assert "2/2" in err
+    found = read_pairs(tmp_path / "study/pairs.csv")
+    same = [pair for pair in found if pair.same_as]
+    assert ("note: " in err) == bool(same)
+    # what is listened to names nobody
+    names = " ".join(path.name for path in (tmp_path / "study/audio").iterdir())
+    assert not any(pair.system in names for pair in found)
+
+
+def test_json_is_what_the_folder_keeps(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pairs(run, tmp_path / "study", "--json", "--seed", "7", "--systems", "copy_past") == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content == json.loads((tmp_path / "study/pairs.json").read_text())
+    assert (content["seed"], list(content["systems"])) == (7, ["copy_past"])
+
+
+def test_wrong_use_is_told_in_the_words_of_the_command(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "study"
+    for others, said in (
+        (["--items", "0"], "--items must be 1 to 10,000, got 0"),
+        (["--items", "9"], "ask for fewer (--items), or choose other systems (--systems)"),
+        (["--systems", "copypast"], "unknown system 'copypast'; did you mean copy_past"),
+        (["--loudness", "-1"], "choose a lower --loudness"),
+        (["--licence", "unknown"], "state its terms with --licence"),
+    ):
+        assert pairs(run, out, *others) == 2
+        assert said in capsys.readouterr().err
+    assert not out.exists()
+    assert pairs(tmp_path, out) == 2
+    assert "holds no records (records.jsonl)" in capsys.readouterr().err
+    assert pairs(run, out) == 0
+    assert pairs(run, out) == 2
+    assert "holds a study; name another folder with --out, or replace it, --overwrite" in capsys.readouterr().err
+    assert pairs(run, out, "--overwrite") == 0
+    (out / "ratings.csv").write_text("dear to somebody")
+    assert pairs(run, out, "--overwrite") == 2
+    assert "holds ratings.csv" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_what_the_function_takes() -> None:
+    options = _parser().parse_args(["listening-test", "pairs", "run", "--out", "study"])
+    for field in dataclasses.fields(StudySettings):
+        if field.default is not dataclasses.MISSING:
+            assert getattr(options, field.name) == field.default
+
+
+def test_a_step_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["listening-test"])
+    assert ended.value.code == 2
+    assert "STEP" in capsys.readouterr().err
