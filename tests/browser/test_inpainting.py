@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from music_evals.symbolic.notes import make_notes
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NAME = "inpainting"
+ROOT = Path(__file__).resolve().parents[2]
 PX, ROW, TOP, HIGH = 3, 11, 18, 79  # of the empty roll on a screen with a mouse
 NOTES = "#editor .note"
 
@@ -53,6 +55,9 @@ def test_the_model_fills_the_example(open_space: Any, screenshot: Any) -> None:
     page = open_space(NAME)
     page.wait_for_selector(NOTES)
     assert page.locator("#editor .note.inside").count() == 16
+    choose(page, "system", "anticipation_rnn")
+    # temperature and all else are those of the model's config.json
+    page.wait_for_function("document.querySelector('#temperature input[type=number]')?.value === '0.5'")
     fill(page, "3 of 3 candidates by anticipation_rnn.")
     assert page.locator("#candidates figure").count() == 4  # the truth and three candidates
     table = page.inner_text("#candidates table")
@@ -205,6 +210,8 @@ def test_a_file_is_uploaded_and_its_window_moved(open_space: Any, tmp_path: Path
 def test_a_run_is_cancelled(open_space: Any) -> None:
     page = open_space(NAME)
     page.wait_for_selector(NOTES)
+    choose(page, "system", "anticipation_rnn")
+    page.wait_for_selector("#temperature", state="visible")
     page.fill("#n_candidates input[type=number]", "8")
     page.click("#fill")
     page.wait_for_selector("#status >> text=of 8 candidates")
@@ -239,6 +246,132 @@ def test_a_melody_of_nothing_is_refused_in_words(open_space: Any) -> None:
     empty(page)
     page.click("#fill")
     page.wait_for_selector(".toast-body >> text=there are no notes before and after the gap")
+
+
+def test_a_rhythm_is_drawn_and_the_model_finds_the_pitches(open_space: Any, screenshot: Any) -> None:
+    page = open_space(NAME)
+    page.wait_for_selector(NOTES)
+    choose(page, "system", "vli")  # which follows none, and says so
+    page.wait_for_selector("#sketch >> text=vli follows no sketch; sketchnet does.")
+    assert page.is_disabled("#sketch input >> nth=1")
+    choose(page, "system", "sketchnet")
+    page.wait_for_selector("#sketch input:enabled")
+    page.get_by_role("button", name="Empty the gap").click()
+    count(page, "#editor .note.inside", 0)
+    page.focus("#editor .grid")
+    for _ in range(6):
+        page.keyboard.press("PageDown")
+    page.select_option("#editor .unit", label="half")
+    for _ in range(2):  # two halves in measure 7, in any row; the other measures are left to the model
+        page.focus("#editor .grid")
+        page.keyboard.press("Enter")
+        page.keyboard.press("ArrowRight")
+    count(page, "#editor .note.inside", 2)
+    page.get_by_label("a rhythm: the model finds the pitches").check()
+    count(page, "#editor .sketch .onset", 2)
+    assert "The notes in the gap are a rhythm" in page.inner_text("#editor .task")
+    page.uncheck("#judge input")
+    fill(page, "3 of 3 candidates by sketchnet.")
+    assert re.search(r"[12] of 2 drawn onsets are there", page.inner_text("#candidates"))
+    screenshot(page, "inpainting_rhythm")
+    page.get_by_label("a contour").check()
+    count(page, "#editor .sketch polyline", 1)
+    count(page, "#candidates figure", 0)
+    fill(page, "3 of 3 candidates by sketchnet.")
+    assert re.search(r"\d of 2 drawn pitches are there", page.inner_text("#candidates"))
+    page.get_by_role("button", name="Empty the gap").click()
+    page.click("#fill")
+    page.wait_for_selector(".toast-body >> text=draw the contour there")
+
+
+@pytest.fixture(scope="module")
+def any_gap(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A copy of the Space beside an infill transformer with random weights: what it can do, not how well."""
+    from music_evals.models.infill_transformer import InfillTransformer, InfillTransformerConfig
+
+    root = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "spaces" / NAME, root / "spaces" / NAME)
+    shutil.copytree(ROOT / "models" / "sketchnet", root / "models" / "sketchnet")
+    model = InfillTransformer(InfillTransformerConfig(size="tiny", temperature=0.9))
+    model.save_pretrained(root / "models" / "infill_transformer")
+    return str(root / "spaces" / NAME)
+
+
+def slide(page: Any, elem_id: str, value: int) -> None:
+    page.fill(f"#{elem_id} input[type=number]", str(value))
+    page.press(f"#{elem_id} input[type=number]", "Tab")
+
+
+def test_another_span_is_filled_by_a_model_of_any_gap(open_space: Any, any_gap: str) -> None:
+    page = open_space(any_gap)
+    page.wait_for_selector(NOTES)
+    assert page.input_value("#system input") == "infill_transformer"  # its weights are there: it is the default
+    page.wait_for_selector("#decoding >> text=best draws nothing")
+    page.get_by_label("drawn step by step: sample").check()
+    page.wait_for_selector("#temperature", state="visible")
+    assert page.input_value("#temperature input[type=number]") == "0.9"
+    slide(page, "gap_measures", 2)
+    slide(page, "gap_first", 3)
+    page.wait_for_function(
+        f"document.querySelector('#editor .gap').getAttribute('x') == '{48 * PX}'"
+        f" && document.querySelector('#editor .gap').getAttribute('width') == '{48 * PX}'"
+    )
+    assert page.locator("#editor .note.inside").count() == 7
+    fill(page, "3 of 3 candidates by infill_transformer.")
+    assert "gap 3 to 4" in page.get_attribute("#candidates svg.roll >> nth=1", "aria-label")
+    choose(page, "system", "sketchnet")  # which fills the middle, and says so
+    page.wait_for_selector("#gap_first >> text=sketchnet fills measures 7 to 10 of the sixteen, no more and no fewer")
+    assert page.is_disabled("#gap_measures input[type=number]")
+    count(page, "#editor .note.inside", 16)
+    assert page.input_value("#gap_first input[type=number]") == "7"
+
+
+def test_notes_of_gap_and_candidate_are_locked_and_stay(open_space: Any, any_gap: str, screenshot: Any) -> None:
+    page = open_space(any_gap)
+    page.wait_for_selector(NOTES)
+    page.get_by_label("drawn step by step: sample").check()
+    page.wait_for_selector("#temperature", state="visible")
+    # by keyboard: the first note of the gap is a C4
+    page.focus("#editor .grid")
+    for _ in range(6):
+        page.keyboard.press("PageDown")
+    for _ in range(7):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("k")
+    count(page, "#kept li", 1)
+    assert "Kept. measure 7, beat 1, C4: a note of 6 steps, kept." in page.inner_text("#editor .where")
+    count(page, "#editor .kept rect", 1)
+    fill(page, "3 of 3 candidates by infill_transformer.")
+    assert "1 note stays as you locked it." in page.inner_text("#candidates")
+    count(page, "#candidates rect.locked[data-keep='144,6,60']", 3)
+    # a note of a candidate, by its box; then another one by a click on its picture
+    page.click("#candidates .locks summary >> nth=1")
+    box = page.locator("#candidates figure >> nth=2").locator("input[data-keep]:not(:checked)").last
+    lock = box.get_attribute("data-keep")
+    box.check()
+    count(page, "#kept li", 2)
+    assert page.locator("#candidates figure").count() == 4  # they are still there to choose from
+    page.fill("#seed input", "5")
+    fill(page, "3 of 3 candidates by infill_transformer.")
+    count(page, f"#candidates rect.locked[data-keep='{lock}']", 3)
+    screenshot(page, "inpainting_locks")
+    page.locator(f"#candidates rect[data-keep='{lock}']").first.click()
+    count(page, "#kept li", 1)
+    page.click("#kept li button")
+    count(page, "#kept li", 0)
+    page.get_by_role("button", name="Keep by click").click()
+    page.locator("#editor .scroll").evaluate("node => { node.scrollLeft = 144 * 3 - 40; }")
+    page.mouse.click(**point(page, 151, 60))
+    count(page, "#kept li", 1)
+    assert page.locator("#editor .note.inside").count() == 16  # it is not removed
+    page.click("#example_1")  # of another melody nothing is kept
+    count(page, "#kept li", 0)
+    choose(page, "system", "sketchnet")
+    page.wait_for_selector("#kept >> text=sketchnet writes the whole gap anew and cannot keep notes in it")
+    assert page.is_disabled("#editor [data-do=keep]")
+    page.focus("#editor .grid")
+    page.keyboard.press("k")
+    assert "cannot keep notes" in page.inner_text("#editor .where")
 
 
 def test_a_phone_shows_it_in_the_dark_and_takes_taps(open_space: Any, screenshot: Any) -> None:

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, NoteArray, Tokens
 from music_evals.errors import ContextLengthError, InvalidInputError, NoDataError, PairCountError
 from music_evals.metrics import inpainting as metrics
+from music_evals.pipelines.gap_steering import end_locked
 from music_evals.pipelines.gap_stretches import Stretch, cut_stretch
 from music_evals.protocols import GapInpainter, LikelihoodInpainter, NoteLikelihoodInpainter
 from music_evals.symbolic import noteseq
@@ -316,6 +317,8 @@ def draw_candidates(
     seed: int = 0,
     n_candidates: int = 1,
     judge: bool = True,
+    truth: Tokens | None = None,
+    likelihood: bool = True,
 ) -> Iterator[Candidate]:
     """Fill the hidden steps of a stretch until there are enough different candidates; each is yielded when it is there.
 
@@ -333,7 +336,11 @@ def draw_candidates(
     seed, n_candidates
         As `fill`.
     judge
-        Whether what stands at the hidden steps is the truth, to compare with.
+        Whether what stands in the gap is the truth, to compare with.
+    truth
+        The true tokens of the gap, where the locked notes in `tokens` are others; None takes those of `tokens`.
+    likelihood
+        Whether to ask the model how likely each candidate is, which may take as long as filling the gap.
 
     Yields
     ------
@@ -351,17 +358,19 @@ def draw_candidates(
     if not hidden.any():
         raise InvalidInputError("every note of the gap is to be kept: nothing is left to fill")
     seen: set[bytes] = set()
-    place = _gap_of(hidden) if gap is None else gap
+    steps = np.flatnonzero(hidden)
+    place = slice(int(steps[0]), int(steps[-1]) + 1) if gap is None else gap
+    true = (tokens[place] if truth is None else truth) if judge else None
     n_draws = MAX_DRAWS * n_candidates
     for candidate in _draws(
-        tokens, hidden, inpainter, gap=place, seed=seed, n_candidates=n_candidates, n_draws=n_draws, judge=judge
+        tokens, hidden, inpainter, gap=place, seed=seed, n_candidates=n_candidates, n_draws=n_draws, truth=true
     ):
         key = candidate.notes.tobytes()
         if key in seen:
             continue
         seen.add(key)
         whole = _with(tokens, place, candidate.middle)
-        value = _log_likelihood(inpainter, whole, hidden)
+        value = _log_likelihood(inpainter, whole, hidden) if likelihood else None
         yield dataclasses.replace(candidate, number=len(seen), log_likelihood=value)
         if len(seen) == n_candidates:
             return
@@ -405,7 +414,7 @@ def fill_gap(
         seed=seed,
         n_candidates=n_candidates,
         n_draws=n_candidates,
-        judge=judge,
+        truth=context[MUSIB_LAYOUT.middle] if judge else None,
     )
 
 
@@ -418,7 +427,7 @@ def _draws(
     seed: int,
     n_candidates: int,
     n_draws: int,
-    judge: bool,
+    truth: Tokens | None,
 ) -> Iterator[Candidate]:
     """Check a stretch, and fill it again and again."""
     if not (tokens[~hidden] < HOLD).any():
@@ -438,9 +447,9 @@ def _draws(
             filled = np.where(hidden, inpainter.infill(masked, hidden[None], rng=rng)[0], tokens)
         else:
             filled = _with(tokens, gap, inpainter.inpaint(masked, rng=rng)[0])
-        middle = noteseq.check_tokens(filled[gap])
+        middle = noteseq.check_tokens(end_locked(filled, hidden, gap)[gap])
         notes = noteseq.decode(middle)
-        yield _judged(number, tokens[gap], middle, notes) if judge else Candidate(number, middle, notes=notes)
+        yield Candidate(number, middle, notes=notes) if truth is None else _judged(number, truth, middle, notes)
 
 
 def _judged(number: int, truth: Tokens, middle: Tokens, notes: NoteArray) -> Candidate:
@@ -465,12 +474,6 @@ def _middle_hidden() -> npt.NDArray[np.bool_]:
     hidden = np.zeros(MUSIB_LAYOUT.n_steps, dtype=np.bool_)
     hidden[MUSIB_LAYOUT.middle] = True
     return hidden
-
-
-def _gap_of(hidden: npt.NDArray[np.bool_]) -> slice:
-    """Return the steps from the first hidden one to the last."""
-    steps = np.flatnonzero(hidden)
-    return slice(int(steps[0]), int(steps[-1]) + 1)
 
 
 def _with(tokens: Tokens, gap: slice, middle: Tokens) -> Tokens:

@@ -14,12 +14,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.filling import Walker
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, REST, Score, TimeSignature
 from music_evals.benchmark.inpainting.predictions import load_pairs
+from music_evals.benchmark.inpainting.systems import System
 from music_evals.errors import (
     FileTooLargeError,
     InvalidInputError,
+    InvalidNotesError,
     NoDataError,
     PolyphonyError,
     UnknownNameError,
@@ -31,23 +34,18 @@ from music_evals.pipelines.inpainting import evaluate_inpainting
 from music_evals.symbolic.contexts import cut_context
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.notes import make_notes
+from music_evals.ui.spaces import gap_filling, gap_models, melody_sources
 from music_evals.ui.spaces import inpainting as inpainting_space
-from music_evals.ui.spaces import melody_sources
-from music_evals.ui.spaces.gap_filling import (
-    MODEL,
-    Filling,
-    Places,
-    Request,
-    fill,
-    find_places,
-    python_code,
-    shell_code,
-)
+from music_evals.ui.spaces.gap_code import python_code, shell_code
+from music_evals.ui.spaces.gap_filling import Filling, Request, fill
+from music_evals.ui.spaces.gap_models import Places
+from music_evals.ui.spaces.gap_views import pairs_archive, show_filling
+from music_evals.ui.widgets.kept_notes import read_locks
 from music_evals.ui.widgets.roll_editor import Melody, read_melody, write_melody
 
 ROOT = Path(__file__).resolve().parents[3]
 SPACE = ROOT / "spaces" / "inpainting"
-NOWHERE = Places(None, None)
+NOWHERE = Places((), None)
 ODE = melody_sources.example("Ode to Joy")
 
 
@@ -111,7 +109,7 @@ def test_silence_leaves_the_accuracies_undefined_and_says_so() -> None:
     scores = filling.candidates[0].scores
     assert scores["note_f1"] == scores["position_score"] == 0
     assert math.isnan(scores["pitch_accuracy"])
-    shown = inpainting_space.show_filling(filling)
+    shown = show_filling(filling)
     assert shown.count("<td>undefined</td>") == 2
     assert "no note of the candidate starts where a true note starts" in shown
     assert "0 kept, 16 missed, 0 extra." in shown
@@ -119,20 +117,20 @@ def test_silence_leaves_the_accuracies_undefined_and_says_so() -> None:
 
 def test_without_a_true_middle_nothing_is_judged() -> None:
     filling = filled(Request("copy_past", judge=False))
-    shown = inpainting_space.show_filling(filling)
+    shown = show_filling(filling)
     assert filling.candidates[0].scores == {}
     assert "note_f1" not in shown
     assert "The true middle" not in shown
     assert 'class="note filled"' in shown
     assert "nothing to judge" in shell_code(filling)
     assert "judge=False" in python_code(NOWHERE, filling)
-    assert zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).namelist() == ["candidate_1.mid"]
+    assert zipfile.ZipFile(io.BytesIO(pairs_archive(filling))).namelist() == ["candidate_1.mid"]
 
 
 def test_an_empty_gap_is_taken_for_silence_and_said() -> None:
     tokens = ODE.tokens.copy()
     tokens[MUSIB_LAYOUT.middle] = REST
-    shown = inpainting_space.show_filling(filled(Request("silence"), Melody(tokens)))
+    shown = show_filling(filled(Request("silence"), Melody(tokens)))
     assert "silence is taken for the true middle" in shown
     assert "Neither the true middle nor the candidate has a note." in shown
 
@@ -144,7 +142,7 @@ def test_a_deterministic_system_gives_one_candidate_and_says_why() -> None:
 
 
 def test_what_is_shown_says_range_and_direction() -> None:
-    shown = inpainting_space.show_filling(filled(Request("copy_past")))
+    shown = show_filling(filled(Request("copy_past")))
     assert shown.count("0 to 1, higher is better") == len(SCORES)
     for kind in ("kept", "missed", "extra"):
         assert f'class="note {kind}"' in shown
@@ -153,7 +151,7 @@ def test_what_is_shown_says_range_and_direction() -> None:
 
 def test_the_archive_gives_the_same_scores_by_the_command(tmp_path: Path) -> None:
     filling = filled(Request("interpolation_copy"))
-    zipfile.ZipFile(io.BytesIO(inpainting_space.pairs_archive(filling))).extractall(tmp_path)
+    zipfile.ZipFile(io.BytesIO(pairs_archive(filling))).extractall(tmp_path)
     items, system = load_pairs(tmp_path)
     assert system.stored is not None
     judged = evaluate_inpainting(items.contexts, system.stored[0], metrics=SCORES)
@@ -302,50 +300,133 @@ def test_bad_uploads_are_named(tmp_path: Path) -> None:
         inpainting_space.open_file(str(tmp_path / "c.mid"))
 
 
-def test_places_follow_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("MUSIC_EVALS_ORG", "SPACE_AUTHOR_NAME"):
-        monkeypatch.delenv(name, raising=False)
-    assert find_places(tmp_path) == NOWHERE
-    assert MODEL not in NOWHERE.systems
-    assert "markov" not in NOWHERE.systems
-    here = find_places(ROOT)
-    assert here == Places(str(ROOT / "models" / MODEL), str(ROOT / "datasets_scripts" / "jsb_chorales"))
-    assert here.systems[0] == MODEL
-    assert {"markov", "corpus_prior"} <= set(here.systems)
-    # a control sees the true middle, which a gap does not have
-    assert "best_lag" not in here.systems
-    assert "lag_vote" in here.systems
-    monkeypatch.setenv("SPACE_AUTHOR_NAME", "owner")
-    assert find_places(tmp_path) == Places("owner/anticipation_rnn", "owner/jsb_chorales")
-    assert find_places(ROOT) == here
-    monkeypatch.setenv("MUSIC_EVALS_ORG", "org")
-    assert find_places(ROOT) == Places("org/anticipation_rnn", "org/jsb_chorales")
+@pytest.fixture
+def walker(monkeypatch: pytest.MonkeyPatch) -> tuple[Places, Walker]:
+    """A page with one model, which fills any gap."""
+    model = Walker()
+    system = System("walker", "model", "0" * 16, lambda: model, details={"decoding": "sample", "temperature": 1.0})
+    monkeypatch.setattr(gap_filling, "_load", lambda _place: system)
+    return Places((gap_models.Model("walker", "here", "infill_transformer", "sample", 1.0),), None), model
+
+
+def test_other_spans_are_filled_scored_and_shown(walker: tuple[Places, Walker]) -> None:
+    places, model = walker
+    filling = filled(Request("walker", first=3, n_measures=2, n_candidates=3), places=places)
+    assert filling.complete
+    assert len(filling.candidates) == 3
+    assert all(candidate.middle.shape == (48,) for candidate in filling.candidates)
+    [(tokens, hidden), *_] = model.shown
+    assert np.flatnonzero(hidden[0]).tolist() == list(range(48, 96))
+    assert (tokens[0, 48:96] > REST).all()  # masked
+    assert filling.candidates[0].diff is not None
+    assert filling.candidates[0].diff.count("kept") + filling.candidates[0].diff.count("missed") == 7
+    shown = show_filling(filling)
+    assert "Candidate 1: piano roll of measures 1 to 16, gap 3 to 4" in shown
+    assert 'data-from="24" data-to="120"' in shown  # the gap is played with a measure before and after
+    assert "measure 3, beat 1: " in shown
+    assert "see the Python" in shell_code(filling)
+    assert filling.receipt["gap"] == "measures 3 to 4 of the sixteen"
+    whole = Request("walker", first=1, n_measures=8, judge=False, n_candidates=1)
+    assert 'data-from="0" data-to="216"' in show_filling(filled(whole, places=places))
+
+
+def test_locked_notes_are_in_every_candidate(walker: tuple[Places, Walker]) -> None:
+    places, _ = walker
+    keep = ((150, 4, 72), (200, 6, 48))
+    filling = filled(Request("walker", keep=keep, n_candidates=4), places=places)
+    assert "2 notes stay as you locked them." in filling.notes
+    for candidate in filling.candidates:
+        rows = {(int(n["onset_tick"]) + 144, int(n["duration_tick"]), int(n["pitch"])) for n in candidate.notes}
+        assert set(keep) <= rows
+    shown = show_filling(filling)
+    assert shown.count('data-keep="150,4,72"') == 2 * 4  # in the picture and among the boxes to tick
+    assert '<input type="checkbox" data-keep="200,6,48"> C3 at measure 9, beat 2' in shown
+    assert filling.results()["kept"] == [[150, 4, 72], [200, 6, 48]]
+    first = filled(Request("walker"), places=places).candidates[0]
+    one = first.notes[3]
+    lock = (144 + int(one["onset_tick"]), int(one["duration_tick"]), int(one["pitch"]))
+    again = filled(Request("walker", keep=(lock,), seed=1), places=places)  # of a candidate, into the next
+    assert all(candidate.middle[lock[0] - 144] == lock[2] for candidate in again.candidates)
+    with pytest.raises(InvalidInputError, match="C5 at measure 5, beat 1 is to stay, and does not lie in the gap"):
+        filled(Request("walker", keep=((96, 6, 72),)), places=places)
+
+
+def test_what_a_system_cannot_do_is_refused_with_the_reason(walker: tuple[Places, Walker]) -> None:
+    places, _ = walker
+    for wrong, words in (
+        (Request("copy_past", first=6), "measures 7 to 10 of the sixteen, no more and no fewer; walker fills other"),
+        (Request("copy_past", n_measures=2), "no more and no fewer"),
+        (Request("copy_past", keep=((150, 4, 72),)), "cannot keep notes in it; walker can. Take the locks away"),
+        (Request("walker", sketch="rhythm"), "walker follows no sketch. Choose no sketch"),
+        (Request("walker", first=1, n_measures=9), "fills at most 8 measures at once"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            filled(wrong, places=places)
+    with pytest.raises(InvalidInputError, match="measures 15 to 17, does not lie within the sixteen"):
+        Request("walker", first=15, n_measures=3)
+    for wrong_name in ({"decoding": "teacher_forced"}, {"sketch": "harmony"}):
+        with pytest.raises(UnknownNameError):
+            Request("walker", **wrong_name)
+
+
+def test_fewer_candidates_than_wanted_are_said(walker: tuple[Places, Walker]) -> None:
+    places, _ = walker
+    rest = ODE.tokens.copy()
+    rest[rest == HOLD] = REST
+    keep = tuple((step, 1, 60) for step in range(144, 239))
+    filling = filled(Request("walker", keep=keep, n_candidates=8), Melody(rest), places)  # one step is left
+    assert filling.complete
+    assert len(filling.candidates) < 8
+    assert "candidates differ" in filling.notes[-1]
+
+
+def test_text_of_the_page_reaches_the_request(walker: tuple[Places, Walker]) -> None:
+    places, _ = walker
+    values = (write_melody(ODE), "walker", 1.0, 0, 2, False, "own", 5, 3, "none", "[[100, 4, 61]]")
+    *_, last = inpainting_space.fill_gap(places, *values)
+    assert last[0] == "2 of 2 candidates by walker."
+    assert "1 note stays as you locked it." in last[1]
+    assert "hide_gap(tokens, gap, [(100, 4, 61)])" in last[3]
+    with pytest.raises(InvalidNotesError, match="notes that stay are JSON such as"):
+        list(inpainting_space.fill_gap(places, *values[:-1], "[[1, 2]]"))
+
+
+@pytest.mark.parametrize("text", ["[", "{}", "[[0, 6]]", "[[383, 2, 60]]", '[["0", 6, 60]]', "[" * 30_000])
+def test_locks_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(InvalidNotesError):
+        read_locks(text)
+    assert read_locks(None) == read_locks("[]") == ()
 
 
 RUN_MODEL = """
 import json, sys
 import numpy as np
-from music_evals.ui.spaces import gap_filling\nfrom music_evals.ui.spaces import melody_sources
-places = gap_filling.find_places(sys.argv[1])
+from music_evals.ui.spaces import gap_code, gap_filling, gap_models, melody_sources
+places = gap_models.find_places(sys.argv[1])
 melody = melody_sources.example("Ode to Joy")
 def middles(n, **options):
-    *_, last = gap_filling.fill(places, melody, gap_filling.Request(gap_filling.MODEL, n_candidates=n, **options))
+    *_, last = gap_filling.fill(places, melody, gap_filling.Request(n_candidates=n, **options))
     return last, [candidate.middle.tolist() for candidate in last.candidates]
-filling, two = middles(2, temperature=1.0, seed=4)
-_, three = middles(3, temperature=1.0, seed=4)
-_, other = middles(1, temperature=1.0, seed=5)
-_, likely = middles(3, temperature=0.0)
-*_, fitted = gap_filling.fill(places, melody, gap_filling.Request("markov", n_candidates=2))
-scope = {}
-exec(gap_filling.python_code(places, filling), scope)
-exec(gap_filling.python_code(places, fitted), {})
+def by_code(filling):
+    scope = {}
+    exec(gap_code.python_code(places, filling), scope)
+    return [one.middle.tolist() for one in scope["candidates"]]
+name = {"system": "anticipation_rnn"}
+filling, two = middles(2, temperature=1.0, seed=4, **name)
+_, three = middles(3, temperature=1.0, seed=4, **name)
+_, other = middles(1, temperature=1.0, seed=5, **name)
+_, likely = middles(3, temperature=0.0, decoding="sample", **name)
+fitted, markov = middles(2, system="markov")
+folk, jigs = middles(2, system="vli/folk")
+sketched, along = middles(2, system="sketchnet", sketch="rhythm")
 print(json.dumps({"two": two, "three": three, "other": other, "likely": likely, "receipt": filling.receipt,
-  "code": [one.middle.tolist() for one in scope["candidates"]], "markov": len(fitted.candidates)}))
+  "code": by_code(filling), "markov": [markov, by_code(fitted)], "folk": [jigs, by_code(folk)],
+  "sketch": [along, by_code(sketched)], "followed": [sketched.followed(one) for one in sketched.candidates]}))
 """
 
 
 @pytest.mark.slow
-def test_the_model_fills_and_its_receipt_and_code_say_how() -> None:
+def test_the_models_fill_and_receipt_and_code_say_how() -> None:
     """In a process of its own: PyTorch and the data set library stay out of the fast tests."""
     done = subprocess.run(
         [sys.executable, "-c", RUN_MODEL, str(ROOT)], capture_output=True, text=True, cwd=ROOT, check=False,
@@ -357,10 +438,16 @@ def test_the_model_fills_and_its_receipt_and_code_say_how() -> None:
     assert found["two"][0] != found["two"][1]
     assert found["other"][0] != found["two"][0]
     assert len(found["likely"]) == 1
-    assert found["markov"] == 2
     assert found["code"] == found["two"]
+    for name in ("markov", "folk", "sketch"):
+        shown, by_code = found[name]
+        assert len(shown) == 2
+        assert by_code == shown
+    for said in found["followed"]:  # the network follows the rhythm of the ode, if not note for note
+        assert int(said.split()[0]) >= 12
+        assert "of 16 drawn onsets are there, and " in said
     receipt = found["receipt"]
-    assert receipt["source"] == MODEL  # no path of this machine
+    assert receipt["source"] == "anticipation_rnn"  # no path of this machine
     assert receipt["temperature"] == 1.0
     assert receipt["seed"] == 4
     assert len(receipt["hash of weights, configuration and training data"]) == 16
@@ -397,6 +484,7 @@ def test_the_page_is_built_without_network_or_heavy_packages(tmp_path: Path) -> 
     public = {event["name"] for event in found["events"] if event["visibility"] == "public"}
     assert public == {"example", "open_file", "fill"}
     assert any(event["cancels"] for event in found["events"])
+    assert {"gap_first", "gap_measures", "sketch", "kept", "decoding"} <= set(found["ids"])
     assert {"editor", "candidates", "receipt", "code_python", "code_shell", "download_json"} <= set(found["ids"])
     assert found["max"] == 2**20
     assert found["heavy"] == []

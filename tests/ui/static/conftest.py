@@ -18,7 +18,7 @@ def call() -> Callable[[str], Call]:
     """`call("rollEditor")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    context.eval(script("rolls", "roll_editor", "ab_player"))
+    context.eval(script("kept", "kept_notes", "rolls", "roll_editor", "ab_player"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

@@ -76,6 +76,29 @@ def test_every_note_is_seen(call: Any) -> None:
     assert editor("fitted", {**TWO, "notes": [[0, 6, 50]]}, [55, 79]) == [48, 79]
 
 
+def test_only_notes_of_the_gap_can_be_locked_and_they_end_with_it(call: Any) -> None:
+    editor = call("rollEditor")
+    assert editor("lockOf", [144, 6, 60], [144, 240]) == [144, 6, 60]
+    assert editor("lockOf", [234, 24, 60], [144, 240]) == [234, 6, 60]
+    for note in ([143, 6, 60], [240, 6, 60], None):
+        assert editor("lockOf", note, [144, 240]) is None
+
+
+def test_a_lock_goes_on_and_off_and_none_sound_at_once(call: Any) -> None:
+    toggled = call("kept")
+    locks = toggled("toggled", [[150, 6, 60]], [144, 6, 62])
+    assert locks == [[144, 6, 62], [150, 6, 60]]
+    assert toggled("toggled", locks, [144, 6, 62]) == [[150, 6, 60]]
+    assert toggled("toggled", locks, [147, 4, 65]) == [[147, 4, 65]]  # both sound while it does
+    assert toggled("toggled", locks, [156, 4, 65]) == [*locks, [156, 4, 65]]
+    assert call("kept")("read", "144,6,60") == [144, 6, 60]
+
+
+def test_locks_are_said_in_words(call: Any) -> None:
+    words = call("keptNotes")("words", [150, 6, 61], 24)
+    assert words == f"{pitch_name(61)}, measure 7 of 16, beat 2, 6 steps"
+
+
 edits = st.lists(
     st.tuples(st.sampled_from(["add", "remove", "resize", "clear"]), st.integers(0, STEPS - 1), st.integers(1, 30)),
     max_size=25,

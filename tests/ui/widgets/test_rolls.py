@@ -23,6 +23,7 @@ from music_evals.ui.widgets.roll_view import (
     diff_roll,
     figure_html,
     legend_html,
+    locks_html,
     midi_bytes,
     pitch_range,
     roll_svg,
@@ -119,6 +120,26 @@ def test_every_kind_of_note_has_a_class_and_a_name_of_its_own() -> None:
     assert [svg.count(f"<title>{name}</title>") for name in ("C4, kept", "C#4, missed", "D4, extra")] == [1, 1, 1]
     assert re.findall(r">(\d+)</text>", svg) == [str(number) for number in range(9, 25)]
     assert legend_html(["kept"]).count("<span>") == 1
+
+
+def test_a_gap_may_lie_elsewhere_and_its_notes_can_be_locked() -> None:
+    gap = slice(0, 12)
+    middle = np.array([*[HOLD] * 2, 61, *[HOLD] * 9], dtype=np.uint8)
+    tokens = context()
+    tokens[12:20] = HOLD  # the last note of the gap sounds out of it
+    drawn = context_notes(tokens, middle, gap=gap)
+    assert [(note.onset, note.kind) for note in drawn] == [
+        (2, "filled"),
+        (144, "outside"),
+        (150, "outside"),
+        (240, "outside"),
+    ]
+    svg = roll_svg(drawn, label="x", gap=gap, lockable=True)
+    assert '<rect class="span" x="0" ' in svg
+    assert re.findall(r'data-keep="([\d,]+)"', svg) == ["2,10,61"]  # it ends with the gap
+    assert "data-keep" not in roll_svg(drawn, label="x", gap=gap)
+    assert '<input type="checkbox" data-keep="2,10,61"> C#4 at measure 5, beat 1 1/3' in locks_html(drawn, gap, 5)
+    assert 'data-from="0" data-to="36"' in figure_html("x", svg, tokens=tokens, file_name="x", gap=gap)
 
 
 def test_pitches_have_air_and_stay_on_the_keyboard() -> None:

@@ -1,21 +1,38 @@
-"""What the inpainting page offers to fill a gap with, what was asked for and found, and how to do it again in code."""
+"""What is asked of the inpainting page, and what is found: a gap, who fills it, what steers it, and candidates."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
-from music_evals.benchmark.inpainting.systems import baseline_names, baseline_system, load_model
+from music_evals.benchmark.inpainting.systems import baseline_system, load_model
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, UnknownNameError
-from music_evals.pipelines.gap_filling import Candidate, fill_gap
-from music_evals.protocols import CONTROLS
+from music_evals.pipelines.gap_filling import Candidate, draw_candidates
+from music_evals.pipelines.gap_steering import SKETCHES, Sketched, drawn_sketch, followed, hide_gap
+from music_evals.protocols import load_plugin
 from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.spaces.gap_models import (
+    DATASET_CONFIG,
+    DRAWN,
+    FITTED,
+    OWN,
+    Model,
+    Places,
+    abilities,
+    longest_gap,
+    model_of,
+    models,
+    systems,
+    why_no_locks,
+    why_no_sketch,
+    why_this_gap,
+)
+from music_evals.ui.widgets.note_diff import pitch_name, place_text
 from music_evals.ui.widgets.roll_editor import Melody
 
 if TYPE_CHECKING:
@@ -24,65 +41,79 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_CANDIDATES",
     "MAX_SEED",
-    "MODEL",
+    "MAX_TEMPERATURE",
+    "NO_SKETCH",
     "Filling",
-    "Places",
     "Request",
     "fill",
-    "find_places",
-    "python_code",
-    "shell_code",
+    "gap_of",
+    "load_system",
 ]
-
-MODEL: Final = "anticipation_rnn"
-"""The model of the page; the only system with a temperature."""
-
-DATASET: Final = "jsb_chorales"
-DATASET_CONFIG: Final = "musib"
-FITTED: Final = ("markov", "corpus_prior")
-"""Baselines that are fitted on the train split of the data set."""
 
 MAX_CANDIDATES: Final = 8
 MAX_SEED: Final = 2**31 - 1
 MAX_TEMPERATURE: Final = 2.0
+NO_SKETCH: Final = "none"
+
+FIRST: Final = MUSIB_LAYOUT.past_measures + 1
+MEASURES: Final = MUSIB_LAYOUT.middle_measures
 
 
-@dataclasses.dataclass(frozen=True)
-class Places:
-    """Where model and training data are: a folder or a Hub id; None where they are not."""
-
-    model: str | None
-    dataset: str | None
-
-    @property
-    def systems(self) -> tuple[str, ...]:
-        """What can fill a gap here, the model first."""
-        # a control needs the true middle, and a gap has none
-        plain = [name for name in baseline_names("all") if name not in {*FITTED, *CONTROLS}]
-        fitted = FITTED if self.dataset else ()
-        return (*([MODEL] if self.model else []), *plain, *fitted)
+def gap_of(first: int, n_measures: int) -> slice:
+    """Return the steps of a gap that begins with a measure of the sixteen, counted from 1."""
+    size = MUSIB_LAYOUT.steps_per_measure
+    return slice((first - 1) * size, (first - 1 + n_measures) * size)
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
     """What is asked for."""
 
-    system: str  # `MODEL` or a baseline
-    # Of the model, 0..2; 0 takes the most likely note and gives one candidate. Baselines have none.
-    temperature: float = 0.25
-    # 0 or more. Candidate i draws from ``numpy.random.default_rng([seed, i])``: asking for more candidates does not
+    system: str  # a model of the menu or a baseline
+    decoding: str = OWN  # of a model: `OWN` or ``"sample"``
+    # Of a model that draws, 0..2; 0 takes the most likely note and gives one candidate. None is that of the model.
+    temperature: float | None = None
+    # 0 or more. Draw i is made with ``numpy.random.default_rng([seed, i])``: asking for more candidates does not
     # change the first ones.
     seed: int = 0
-    n_candidates: int = 4  # 1..8; a deterministic system gives one
-    judge: bool = True  # true takes the middle of the melody for the true one
+    n_candidates: int = 4  # 1..8; a system that draws nothing gives one
+    judge: bool = True  # true takes what stands in the gap of the melody for the true middle
+    first: int = FIRST  # measure of the sixteen with which the gap begins, from 1
+    n_measures: int = MEASURES
+    sketch: str = NO_SKETCH  # or one of `SKETCHES`: what stands in the gap is one
+    keep: tuple[tuple[int, int, int], ...] = ()  # locked notes: onset, duration, pitch, in steps of the sixteen
 
     def __post_init__(self) -> None:
-        bounds = {"temperature": (0.0, MAX_TEMPERATURE), "seed": (0, MAX_SEED), "n_candidates": (1, MAX_CANDIDATES)}
+        bounds = {
+            "temperature": (0.0, MAX_TEMPERATURE),
+            "seed": (0, MAX_SEED),
+            "n_candidates": (1, MAX_CANDIDATES),
+            "first": (1, MUSIB_LAYOUT.n_measures),
+            "n_measures": (1, MUSIB_LAYOUT.n_measures),
+        }
         for name, (low, high) in bounds.items():
             value = getattr(self, name)
+            if name == "temperature" and value is None:
+                continue
             whole = name == "temperature" or (isinstance(value, int) and not isinstance(value, bool))
             if not whole or not isinstance(value, int | float) or not low <= value <= high:
                 raise InvalidInputError(f"{name} must lie in {low}..{high}, got {value!r:.40}")
+        if self.first + self.n_measures - 1 > MUSIB_LAYOUT.n_measures:
+            last = self.first + self.n_measures - 1
+            raise InvalidInputError(f"the gap, measures {self.first} to {last}, does not lie within the sixteen")
+        for name, allowed in {"decoding": (OWN, "sample"), "sketch": (NO_SKETCH, *SKETCHES)}.items():
+            if getattr(self, name) not in allowed:
+                raise UnknownNameError(name, getattr(self, name), allowed)
+
+    @property
+    def gap(self) -> slice:
+        """Steps of the gap."""
+        return gap_of(self.first, self.n_measures)
+
+    @property
+    def is_middle(self) -> bool:
+        """Whether it is the gap of the benchmark."""
+        return self.gap == MUSIB_LAYOUT.middle
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,14 +123,25 @@ class Filling:
     melody: Melody
     request: Request
     candidates: tuple[Candidate, ...]
-    n_candidates: int
-    notes: tuple[str, ...]
+    n_candidates: int  # that are wanted
+    notes: tuple[str, ...]  # what a reader should know
     receipt: Mapping[str, Any]
+    lockable: bool = False  # whether notes of the candidates can stay in the next ones
+    complete: bool = False  # whether no candidate will follow
 
     @property
-    def complete(self) -> bool:
-        """Whether all candidates are there."""
-        return len(self.candidates) == self.n_candidates
+    def sketch(self) -> tuple[tuple[int, ...] | None, ...]:
+        """What was sketched, one entry a measure; empty where nothing was."""
+        request = self.request
+        return () if request.sketch == NO_SKETCH else drawn_sketch(self.melody.tokens[request.gap], request.sketch)
+
+    def followed(self, candidate: Candidate) -> str:
+        """Say how much of the sketch is in a candidate; empty where there is none."""
+        if not self.sketch:
+            return ""
+        found = followed(self.sketch, self.request.sketch, candidate.middle)
+        what = "onsets" if self.request.sketch == "rhythm" else "pitches"
+        return f"{found.kept} of {found.drawn} drawn {what} are there, and {found.others} others in their measures"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row a candidate."""
@@ -110,6 +152,9 @@ class Filling:
         """Return everything as plain values."""
         return {
             "melody": {"first_measure": self.melody.first_measure, "tokens": self.melody.tokens},
+            "gap": {"first": self.request.first, "n_measures": self.request.n_measures},
+            "kept": [list(note) for note in self.request.keep],
+            "sketch": {"kind": self.request.sketch, "measures": list(self.sketch)},
             "candidates": [
                 {
                     "candidate": candidate.number,
@@ -124,56 +169,101 @@ class Filling:
         }
 
 
-def find_places(root: str | os.PathLike[str]) -> Places:
-    """Find the model and the data.
+def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
+    """Fill the gap: the first value has no candidate yet, each following one has one more, the last is complete."""
+    known = models(places)
+    model = model_of(known, request.system)
+    if request.system not in systems(places, known):
+        raise UnknownNameError("system", request.system, systems(places, known))
+    _check(request, model, known, melody)
+    system = load_system(places, model or request.system, request.decoding, request.temperature)
+    n = 1 if system.inpainter is None or system.inpainter.deterministic else request.n_candidates
+    lockable = abilities(model).gap is not None
+    begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n), lockable)
+    taken = _sketched(begun, model)
+    yield begun
+    found: list[Candidate] = []
+    for candidate in (_fill_on_gpu if model else _fill)(system.inpainter, melody.tokens, request, taken):
+        found.append(candidate)
+        yield dataclasses.replace(begun, candidates=tuple(found), complete=len(found) == n)
+    if len(found) < n:
+        words = f"{len(found)} of {n} candidates differ: the system wrote no more that are new."
+        yield dataclasses.replace(begun, candidates=tuple(found), notes=(*begun.notes, words), complete=True)
 
-    They are Hub ids where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else folders of the
-    repository at `root`; else, on the Hub, repositories of the Space's owner.
-    """
-    named = os.environ.get("MUSIC_EVALS_ORG", "").strip()
-    if named:
-        return Places(f"{named}/{MODEL}", f"{named}/{DATASET}")
-    owner = os.environ.get("SPACE_AUTHOR_NAME", "").strip()
-    model, dataset = Path(root) / "models" / MODEL, Path(root) / "datasets_scripts" / DATASET
-    return Places(
-        str(model) if (model / "model.safetensors").is_file() else f"{owner}/{MODEL}" if owner else None,
-        str(dataset) if (dataset / "data").is_dir() else f"{owner}/{DATASET}" if owner else None,
+
+def _check(request: Request, model: Model | None, known: tuple[Model, ...], melody: Melody) -> None:
+    """Raise where the system cannot do what is asked for."""
+    name = request.system
+    if not request.is_middle and (reason := why_this_gap(model, name, known)):
+        raise InvalidInputError(reason)
+    if request.n_measures > longest_gap(model):
+        raise InvalidInputError(f"{name} fills at most {longest_gap(model)} measures at once; choose fewer.")
+    if request.keep and (reason := why_no_locks(model, name, known)):
+        raise InvalidInputError(f"{reason} Take the locks away, or choose another system.")
+    if request.sketch != NO_SKETCH and (reason := why_no_sketch(model, name, known)):
+        raise InvalidInputError(f"{reason} Choose no sketch, or another system.")
+    for onset, duration, pitch in request.keep:
+        if not request.gap.start <= onset < onset + duration <= request.gap.stop:
+            where = place_text(onset, melody.first_measure)
+            raise InvalidInputError(
+                f"{pitch_name(pitch)} at {where} is to stay, and does not lie in the gap: take its lock away."
+            )
+
+
+def _sketched(filling: Filling, model: Model | None) -> Any:
+    """Return the sketch as the model takes it, or None."""
+    if not filling.sketch:
+        return None
+    kind = filling.request.sketch
+    taken = load_plugin({kind: abilities(model).sketch}, kind, "sketch")
+    return taken(**{"rhythms" if kind == "rhythm" else "pitches": filling.sketch})
+
+
+def _fill(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
+    shown, hidden = hide_gap(tokens, request.gap, request.keep)
+    yield from draw_candidates(
+        shown,
+        hidden,
+        inpainter if sketch is None else Sketched(inpainter, sketch),
+        gap=request.gap,
+        seed=request.seed,
+        n_candidates=request.n_candidates,
+        judge=request.judge,
+        truth=tokens[request.gap],
+        likelihood=False,  # it would take as long again, and candidates stand in the order in which they come
     )
 
 
-def fill(places: Places, melody: Melody, request: Request) -> Iterator[Filling]:
-    """Fill the gap: the first value has no candidate yet, each following one has one more."""
-    if request.system not in places.systems:
-        raise UnknownNameError("system", request.system, places.systems)
-    system = _load(places, request.system, request.temperature if request.system == MODEL else None)
-    n = 1 if system.inpainter is None or system.inpainter.deterministic else request.n_candidates
-    begun = Filling(melody, request, (), n, _notes(melody, request, n), _receipt(system, request, n))
-    draw = _fill_on_gpu if request.system == MODEL else _fill
-    yield begun
-    found: list[Candidate] = []
-    for candidate in draw(system.inpainter, melody.tokens, request):
-        found.append(candidate)
-        yield dataclasses.replace(begun, candidates=tuple(found))
-
-
-def _fill(inpainter: Any, context: Tokens, request: Request) -> Iterator[Candidate]:
-    n = request.n_candidates
-    yield from fill_gap(context, inpainter, seed=request.seed, n_candidates=n, judge=request.judge)
-
-
 @on_gpu(duration=60)
-def _fill_on_gpu(inpainter: Any, context: Tokens, request: Request) -> Iterator[Candidate]:
+def _fill_on_gpu(inpainter: Any, tokens: Tokens, request: Request, sketch: Any) -> Iterator[Candidate]:
     """Yield what `_fill` yields, drawn by a network on the card where there is one."""
     with moved_to_card(inpainter):
-        yield from _fill(inpainter, context, request)
+        yield from _fill(inpainter, tokens, request, sketch)
 
 
-@functools.lru_cache(maxsize=8)
-def _load(places: Places, name: str, temperature: float | None) -> System:
-    """Load a system; those of the last requests are kept."""
-    if name == MODEL:
-        return load_model(str(places.model), temperature=temperature)
-    return baseline_system(name, _train(str(places.dataset)) if name in FITTED else None)
+def options_of(model: Model, decoding: str, temperature: float | None) -> dict[str, Any]:
+    """Return what is set differently from the model's own config.json."""
+    options: dict[str, Any] = {} if decoding in {OWN, model.decoding} else {"decoding": decoding}
+    if model.draws(decoding) and temperature not in {None, model.temperature}:
+        options["temperature"] = temperature
+    return options
+
+
+def load_system(places: Places, system: Model | str, decoding: str = OWN, temperature: float | None = None) -> System:
+    """Load a model or a baseline; those of the last requests are kept."""
+    if isinstance(system, Model):
+        return _load(system.place, **options_of(system, decoding, temperature))
+    return _baseline(system, str(places.dataset) if system in FITTED else None)
+
+
+@functools.lru_cache(maxsize=12)
+def _load(place: str, **options: Any) -> System:
+    return load_model(place, **options)
+
+
+@functools.lru_cache(maxsize=12)
+def _baseline(name: str, dataset: str | None) -> System:
+    return baseline_system(name, None if dataset is None else _train(dataset))
 
 
 @functools.lru_cache(maxsize=1)
@@ -188,82 +278,34 @@ def _notes(melody: Melody, request: Request, n: int) -> tuple[str, ...]:
     found = []
     if n < request.n_candidates:
         found.append(f"{request.system} uses no randomness here: there is one candidate, whatever the seed.")
-    if request.judge and not (melody.tokens[MUSIB_LAYOUT.middle] < HOLD).any():
+    if request.keep:
+        count = len(request.keep)
+        found.append(
+            f"{count} {'note stays' if count == 1 else 'notes stay'} as you locked {'it' if count == 1 else 'them'}."
+        )
+    if request.judge and not (melody.tokens[request.gap] < HOLD).any():
         found.append("The gap of your melody has no note of its own: silence is taken for the true middle.")
+    if request.judge and request.sketch != NO_SKETCH:
+        known = "rhythm" if request.sketch == "rhythm" else "pitches"
+        found.append(f"The scores compare with what stands in the gap, whose {known} the model was given.")
     return tuple(found)
 
 
 def _receipt(system: System, request: Request, n: int) -> dict[str, Any]:
     details = {key: value for key, value in system.details.items() if value is not None}
+    if details.get("decoding", DRAWN[0]) not in DRAWN:
+        details.pop("temperature", None)
     if Path(str(details.get("source", ""))).is_absolute():  # a folder here: its path is nobody's business
-        details["source"] = Path(str(details["source"])).name
+        details["source"] = request.system
     return {
         "system": system.name,
         **details,
         "hash of weights, configuration and training data": system.content_hash,
         "seed": request.seed,
         "candidates": n,
+        "gap": f"measures {request.first} to {request.first + request.n_measures - 1} of the sixteen",
+        "locked notes": len(request.keep),
+        "sketch": request.sketch,
         "metric variant": "corrected",
         "versions": package_versions(),
     }
-
-
-_CODE = """\
-from music_evals.benchmark.inpainting.systems import {imported}
-from music_evals.pipelines.gap_filling import fill_gap
-from music_evals.ui.widgets.roll_editor import read_melody
-
-melody = read_melody(
-    '{melody}'
-)
-{system}
-candidates = list(fill_gap(melody.tokens, system.inpainter, seed={seed}, n_candidates={n}, judge={judge}))
-for candidate in candidates:
-    print(candidate.row)
-"""
-
-
-def python_code(places: Places, filling: Filling) -> str:
-    """Return a script that gives the same candidates and scores."""
-    from music_evals.ui.widgets.roll_editor import write_melody
-
-    request = filling.request
-    if request.system == MODEL:
-        place = _place(places.model, MODEL, filling)
-        imported, system = "load_model", f'system = load_model("{place}", temperature={request.temperature:g})'
-    elif request.system in FITTED:
-        imported = "baseline_system"
-        system = (
-            "from music_evals.benchmark.inpainting.items import load_items\n\n"
-            f'train = load_items("{_place(places.dataset, DATASET, filling)}", "{DATASET_CONFIG}", "train").contexts\n'
-            f'system = baseline_system("{request.system}", train)'
-        )
-    else:
-        imported, system = "baseline_system", f'system = baseline_system("{request.system}", None)'
-    return _CODE.format(
-        imported=imported,
-        melody=write_melody(filling.melody),
-        system=system,
-        seed=request.seed,
-        n=filling.n_candidates,
-        judge=request.judge,
-    )
-
-
-def shell_code(filling: Filling) -> str:
-    """Return the command that judges the candidates of the downloaded archive again."""
-    if not filling.request.judge:
-        return "# the true middle is not known: there is nothing to judge; see the Python"
-    return (
-        "# pairs.zip is the MIDI download of the page: the same middles against the same truth\n"
-        "unzip pairs.zip -d pairs\n"
-        "music-evals inpainting --pairs pairs --baselines none --resamples 0 --out results/pairs"
-    )
-
-
-def _place(place: str | None, name: str, filling: Filling) -> str:
-    """Return what a reader's own machine calls a place: a Hub id with its revision, or a name in a clone."""
-    if place is None or os.path.isdir(place):  # noqa: PTH112  (a Hub id is no path)
-        return name
-    revision = filling.receipt.get("revision")
-    return f"{place}@{revision}" if revision and name == MODEL else place

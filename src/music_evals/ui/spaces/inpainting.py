@@ -6,49 +6,24 @@ What a button does is a plain function here, which needs no browser; `build_page
 from __future__ import annotations
 
 import functools
-import io
-import math
 import os
-import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.metrics.catalogue import INPAINTING_METRICS
-from music_evals.pipelines.gap_filling import SCORES, Candidate
+from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.ui import frame
-from music_evals.ui.assets import html
 from music_evals.ui.spaces import melody_sources
-from music_evals.ui.spaces.gap_filling import (
-    MAX_CANDIDATES,
-    MAX_SEED,
-    MAX_TEMPERATURE,
-    MODEL,
-    Filling,
-    Places,
-    Request,
-    fill,
-    find_places,
-    python_code,
-    shell_code,
-)
+from music_evals.ui.spaces.gap_code import python_code, shell_code
+from music_evals.ui.spaces.gap_controls import build_controls, wire_controls
+from music_evals.ui.spaces.gap_filling import FIRST, MEASURES, NO_SKETCH, Request, fill
+from music_evals.ui.spaces.gap_models import OWN, Places, find_places
+from music_evals.ui.spaces.gap_views import pairs_archive, show_filling
 from music_evals.ui.uploads import SCORE_TYPES
-from music_evals.ui.widgets.bars import number
-from music_evals.ui.widgets.note_diff import sentences, summary
-from music_evals.ui.widgets.roll_editor import Melody, read_melody, roll_editor, write_melody
-from music_evals.ui.widgets.roll_view import (
-    RollNote,
-    context_notes,
-    diff_roll,
-    figure_html,
-    legend_html,
-    midi_bytes,
-    pitch_range,
-    roll_svg,
-    roll_view,
-)
+from music_evals.ui.widgets.kept_notes import NO_LOCKS, read_locks
+from music_evals.ui.widgets.roll_editor import read_melody, roll_editor, write_melody
+from music_evals.ui.widgets.roll_view import roll_view
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -61,27 +36,20 @@ __all__ = [
     "example_melody",
     "fill_gap",
     "open_file",
-    "pairs_archive",
-    "show_filling",
 ]
 
 TITLE = "Fill the gap in a melody"
 INTRO = """\
-Four measures of a melody are missing: a model fills them, and you judge what it wrote. It is given six measures before
-the gap and six after, sixteen in all, and never sees what stood in between. Draw a melody, take an example or upload
-a file; where the true middle is known, the candidates are also scored against it, note by note."""
+Measures of a melody are missing: a model fills them, and you judge what it wrote. It is shown what stands before and
+after the gap, sixteen measures in all, and never what stood in between. Draw a melody, take an example or upload a
+file; where the true middle is known, the candidates are also scored against it, note by note. Some models can be
+steered: notes that you lock stay while the rest is written anew, or you draw a rhythm or a contour and the model finds
+the rest."""
 GAP = f"{MUSIB_LAYOUT.past_measures + 1} to {MUSIB_LAYOUT.past_measures + MUSIB_LAYOUT.middle_measures}"
 WINDOW_HELP = (
-    f"The model needs {MUSIB_LAYOUT.past_measures} + {MUSIB_LAYOUT.middle_measures} + {MUSIB_LAYOUT.future_measures} "
-    "measures of 4/4, counted from the start of the file. Moving this moves the gap, and replaces what you drew."
+    f"The page shows {MUSIB_LAYOUT.n_measures} measures of 4/4, counted from the start of the file. Moving this moves "
+    "the gap, and replaces what you drew."
 )
-DESCRIPTIONS = {
-    "note_f1": "notes with the true position and pitch; the score to rank with",
-    "position_score": "notes that start where true notes start",
-    "pitch_accuracy": "of the shared positions, those with the true pitch",
-    "rhythm_accuracy": "of the shared positions, those with the true length",
-}
-SYSTEM_HELP = "anticipation_rnn is a network trained on Bach chorales; the others are simple ways that it has to beat."
 
 _GOING = " ..."  # ends the status while there is more to come
 
@@ -127,62 +95,22 @@ def change_voice(piece: Piece | None, voice: str, first_measure: float, current:
     return current if piece is None else write_melody(piece.cut(voice, int(first_measure)))
 
 
-def show_filling(filling: Filling) -> str:
-    """Return candidates, scores and note diffs as HTML."""
-    truth = filling.melody.tokens[MUSIB_LAYOUT.middle]
-    rolls = [_notes_of(filling, candidate) for candidate in filling.candidates]
-    pitches = pitch_range([*context_notes(filling.melody.tokens, truth), *(note for roll in rolls for note in roll)])
-    draw = functools.partial(roll_svg, pitches=pitches, first_measure=filling.melody.first_measure)
-    kinds = {"outside", *(("true", "kept", "missed", "extra") if filling.request.judge else ("filled",))}
-    svg = draw(context_notes(filling.melody.tokens, truth, kind="true"), label=_label("The true middle", filling))
-    judged = filling.candidates if filling.request.judge else ()
-    return html(
-        "candidates.html",
-        notes=filling.notes,
-        numbers=[candidate.number for candidate in judged],
-        scores=[_score_row(name, judged) for name in SCORES] if judged else [],
-        undefined=any(math.isnan(value) for candidate in judged for value in candidate.scores.values()),
-        truth=figure_html("The true middle", svg, tokens=filling.melody.tokens, file_name="reference")
-        if filling.request.judge
-        else "",
-        legend=legend_html(kinds),
-        figures=[
-            _candidate(filling, candidate, draw(roll, label=_label(f"Candidate {candidate.number}", filling)))
-            for candidate, roll in zip(filling.candidates, rolls, strict=True)
-        ],
-    )
-
-
-def pairs_archive(filling: Filling) -> bytes:
-    """Return a ZIP of MIDI files; with a true middle in the form that ``music-evals inpainting --pairs`` reads."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for candidate in filling.candidates:
-            name = f"candidate_{candidate.number}"
-            if filling.request.judge:
-                archive.writestr(f"{name}_reference.mid", midi_bytes(filling.melody.tokens))
-                archive.writestr(f"{name}_prediction.mid", midi_bytes(_whole(filling.melody, candidate.middle)))
-            else:
-                archive.writestr(f"{name}.mid", midi_bytes(_whole(filling.melody, candidate.middle)))
-    return buffer.getvalue()
-
-
 def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
     """Build the Space."""
     # a small network loses an order of magnitude where several threads wait for few cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     places = find_places(root)
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
-        editor = _melody_part(places)
-        _filling_part(places, editor)
+        editor, sources = _melody_part(places)
+        _filling_part(page, places, editor, sources)
     return page
 
 
-def _melody_part(places: Places) -> gr.HTML:
-    """Add examples, upload and editor."""
+def _melody_part(places: Places) -> tuple[gr.HTML, list[Any]]:
+    """Add examples, upload and editor; return the editor, and the events that put another melody into it."""
     import gradio as gr
 
-    gr.Markdown(f"## 1. The melody\n\nWhat is tinted, measures {GAP} of the sixteen, is the gap.")
+    gr.Markdown(f"## 1. The melody\n\nWhat is tinted, measures {GAP} of the sixteen to begin with, is the gap.")
     with gr.Row():
         buttons = [
             (gr.Button(name, size="sm", elem_id=f"example_{number}"), functools.partial(example_melody, name))
@@ -217,33 +145,15 @@ def _melody_part(places: Places) -> gr.HTML:
     window = {"inputs": [piece, voice, start, editor], "outputs": editor, "api_visibility": "private"}
     voice.input(frame.friendly(change_voice), **window)
     start.input(frame.friendly(change_voice), **window, trigger_mode="always_last")
-    return editor
+    return editor, [*(button.click for button, _ in buttons), file.upload, voice.input, start.input]
 
 
-def _filling_part(places: Places, editor: gr.HTML) -> None:
+def _filling_part(page: gr.Blocks, places: Places, editor: gr.HTML, sources: list[Any]) -> None:
     """Add settings, buttons and results."""
     import gradio as gr
 
     gr.Markdown("## 2. Fill the gap")
-    with gr.Row():
-        system = gr.Dropdown(
-            list(places.systems),
-            value=places.systems[0],
-            label="System",
-            info=SYSTEM_HELP,
-            elem_id="system",
-            min_width=240,
-        )
-        temperature = gr.Slider(
-            0, MAX_TEMPERATURE, 0.25, step=0.05, label="Temperature", elem_id="temperature", min_width=240,
-            visible=places.systems[0] == MODEL, info="0 takes the most likely note; higher is bolder.",
-        )  # fmt: skip
-    with gr.Row():
-        seed = gr.Number(0, label="Seed", precision=0, minimum=0, maximum=MAX_SEED, elem_id="seed")
-        n = gr.Slider(1, MAX_CANDIDATES, 3, step=1, label="Candidates", elem_id="n_candidates")
-        judge = gr.Checkbox(
-            value=True, label="What I drew or uploaded in the gap is the true middle: judge against it", elem_id="judge"
-        )
+    controls = build_controls(places)
     with gr.Row():
         button = gr.Button("Fill the gap", variant="primary", elem_id="fill")
         cancel = gr.Button("Cancel", elem_id="cancel")
@@ -254,16 +164,14 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
     python, shell = frame.code_panel()
     with gr.Accordion("Receipt", open=False, elem_id="receipt_part"):
         receipt = gr.HTML(elem_id="receipt")
-    system.change(
-        lambda name: gr.update(visible=name == MODEL), system, temperature, api_visibility="private", queue=False
-    )
-    inputs, outputs = [editor, system, temperature, seed, n, judge], [status, view, receipt, python, shell, *files]
+    wire_controls(page, places, controls, editor)
+    outputs = [status, view, receipt, python, shell, *files]
     work = functools.partial(fill_gap, places)
     work.__doc__ = fill_gap.__doc__  # tells programs what the inputs are
     run = frame.on_click(
         button,
         work,
-        inputs,
+        [editor, *controls],
         outputs,
         name="fill",
         cancel=cancel,
@@ -271,7 +179,10 @@ def _filling_part(places: Places, editor: gr.HTML) -> None:
         show_progress_on=[status],
         api_description="Fill the gap of a melody, by a model or a baseline, and judge the candidates.",
     )
+    # locks do not empty the page: they are what is chosen from the candidates that stand there
+    inputs = [editor, *(control for control in controls if control is not controls.kept)]
     frame.forget_when(frame.edits_of(inputs), outputs, run=run)
+    frame.forget_when(sources, [controls.kept])
 
 
 def _open_on_page(path: str | None) -> tuple[Any, ...]:
@@ -297,6 +208,11 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
     seed: float,
     n_candidates: float,
     judge: bool,  # noqa: FBT001
+    decoding: str = OWN,
+    first: float = FIRST,
+    n_measures: float = MEASURES,
+    sketch: str = NO_SKETCH,
+    keep: str = NO_LOCKS,
     *,
     progress: Progress = _silent,
 ) -> Iterator[tuple[Any, ...]]:
@@ -304,18 +220,34 @@ def fill_gap(  # noqa: PLR0917  (a page gives its fields in their order)
 
     Args:
         melody: JSON such as {"notes": [[onset, duration, pitch], ...], "first_measure": 1}, in steps of 24 a measure.
-        system: anticipation_rnn, or a baseline.
-        temperature: Of the model, 0 to 2; 0 takes the most likely note.
+        system: A model such as sketchnet, or a baseline such as copy_past.
+        temperature: Of a model that draws, 0 to 2; 0 takes the most likely note.
         seed: A whole number from 0.
         n_candidates: 1 to 8.
-        judge: Whether the middle of the melody is the true one, to judge against.
+        judge: Whether what stands in the gap is the true middle, to judge against.
+        decoding: "own" is that of the model's configuration; or "sample".
+        first: The measure of the sixteen with which the gap begins, from 1.
+        n_measures: How many measures it has.
+        sketch: "none", or what the notes in the gap are that steer the model: "rhythm" or "contour".
+        keep: Notes that stay, as JSON such as [[144, 6, 60]]: onset, duration, pitch.
 
     """
     import gradio as gr
 
     progress(0.0, "Reading the melody")
     checked = read_melody(melody)
-    request = Request(system, float(temperature), int(seed or 0), int(n_candidates), bool(judge))
+    request = Request(
+        system=system,
+        decoding=decoding,
+        temperature=float(temperature),
+        seed=int(seed or 0),
+        n_candidates=int(n_candidates),
+        judge=bool(judge),
+        first=int(first),
+        n_measures=int(n_measures),
+        sketch=sketch,
+        keep=read_locks(keep),
+    )
     progress(0.05, f"Loading {system}")
     for filling in fill(places, checked, request):
         n = len(filling.candidates)
@@ -339,57 +271,3 @@ def _cancelled(status: str) -> str:
 
 def _chorale(dataset: str) -> str:
     return write_melody(melody_sources.chorale(dataset))
-
-
-def _whole(melody: Melody, middle: Tokens) -> Tokens:
-    whole = melody.tokens.copy()
-    whole[MUSIB_LAYOUT.middle] = middle
-    return whole
-
-
-def _notes_of(filling: Filling, candidate: Candidate) -> list[RollNote]:
-    context = filling.melody.tokens
-    if candidate.diff is None:
-        return context_notes(context, candidate.middle)
-    return diff_roll(context, candidate.middle, candidate.diff)
-
-
-def _label(what: str, filling: Filling) -> str:
-    first = filling.melody.first_measure
-    gap = first + MUSIB_LAYOUT.past_measures
-    last = first + MUSIB_LAYOUT.n_measures - 1
-    return f"{what}: piano roll of measures {first} to {last}, gap {gap} to {gap + MUSIB_LAYOUT.middle_measures - 1}"
-
-
-def _candidate(filling: Filling, candidate: Candidate, svg: str) -> str:
-    twin = next((one for one in filling.candidates if (one.middle == candidate.middle).all()), candidate)
-    note = "" if twin.number == candidate.number else f"the same notes as candidate {twin.number}"
-    if candidate.scores:
-        note = "; ".join(filter(None, [f"note F1 {number(candidate.scores['note_f1'])}", note]))
-    name = f"{filling.request.system}_{filling.request.seed}_{candidate.number}"
-    return figure_html(
-        f"Candidate {candidate.number}",
-        svg,
-        tokens=_whole(filling.melody, candidate.middle),
-        file_name=name,
-        note=note,
-        details=_diff(candidate, filling.melody),
-    )
-
-
-def _diff(candidate: Candidate, melody: Melody) -> str:
-    if candidate.diff is None:
-        return ""
-    said = sentences(candidate.diff, melody.first_measure + MUSIB_LAYOUT.past_measures)
-    return html("note_diff.html", summary=summary(candidate.diff), sentences=said)
-
-
-def _score_row(name: str, candidates: Sequence[Candidate]) -> dict[str, Any]:
-    """Return a score of all candidates, with its range and direction."""
-    info = INPAINTING_METRICS[name]
-    return {
-        "name": name,
-        "words": DESCRIPTIONS[name],
-        "scale": f"{info.low:g} to {info.high:g}, {info.direction} is better",
-        "values": [number(candidate.scores[name]) for candidate in candidates],
-    }

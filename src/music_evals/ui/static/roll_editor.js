@@ -76,6 +76,18 @@
     ];
   };
 
+  /** The lock of a note: what sounds out of the gap ends with it; null where it does not begin in the gap. */
+  const lockOf = (note, [from, to]) => {
+    if (!note || note[0] < from || note[0] >= to) return null;
+    return [note[0], Math.min(note[1], to - note[0]), note[2]];
+  };
+
+  const SAID = {
+    none: "",
+    rhythm: "The notes in the gap are a rhythm: where they begin and how long they are counts, in whichever row.",
+    contour: "The notes in the gap are a contour: their pitches in their order count, wherever in the measure they are.",
+  };
+
   const shape = (name, attributes, text) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -85,11 +97,16 @@
     return made;
   };
 
-  const start = ({ element, props, watch }, { steps, measure, gap, stepSec }) => {
+  const start = ({ element, props, watch }, { steps, measure, stepSec }) => {
     const px = matchMedia("(pointer: coarse)").matches ? 4 : 3;
     const find = (selector) => element.querySelector(selector);
     const [grid, keys, frame, where, unitOf] = [".grid", ".keys", ".scroll", ".where", ".unit"].map(find);
+    const keeper = find("[data-do=keep]");
     let melody = EMPTY;
+    let task = props.task;
+    let gap = task.gap;
+    let locks = [];
+    let keeping = false;
     let past = [];
     let shown = [55, 79];
     let cursor = { step: 0, pitch: 67 };
@@ -131,6 +148,23 @@
       keys.replaceChildren(...names);
     };
 
+    const inGap = () => melody.notes.filter(([onset]) => gap[0] <= onset && onset < gap[1]);
+
+    const drawTask = () => {
+      const middleOf = ([onset, duration, pitch]) => `${(onset + duration / 2) * px},${top(pitch) + ROW / 2}`;
+      const bottom = top(shown[0]) + ROW;
+      const sketch = {
+        none: () => [],
+        rhythm: () => inGap().map(([onset]) => line("onset", onset * px, onset * px, TOP, bottom)),
+        contour: () => [shape("polyline", { points: inGap().map(middleOf).join(" ") })],
+      };
+      find(".sketch").replaceChildren(...sketch[task.sketch]());
+      const outlines = locks.map(([onset, duration, pitch]) =>
+        shape("rect", { x: onset * px, y: top(pitch), width: duration * px - 1, height: ROW - 1 }, "kept"),
+      );
+      find(".kept").replaceChildren(...outlines);
+    };
+
     const draw = () => {
       const notes = melody.notes.map(([onset, duration, pitch]) => {
         const kind = gap[0] <= onset && onset < gap[1] ? "note inside" : "note";
@@ -140,6 +174,7 @@
       const held = { class: "held", x: 0, y: TOP, width: melody.held * px, height: 5 };
       if (melody.held) notes.unshift(shape("rect", held, "holds a note from before"));
       find(".notes").replaceChildren(...notes);
+      drawTask();
       const box = { x: cursor.step * px, y: top(cursor.pitch), width: unit() * px, height: ROW };
       for (const [name, value] of Object.entries(box)) find(".cursor").setAttribute(name, value);
     };
@@ -148,7 +183,9 @@
       const note = here();
       const count = melody.notes.length === 1 ? "1 note in all" : `${melody.notes.length} notes in all`;
       const at = `${place(cursor.step, melody.first_measure, measure)}, ${pitchName(cursor.pitch)}`;
-      where.textContent = `${what}${at}: ${note ? `a note of ${note[1]} steps` : "empty"}. ${count}.`;
+      const lock = locks.some((one) => one[2] === cursor.pitch && one[0] <= cursor.step && cursor.step < endOf(one));
+      const there = `${note ? `a note of ${note[1]} steps` : "empty"}${lock ? ", kept" : ""}`;
+      where.textContent = `${what}${at}: ${there}. ${count}.`;
     };
 
     const show = (what) => {
@@ -186,6 +223,38 @@
     const lengthen = (by) => {
       const note = here() || melody.notes.findLast(([onset]) => onset <= cursor.step);
       if (note) change(resize(melody, note[0], note[1] + by, steps), "Length changed. ");
+    };
+
+    const lock = () => {
+      const { keep } = ns.kept;
+      if (task.noLocks) {
+        say(`${task.noLocks} `);
+        return;
+      }
+      const held = locks.find((one) => one[2] === cursor.pitch && one[0] <= cursor.step && cursor.step < endOf(one));
+      const note = held || lockOf(here(), gap);
+      if (!note) {
+        say("Only a note of the gap can be kept. ");
+        return;
+      }
+      keep(note);
+      say(held ? "Let go. " : "Kept. ");
+    };
+
+    const showKeeper = () => {
+      keeping = keeping && !task.noLocks;
+      keeper.setAttribute("aria-pressed", keeping);
+      keeper.disabled = Boolean(task.noLocks);
+      keeper.title = task.noLocks;
+    };
+
+    const retask = () => {
+      task = props.task;
+      gap = task.gap;
+      find(".task").textContent = SAID[task.sketch];
+      showKeeper();
+      paper();
+      draw();
     };
 
     const undo = () => {
@@ -242,6 +311,10 @@
       longer: () => lengthen(unit()),
       higher: () => view(12),
       lower: () => view(-12),
+      keep: () => {
+        keeping = !keeping;
+        showKeeper();
+      },
       gap: () => change(clear(melody, ...gap), "Emptied. "),
       all: () => change(clear(melody, 0, steps), "Emptied. "),
     };
@@ -263,6 +336,7 @@
       Enter: toggle,
       " ": toggle,
       Delete: () => here() && toggle(),
+      k: lock,
       p: play,
       u: undo,
       "ctrl+z": undo,
@@ -288,8 +362,8 @@
       if (pitch > shown[1] || pitch < shown[0]) return;
       const hit = noteAt(melody, step, pitch);
       cursor = { step: hit ? hit[0] : snapped(step, unit()), pitch };
-      drag = { before: melody, hit: Boolean(hit), moved: false, x: event.clientX, y: event.clientY };
-      if (isTouch(event)) return;
+      drag = { keep: keeping, step, before: melody, hit: Boolean(hit), moved: false, x: event.clientX, y: event.clientY };
+      if (keeping || isTouch(event)) return;
       event.preventDefault();
       grid.focus({ preventScroll: true });
       grid.setPointerCapture(event.pointerId);
@@ -297,16 +371,22 @@
       draw();
     });
     grid.addEventListener("pointermove", (event) => {
-      if (!drag || isTouch(event) || Math.abs(event.clientX - drag.x) < 3) return;
+      if (!drag || drag.keep || isTouch(event) || Math.abs(event.clientX - drag.x) < 3) return;
       drag.moved = true;
       melody = resize(melody, cursor.step, draggedLength(cursor.step, pointed(event).step, unit()), steps);
       draw();
     });
     grid.addEventListener("pointerup", (event) => {
       if (!drag) return;
-      const { before, hit, moved, x, y } = drag;
+      const { keep, step, before, hit, moved, x, y } = drag;
       drag = null;
       if (isTouch(event) && Math.hypot(event.clientX - x, event.clientY - y) > 8) return; // a swipe scrolls
+      if (keep) {
+        cursor.step = step;
+        draw();
+        lock();
+        return;
+      }
       let after = melody;
       if (hit && !moved) after = remove(melody, cursor.step);
       if (!hit && isTouch(event)) after = add(melody, cursor.step, cursor.pitch, unit(), steps);
@@ -321,8 +401,14 @@
       draw();
     });
     watch("value", load);
+    watch("task", retask);
     load();
+    retask();
+    ns.kept.follow((now) => {
+      locks = now;
+      draw();
+    });
   };
 
-  ns.rollEditor = { pitchName, place, snapped, draggedLength, noteAt, add, remove, resize, clear, fitted, start };
+  ns.rollEditor = { pitchName, place, snapped, draggedLength, noteAt, add, remove, resize, clear, fitted, lockOf, start };
 })((globalThis.musicEvals ||= {}));

@@ -37,7 +37,25 @@
       });
     };
 
+    const { read, keep, follow, same } = ns.kept;
+    let locks = [];
+    const showLocks = () => {
+      element.querySelectorAll("[data-keep]").forEach((shown) => {
+        const locked = locks.some((lock) => same(lock, read(shown.dataset.keep)));
+        if (shown.matches("input")) shown.checked = locked;
+        else shown.classList.toggle("locked", locked);
+      });
+    };
+    follow((now) => {
+      locks = now;
+      showLocks();
+    });
+    element.addEventListener("change", (event) => {
+      if (event.target.matches("input[data-keep]")) keep(read(event.target.dataset.keep));
+    });
+
     element.addEventListener("click", (event) => {
+      if (event.target.matches("rect[data-keep]")) keep(read(event.target.dataset.keep));
       const button = event.target.closest("figure button");
       if (!button) return;
       const again = pressed === button;
@@ -47,6 +65,7 @@
     watch("value", () => {
       window.musicEvalsPlayer.stop();
       showGap();
+      showLocks();
     });
     showGap();
   };

@@ -3,7 +3,8 @@
 The component's value is text, so that programs can send it too: JSON with ``notes``, a list of
 ``[onset, duration, pitch]`` in steps (24 a measure), ``first_measure``, what the first measure is called, and ``held``,
 the steps at the start that hold a note from before. `read_melody` checks it and gives tokens, `write_melody` is the
-inverse.
+inverse. What the gap is, and what is drawn in it, is no part of the melody: it is the property ``task``, made by
+`roll_task`. Notes of the gap can be locked where the page has a `kept_notes`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from music_evals.ui.assets import html, script, style
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["Melody", "read_melody", "roll_editor", "write_melody"]
+__all__ = ["Melody", "is_note", "read_melody", "roll_editor", "roll_task", "write_melody"]
 
 MAX_TEXT = 20_000  # characters; 384 notes take 6,000
 MAX_MEASURE = 100_000  # no piece that `symbolic.limits` lets pass has more
@@ -60,7 +61,7 @@ def read_melody(text: str) -> Melody:
     """
     value = _parse(text)
     rows, first, held = value.get("notes"), value.get("first_measure", 1), value.get("held", 0)
-    if not isinstance(rows, list) or not all(_is_note(row) for row in rows):
+    if not isinstance(rows, list) or not all(is_note(row) for row in rows):
         raise InvalidNotesError(
             f"a note is [onset, duration, pitch] in whole numbers: onset 0..{MUSIB_LAYOUT.n_steps - 1} and duration in "
             f"steps of 24 a measure, ending by step {MUSIB_LAYOUT.n_steps}, pitch 0..127; expected {_EXPECTED}"
@@ -90,27 +91,31 @@ def write_melody(melody: Melody) -> str:
     return json.dumps({"first_measure": melody.first_measure, "held": melody.held, "notes": melody.notes})
 
 
-def roll_editor(value: Melody, **options: Any) -> gr.HTML:
-    """Return the component; its value is text for `read_melody`. `options` go to `gr.HTML`."""
+def roll_task(gap: slice = MUSIB_LAYOUT.middle, *, sketch: str = "none", no_locks: str = "") -> dict[str, Any]:
+    """Return the property ``task`` of the editor, to begin with or for an update."""
+    # `sketch` is what the notes in the gap are taken for: ``"rhythm"``, ``"contour"``, or ``"none"``. `no_locks` says
+    # why notes cannot be locked; empty where they can.
+    return {"gap": [gap.start, gap.stop], "sketch": sketch, "noLocks": no_locks}
+
+
+def roll_editor(value: Melody, *, task: dict[str, Any] | None = None, **options: Any) -> gr.HTML:
+    """Return the component; its value is text for `read_melody`, `task` is of `roll_task`."""
     # Mouse: a click on the grid adds a note and a drag makes it longer; a drag on a note changes its length, a click
-    # removes it. Finger: a tap adds or removes, a swipe scrolls. Keyboard: arrows move a cursor, Enter adds or removes.
+    # removes it. Finger: a tap adds or removes, a swipe scrolls. Keyboard: arrows move a cursor, Enter adds or removes,
+    # K locks; "Keep by click" makes a click lock. `options` go to `gr.HTML`.
     import gradio as gr
 
     from music_evals.ui.widgets.roll_view import STEP_SEC
 
     layout = MUSIB_LAYOUT
-    settings = {
-        "steps": layout.n_steps,
-        "measure": layout.steps_per_measure,
-        "gap": [layout.middle.start, layout.middle.stop],
-        "stepSec": STEP_SEC,
-    }
+    settings = {"steps": layout.n_steps, "measure": layout.steps_per_measure, "stepSec": STEP_SEC}
     return gr.HTML(
         write_melody(value),
         html_template=html("roll_editor.html"),
         css_template=style("roll_editor"),
-        js_on_load=script("player", "roll_editor", start="rollEditor", **settings),
+        js_on_load=script("player", "kept", "roll_editor", start="rollEditor", **settings),
         apply_default_css=False,
+        task=task or roll_task(),
         **options,
     )
 
@@ -127,7 +132,8 @@ def _parse(text: str) -> dict[str, Any]:
     return value
 
 
-def _is_note(row: Any) -> bool:
+def is_note(row: Any) -> bool:
+    """Tell whether a value is ``[onset, duration, pitch]`` of a note in the sixteen measures."""
     if not isinstance(row, list) or len(row) != 3 or not all(type(number) is int for number in row):
         return False
     onset, duration, pitch = row

@@ -18,7 +18,7 @@ from music_evals.pipelines.gap_filling import NoteDiff
 from music_evals.symbolic import midi, noteseq
 from music_evals.symbolic.notes import quantize
 from music_evals.ui.assets import html, script, style
-from music_evals.ui.widgets.note_diff import pitch_name
+from music_evals.ui.widgets.note_diff import pitch_name, place_text
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -32,6 +32,8 @@ __all__ = [
     "diff_roll",
     "figure_html",
     "legend_html",
+    "lock_text",
+    "locks_html",
     "midi_bytes",
     "pitch_range",
     "roll_svg",
@@ -56,6 +58,7 @@ _KINDS = {
     "missed": "missed: only in the true middle",
     "extra": "extra: only in the candidate",
 }
+_SOUNDING = {"filled", "kept", "extra"}  # kinds of a candidate's own notes in the gap
 
 
 class RollNote(NamedTuple):
@@ -67,24 +70,26 @@ class RollNote(NamedTuple):
     kind: str  # ``"outside"``, ``"true"``, ``"filled"``, ``"kept"``, ``"missed"`` or ``"extra"``
 
 
-def context_notes(context: Tokens, middle: Tokens, *, kind: str = "filled") -> list[RollNote]:
-    """Return the notes of a context with a middle in it."""
-    inside = range(MUSIB_LAYOUT.middle.start, MUSIB_LAYOUT.middle.stop)
+def context_notes(
+    context: Tokens, middle: Tokens, *, kind: str = "filled", gap: slice = MUSIB_LAYOUT.middle
+) -> list[RollNote]:
+    """Return the notes of a context with a filled gap in it."""
+    inside = range(gap.start, gap.stop)
     return [
         RollNote(onset, duration, pitch, kind if onset in inside else "outside")
-        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle)))
+        for onset, duration, pitch in _rows(noteseq.decode(_put(context, middle, gap)))
     ]
 
 
-def diff_roll(context: Tokens, middle: Tokens, diff: NoteDiff) -> list[RollNote]:
-    """Return the notes of a context with a middle in it, those of the middle by what became of them."""
+def diff_roll(context: Tokens, middle: Tokens, diff: NoteDiff, *, gap: slice = MUSIB_LAYOUT.middle) -> list[RollNote]:
+    """Return the notes of a context with a filled gap in it, those of the gap by what became of them."""
     # Notes that sound are drawn with the length that they sound, which may reach into the future; missed ones as the
     # true middle has them.
     kinds = {(change.onset, change.pitch): change.kind for change in diff.changes if change.kind != "missed"}
-    start = MUSIB_LAYOUT.middle.start
+    start = gap.start
     notes = [
         note._replace(kind=kinds[note.onset - start, note.pitch]) if note.kind == "filled" else note
-        for note in context_notes(context, middle)
+        for note in context_notes(context, middle, gap=gap)
     ]
     missed = [
         RollNote(start + change.onset, change.duration, change.pitch, "missed")
@@ -108,10 +113,13 @@ def roll_svg(
     label: str,
     first_measure: int = 1,
     pitches: tuple[int, int] | None = None,
+    gap: slice = MUSIB_LAYOUT.middle,
+    lockable: bool = False,
 ) -> Markup:
     """Draw a roll as an ``<svg>``."""
     # Notes are in steps of `MUSIB_LAYOUT`, `label` says what is shown to readers who do not see it, and `pitches` are
     # the lowest and the highest one: `pitch_range` of the notes by default; give one for all rolls that are compared.
+    # Of a roll that is lockable, a click on a note of the gap locks it, where the page has a `kept_notes`.
     low, high = pitches or pitch_range(notes)
     height = _HEAD_PX + (high - low + 1) * _PITCH_PX
     measure_px = MUSIB_LAYOUT.steps_per_measure * _STEP_PX
@@ -125,14 +133,38 @@ def roll_svg(
         width=MUSIB_LAYOUT.n_steps * _STEP_PX,
         height=height,
         head=_HEAD_PX,
-        gap=(MUSIB_LAYOUT.middle.start * _STEP_PX, MUSIB_LAYOUT.middle_steps * _STEP_PX),
+        gap=(gap.start * _STEP_PX, (gap.stop - gap.start) * _STEP_PX),
         octaves=[(top(pitch) + _PITCH_PX, pitch_name(pitch)) for pitch in range(low, high + 1) if pitch % 12 == 0],
         bars=[(i * measure_px, first_measure + i) for i in range(MUSIB_LAYOUT.n_measures)],
         notes=[  # the outlines of missed ones lie on top; a gap shows two notes of one pitch to be two
-            (note.kind, note.onset * _STEP_PX, top(note.pitch), note.duration * _STEP_PX - 1, pitch_name(note.pitch))
+            (
+                note.kind,
+                note.onset * _STEP_PX,
+                top(note.pitch),
+                note.duration * _STEP_PX - 1,
+                pitch_name(note.pitch),
+                lock_text(note, gap) if lockable and note.kind in _SOUNDING else "",
+            )
             for note in sorted(notes, key=lambda note: note.kind == "missed")
         ],
         note_height=_PITCH_PX - 1,
+    )
+
+
+def lock_text(note: RollNote, gap: slice) -> str:
+    """Return a note of a gap as a lock names it: onset, duration and pitch; what sounds out of the gap ends with it."""
+    return f"{note.onset},{min(note.duration, gap.stop - note.onset)},{note.pitch}"
+
+
+def locks_html(notes: Iterable[RollNote], gap: slice, first_measure: int) -> Markup:
+    """Return a box to tick for each note that sounds in a gap, by which it is locked; for a page with `kept_notes`."""
+    return html(
+        "locks.html",
+        notes=[
+            (lock_text(note, gap), f"{pitch_name(note.pitch)} at {place_text(note.onset, first_measure)}")
+            for note in notes
+            if note.kind in _SOUNDING
+        ],
     )
 
 
@@ -150,14 +182,15 @@ def figure_html(
     file_name: str,
     note: str = "",
     details: str = "",
+    gap: slice = MUSIB_LAYOUT.middle,
 ) -> Markup:
     """Return a roll of `roll_svg` with its title, buttons that play it, and its MIDI file."""
-    # `tokens` are played and stored, shape (384,); the middle is played with one measure before and one after. `title`
+    # `tokens` are played and stored, shape (384,); the gap is played with one measure before and one after. `title`
     # and `note` are plain text, `details` is HTML of our own below the roll.
     from markupsafe import Markup
 
-    start = MUSIB_LAYOUT.middle.start - MUSIB_LAYOUT.steps_per_measure
-    stop = MUSIB_LAYOUT.middle.stop + MUSIB_LAYOUT.steps_per_measure
+    start = max(gap.start - MUSIB_LAYOUT.steps_per_measure, 0)
+    stop = min(gap.stop + MUSIB_LAYOUT.steps_per_measure, MUSIB_LAYOUT.n_steps)
     return html(
         "figure.html",
         title=title,
@@ -187,13 +220,13 @@ def roll_view(value: str = "", **options: Any) -> gr.HTML:
     """Return a component that shows figures of `figure_html` and plays them; `options` go to `gr.HTML`."""
     import gradio as gr
 
-    start = script("player", "rolls", start="rolls", stepPx=_STEP_PX, stepSec=STEP_SEC)
+    start = script("player", "kept", "rolls", start="rolls", stepPx=_STEP_PX, stepSec=STEP_SEC)
     return gr.HTML(value, css_template=style("rolls"), js_on_load=start, apply_default_css=False, **options)
 
 
-def _put(context: Tokens, middle: Tokens) -> Tokens:
+def _put(context: Tokens, middle: Tokens, gap: slice) -> Tokens:
     whole = np.array(context, dtype=np.uint8)
-    whole[MUSIB_LAYOUT.middle] = middle
+    whole[gap] = middle
     return whole
 
 
