@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.annotations import HOLD, VOCABULARY_SIZE
+from music_evals.annotations import HOLD, MASK, VOCABULARY_SIZE
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 
 __all__ = ["FEATURES", "Block", "Edges", "PairBias", "Sources", "StepHead", "agreement", "step_one_hot"]
@@ -206,6 +206,7 @@ class StepHead(nn.Module):
             self.key = nn.Linear(size, n_pointers * _POINTER_SIZE)
             nn.init.zeros_(self.key.weight)  # at first alignment alone decides
             nn.init.zeros_(self.key.bias)
+            self.slip = nn.Parameter(torch.full((n_pointers,), -2.0))  # logit of the chance to copy something else
         self.steps = nn.Linear(size, STEPS * step_size)
         self.before = nn.Embedding(VOCABULARY_SIZE + 1, embedding_size)
         self.read = nn.ModuleList(nn.Linear(i * embedding_size, step_size) for i in range(1, STEPS))
@@ -218,10 +219,10 @@ class StepHead(nn.Module):
         with torch.no_grad():  # the own softmax knows nothing yet
             self.gates.bias.copy_(torch.tensor([0.0, 2.0, 1.0, *[-1.0] * n_pointers])[: 1 + n_pointers])
 
-    def copies(self, states: Tensor, bias: Tensor, asked: Tensor, sources: Sources) -> Tensor:
-        """Return what each pointer copies to the steps of the quarters `asked` (batch, g): (batch, g, p, 6, 130).
+    def point(self, states: Tensor, bias: Tensor, asked: Tensor, sources: Sources) -> Tensor:
+        """Return where each pointer of the quarters `asked` (batch, g) points, before anything of them is known.
 
-        Rows sum to 1, or are 0 where nothing is visible at that step of any quarter. `bias` is (batch, p, q, q).
+        The result is log-probabilities (batch, p, g, q); `bias` is (batch, p, q, q).
         """
         batch, n, _ = states.shape
         g, p = asked.shape[1], self.n_pointers
@@ -232,18 +233,36 @@ class StepHead(nn.Module):
         by_content = (query @ key) / math.sqrt(_POINTER_SIZE)  # (batch, p, g, q)
         pointed = bias.transpose(1, 2)[rows, asked].transpose(1, 2)  # (batch, p, g, q)
         scores = (by_content + pointed).float()
-        scores = scores.masked_fill(~sources.any_visible[:, None, None], -1e4)
-        weights = scores.softmax(-1)
-        with torch.autocast(states.device.type, enabled=False):
-            copied = weights.flatten(1, 2) @ sources.one_hot  # (batch, p * g, 6 * 130)
-        copied = copied.view(batch, p, g, STEPS, VOCABULARY_SIZE).transpose(1, 2)
-        shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
-        return shares
+        return scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
 
-    def forward(self, states: Tensor, before: Tensor, copies: Tensor | None) -> Tensor:
+    def copies(self, pointed: Tensor, before: Tensor, sources: Sources) -> Tensor:
+        """Return what each pointer copies to each step, (batch, p, g, 6, 130), given the steps before it.
+
+        Whoever copies a quarter goes on copying it: by Bayes' rule a quarter that does not hold what stands at the
+        steps before loses its share, all but a learnt part of it. `before` is (batch, g, 6), `MASK` where nothing is
+        given. Rows sum to 1, or are 0 where nothing is visible at that step of any quarter.
+        """
+        batch, g, _ = before.shape
+        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2).float()  # (batch, 6, q, 130)
+        given = before != MASK
+        told = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
+        with torch.autocast(pointed.device.type, enabled=False):
+            equal = told.transpose(1, 2).float() @ held.transpose(-1, -2)  # (batch, 6, g, q)
+            unknown = 1 - held.sum(-1)[:, :, None]  # (batch, 6, 1, q)
+            slip = self.slip.float().sigmoid()[:, None, None, None]  # of each pointer
+            likely = slip + (1 - slip) * (equal + _BY_CHANCE * unknown)[:, None]  # (batch, p, 6, g, q)
+            evidence = likely.log() * given.transpose(1, 2)[:, None, :, :, None]
+            evidence = functional.pad(evidence[:, :, :-1], (0, 0, 0, 0, 1, 0)).cumsum(2)  # of the steps before
+            weights = (pointed[:, :, None] + evidence).softmax(-1)  # (batch, p, 6, g, q)
+            copied = weights @ held[:, None]  # (batch, p, 6, g, 130)
+        shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
+        return shares.transpose(2, 3)
+
+    def forward(self, states: Tensor, before: Tensor, pointed: Tensor | None, sources: Sources) -> Tensor:
         """Return the distribution of each step, (batch, g, 6, 130), of states (batch, g, size).
 
-        A step is given the tokens of the quarter before it: `before` (batch, g, 6), `MASK` where it is not.
+        A step is given the tokens of the quarter before it: `before` (batch, g, 6), `MASK` where it is not. `pointed`
+        is what `point` returned; None without pointers.
         """
         steps = self.steps(self.norm(states)).unflatten(-1, (STEPS, self.step_size))  # (batch, g, 6, step)
         embedded = self.before(before).flatten(2)  # (batch, g, 6 * embedding)
@@ -253,14 +272,16 @@ class StepHead(nn.Module):
         x = self.step_norm(steps + functional.gelu(steps))
         x = self.dropout(functional.gelu(self.inner(x)) + x)
         own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
-        if copies is None:
+        if pointed is None:
             return own
+        copies = self.copies(pointed, before, sources).permute(0, 2, 3, 1, 4)  # (batch, g, 6, p, 130)
         gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
-        there = copies.sum(-1).transpose(2, 3) > 0.5  # (batch, g, 6, p): whether there is something to copy
+        there = copies.sum(-1) > 0.5  # (batch, g, 6, p): whether there is something to copy
         gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
         shares = gates.softmax(-1)
-        mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies.transpose(2, 3)).sum(-2)
+        mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies).sum(-2)
         return mixed
 
 
 _POINTER_SIZE = 32
+_BY_CHANCE = 0.3  # how well what is hidden fits what is given

@@ -48,6 +48,8 @@ SIZES = {
 }
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
 
+import os
+FIRST_ONLY = bool(int(os.environ.get('FIRST_ONLY', '0')))
 _FARTHEST = 64  # quarters; what lies further away is as far as that
 _MIDDLE = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)
 _MIDDLE[MUSIB_LAYOUT.middle] = True
@@ -204,11 +206,11 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
             x = block(x, bias[:, index * n : (index + 1) * n])
         return Reading(x, bias[:, len(self.blocks) * n :], features, sources)
 
-    def copies(self, reading: Reading, quarters: Tensor) -> Tensor | None:
-        """Return what the pointers copy to the quarters (batch, g) that are asked; None without pointers."""
+    def point(self, reading: Reading, quarters: Tensor) -> Tensor | None:
+        """Return where the pointers of the quarters (batch, g) point that are asked; None without pointers."""
         if not self.config.n_pointers:
             return None
-        return self.head.copies(reading.states, reading.pointer_bias, quarters, reading.sources)
+        return self.head.point(reading.states, reading.pointer_bias, quarters, reading.sources)
 
     def forward(self, tokens: Tensor, quarters: Tensor) -> Tensor:
         """Return the marginals of quarters.
@@ -229,7 +231,9 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         reading = self.read(tokens)
         rows = torch.arange(len(tokens), device=tokens.device)[:, None]
         before = torch.full((*quarters.shape, STEPS), MASK, device=tokens.device)
-        marginals: Tensor = self.head(reading.states[rows, quarters], before, self.copies(reading, quarters))
+        marginals: Tensor = self.head(
+            reading.states[rows, quarters], before, self.point(reading, quarters), reading.sources
+        )
         return marginals
 
     # --- training
@@ -260,14 +264,19 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
     def _gap_loss(self, contexts: Tensor, gaps: Gaps) -> Tensor:
         reading = self.read(contexts.masked_fill(gaps.hidden, MASK))
         rows = torch.arange(len(contexts), device=contexts.device)[:, None]
-        states, copies = reading.states[rows, gaps.quarters], self.copies(reading, gaps.quarters)
+        states, pointed = reading.states[rows, gaps.quarters], self.point(reading, gaps.quarters)
         true = contexts.view(len(contexts), -1, STEPS)[rows, gaps.quarters]  # (batch, g, 6)
         hidden = gaps.hidden.view(len(contexts), -1, STEPS)[rows, gaps.quarters]
         losses = torch.zeros(len(contexts), device=contexts.device)
-        for before, weight in ((torch.full_like(true, MASK), 1.0), (true, self.config.chain_weight)):
-            p = self.head(states, before, copies).gather(-1, true[..., None]).squeeze(-1)  # (batch, g, 6)
-            nats = -torch.log(p + 1e-9) * hidden
-            losses = losses + weight * nats.sum((1, 2)) / hidden.sum((1, 2)).clamp(min=1)
+        # the chain is only ever asked for the first quarter that is not whole
+        asked = hidden & (hidden.any(-1).cumsum(1) == 1)[..., None] if FIRST_ONLY else hidden
+        for before, weight, judged in (
+            (torch.full_like(true, MASK), 1.0, hidden),
+            (true, self.config.chain_weight, asked),
+        ):
+            p = self.head(states, before, pointed, reading.sources).gather(-1, true[..., None]).squeeze(-1)
+            nats = -torch.log(p + 1e-9) * judged  # (batch, g, 6)
+            losses = losses + weight * nats.sum((1, 2)) / judged.sum((1, 2)).clamp(min=1)
         return losses
 
     def validation_losses(self, contexts: Tensor) -> Tensor:
@@ -375,10 +384,10 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         for quarters in gap_quarters(hidden).T:  # (batch,), -1 where a row is done
             here = quarters.clamp(min=0)
             reading = self.read(filled)
-            states, copies = reading.states[every, here][:, None], self.copies(reading, here[:, None])
+            states, pointed = reading.states[every, here][:, None], self.point(reading, here[:, None])
             for step in range(STEPS):
                 asked = hidden[every, here * STEPS + step] & (quarters >= 0)
-                p = self.head(states, quarters_of[every, here][:, None], copies)[:, 0, step].double()  # (batch, 130)
+                p = self.head(states, quarters_of[every, here][:, None], pointed, reading.sources)[:, 0, step].double()
                 rows, log_p = every[asked], (p / p.sum(-1, keepdim=True)).log()[asked]
                 filled[rows, here[asked] * STEPS + step] = choose(log_p, rows, here[asked] * STEPS + step)
         return filled
