@@ -12,7 +12,17 @@ from torch.nn import functional
 from music_evals.annotations import HOLD, MASK, VOCABULARY_SIZE
 from music_evals.symbolic.contexts import STEPS_PER_QUARTER as STEPS
 
-__all__ = ["FEATURES", "Block", "Edges", "PairBias", "Sources", "StepHead", "agreement", "step_one_hot"]
+__all__ = [
+    "FEATURES",
+    "Block",
+    "Edges",
+    "PairBias",
+    "Sources",
+    "StepHead",
+    "agreement",
+    "pitches_beside",
+    "step_one_hot",
+]
 
 # What is summed up of two stretches that lie a lag apart: of which notes, how fast it fades with the distance in
 # quarters, and on which side of the quarter that asks.
@@ -214,6 +224,9 @@ class StepHead(nn.Module):
         self.inner = nn.Linear(step_size, step_size)
         self.dropout = nn.Dropout(dropout)
         self.tokens = nn.Linear(step_size, VOCABULARY_SIZE)
+        self.leaps = nn.Linear(step_size, 2 * (2 * _FARTHEST_LEAP + 1))
+        nn.init.zeros_(self.leaps.weight)
+        nn.init.zeros_(self.leaps.bias)
         self.gates = nn.Linear(step_size, 1 + n_pointers)
         nn.init.zeros_(self.gates.weight)
         with torch.no_grad():  # the own softmax knows nothing yet
@@ -242,7 +255,7 @@ class StepHead(nn.Module):
         steps before loses its share, all but a learnt part of it. `before` is (batch, g, 6), `MASK` where nothing is
         given. Rows sum to 1, or are 0 where nothing is visible at that step of any quarter.
         """
-        batch, g, _ = before.shape
+        batch = len(before)
         held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2).float()  # (batch, 6, q, 130)
         given = before != MASK
         told = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
@@ -258,11 +271,14 @@ class StepHead(nn.Module):
         shares: Tensor = copied / copied.sum(-1, keepdim=True).clamp(min=1e-6)
         return shares.transpose(2, 3)
 
-    def forward(self, states: Tensor, before: Tensor, pointed: Tensor | None, sources: Sources) -> Tensor:
+    def forward(
+        self, states: Tensor, before: Tensor, pointed: Tensor | None, sources: Sources, beside: Tensor | None = None
+    ) -> Tensor:
         """Return the distribution of each step, (batch, g, 6, 130), of states (batch, g, size).
 
         A step is given the tokens of the quarter before it: `before` (batch, g, 6), `MASK` where it is not. `pointed`
-        is what `point` returned; None without pointers.
+        is what `point` returned; None without pointers. `beside` (batch, g, 2) holds the pitch that sounds last before
+        the quarter and the one that sounds first after the gap, or -1; None where the steps before are not given.
         """
         steps = self.steps(self.norm(states)).unflatten(-1, (STEPS, self.step_size))  # (batch, g, 6, step)
         embedded = self.before(before).flatten(2)  # (batch, g, 6 * embedding)
@@ -272,16 +288,59 @@ class StepHead(nn.Module):
         x = self.step_norm(steps + functional.gelu(steps))
         x = self.dropout(functional.gelu(self.inner(x)) + x)
         own: Tensor = self.tokens(x).float().softmax(-1)  # (batch, g, 6, 130)
+        near = None if beside is None else self.nearness(x, before, beside)
         if pointed is None:
-            return own
+            return own if near is None else _weighed(own, near)
         copies = self.copies(pointed, before, sources).permute(0, 2, 3, 1, 4)  # (batch, g, 6, p, 130)
         gates = self.gates(x).float()  # (batch, g, 6, 1 + p)
         there = copies.sum(-1) > 0.5  # (batch, g, 6, p): whether there is something to copy
         gates[..., 1:] = gates[..., 1:].masked_fill(~there, -1e4)
         shares = gates.softmax(-1)
         mixed: Tensor = shares[..., :1] * own + (shares[..., 1:, None] * copies).sum(-2)
-        return mixed
+        return mixed if near is None else _weighed(mixed, near)
+
+    def nearness(self, x: Tensor, before: Tensor, beside: Tensor) -> Tensor:
+        """Return the logarithm of a weight for each token, (batch, g, 6, 130), by its interval from two pitches.
+
+        They are the one before the step and the first one after the gap; what is no onset weighs 1.
+        """
+        last = beside[..., :1]
+        pitches = [last]
+        for step in range(STEPS - 1):
+            token = before[..., step : step + 1]
+            last = torch.where(token < HOLD, token, last)
+            pitches.append(last)
+        known = torch.stack([torch.cat(pitches, -1), beside[..., 1:].expand(-1, -1, STEPS)], -1)  # (batch, g, 6, 2)
+        leaps = torch.arange(HOLD, device=x.device) - known[..., None]
+        leaps = leaps.clamp(-_FARTHEST_LEAP, _FARTHEST_LEAP) + _FARTHEST_LEAP  # (batch, g, 6, 2, 128)
+        table = self.leaps(x).float().unflatten(-1, (2, -1))  # (batch, g, 6, 2, leaps)
+        weights = (table.gather(-1, leaps) * (known >= 0)[..., None]).sum(-2)
+        return functional.pad(weights, (0, VOCABULARY_SIZE - HOLD))
 
 
+def _weighed(p: Tensor, log_weights: Tensor) -> Tensor:
+    """Return distributions times weights, as distributions."""
+    return (torch.log(p + 1e-12) + log_weights).softmax(-1)
+
+
+def pitches_beside(tokens: Tensor) -> Tensor:
+    """Return what sounds last before each quarter and first after it, shape (batch, q, 2).
+
+    It is -1 where something hidden lies between, or nothing is there; after a quarter what is hidden is passed over.
+    """
+    onset, hidden = tokens < HOLD, tokens == MASK
+    place = torch.arange(tokens.shape[1], device=tokens.device)
+    last = torch.where(onset, place, -1).cummax(1).values
+    blocked = torch.where(hidden, place, -1).cummax(1).values
+    found = torch.where(last > blocked, tokens.gather(1, last.clamp(min=0)), -1)
+    before = functional.pad(found, (1, 0), value=-1)[:, :-1:STEPS]
+    n = tokens.shape[1]
+    first = torch.where(onset, place, n).flip(1).cummin(1).values.flip(1)
+    following = torch.where(first < n, tokens.gather(1, first.clamp(max=n - 1)), -1)
+    after = functional.pad(following, (0, 1), value=-1)[:, STEPS::STEPS]
+    return torch.stack([before, after], -1)
+
+
+_FARTHEST_LEAP = 24  # semitones
 _POINTER_SIZE = 32
 _BY_CHANCE = 0.3  # how well what is hidden fits what is given

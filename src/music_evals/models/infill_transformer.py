@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
 from music_evals.errors import InvalidInputError
-from music_evals.models._infill_layers import Block, Edges, PairBias, Sources, StepHead, agreement, step_one_hot
+from music_evals.models._infill_layers import Block, Edges, PairBias, Sources, StepHead, agreement, pitches_beside, step_one_hot
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
 from music_evals.models._network import SizedConfig, StepwiseNetwork, draw
@@ -270,11 +270,12 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         losses = torch.zeros(len(contexts), device=contexts.device)
         # the chain is only ever asked for the first quarter that is not whole
         asked = hidden & (hidden.any(-1).cumsum(1) == 1)[..., None] if FIRST_ONLY else hidden
-        for before, weight, judged in (
-            (torch.full_like(true, MASK), 1.0, hidden),
-            (true, self.config.chain_weight, asked),
+        beside = pitches_beside(contexts.masked_fill(gaps.hidden, MASK))[rows, gaps.quarters]
+        for before, weight, judged, near in (
+            (torch.full_like(true, MASK), 1.0, hidden, None),
+            (true, self.config.chain_weight, asked, beside),
         ):
-            p = self.head(states, before, pointed, reading.sources).gather(-1, true[..., None]).squeeze(-1)
+            p = self.head(states, before, pointed, reading.sources, near).gather(-1, true[..., None]).squeeze(-1)
             nats = -torch.log(p + 1e-9) * judged  # (batch, g, 6)
             losses = losses + weight * nats.sum((1, 2)) / judged.sum((1, 2)).clamp(min=1)
         return losses
@@ -385,9 +386,11 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
             here = quarters.clamp(min=0)
             reading = self.read(filled)
             states, pointed = reading.states[every, here][:, None], self.point(reading, here[:, None])
+            beside = pitches_beside(filled)[every, here][:, None]
             for step in range(STEPS):
                 asked = hidden[every, here * STEPS + step] & (quarters >= 0)
-                p = self.head(states, quarters_of[every, here][:, None], pointed, reading.sources)[:, 0, step].double()
+                before = quarters_of[every, here][:, None]
+                p = self.head(states, before, pointed, reading.sources, beside)[:, 0, step].double()  # (batch, 130)
                 rows, log_p = every[asked], (p / p.sum(-1, keepdim=True)).log()[asked]
                 filled[rows, here[asked] * STEPS + step] = choose(log_p, rows, here[asked] * STEPS + step)
         return filled
