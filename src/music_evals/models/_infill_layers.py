@@ -246,7 +246,8 @@ class StepHead(nn.Module):
         by_content = (query @ key) / math.sqrt(_POINTER_SIZE)  # (batch, p, g, q)
         pointed = bias.transpose(1, 2)[rows, asked].transpose(1, 2)  # (batch, p, g, q)
         scores = (by_content + pointed).float()
-        return scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
+        log_p: Tensor = scores.masked_fill(~sources.any_visible[:, None, None], -1e4).log_softmax(-1)
+        return log_p
 
     def copies(self, pointed: Tensor, before: Tensor, sources: Sources) -> Tensor:
         """Return what each pointer copies to each step, (batch, p, g, 6, 130), given the steps before it.

@@ -9,8 +9,10 @@ the states of both quarters, and start out as the lag vote itself.
 
 Two distributions come from one network. The marginals of all hidden steps, given what is visible, are what ``"best"``
 is decoded from: the notes that promise the highest note F1. The chain fills quarter after quarter, step after step,
-each given all before it: ``"sample"`` draws from it, and the likelihood of a gap is exact under it. Training hides gaps
-of random place and length, shows parts of them again, and asks for both.
+each given all before it: ``"sample"`` draws from it, and the likelihood of a gap is exact under it. In the chain a
+pointer goes on copying the quarter that it copies, and each token is weighed by its interval from the pitch before it
+and from the first one after the gap: without that its melodies leap. Training hides gaps of random place and length,
+shows parts of them again, and asks for both.
 
 This is our own design. Ideas are of Vaswani et al., "Attention is all you need" (2017); Raffel et al., "Exploring the
 limits of transfer learning" (2020), for biases by distance; See, Liu and Manning, "Get to the point: summarization with
@@ -30,7 +32,16 @@ from torch import Tensor, nn
 
 from music_evals.annotations import HOLD, MASK, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens, check_tokens
 from music_evals.errors import InvalidInputError
-from music_evals.models._infill_layers import Block, Edges, PairBias, Sources, StepHead, agreement, pitches_beside, step_one_hot
+from music_evals.models._infill_layers import (
+    Block,
+    Edges,
+    PairBias,
+    Sources,
+    StepHead,
+    agreement,
+    pitches_beside,
+    step_one_hot,
+)
 from music_evals.models._infill_masks import LIMITS, Gaps, draw_gaps, gap_quarters, masked_stretches, middle_gaps
 from music_evals.models._lag_votes import decode_expected_f1
 from music_evals.models._network import SizedConfig, StepwiseNetwork, draw
@@ -48,8 +59,6 @@ SIZES = {
 }
 """Size -> the numbers that it stands for: what is shipped, and one for trials."""
 
-import os
-FIRST_ONLY = bool(int(os.environ.get('FIRST_ONLY', '0')))
 _FARTHEST = 64  # quarters; what lies further away is as far as that
 _MIDDLE = np.zeros(MUSIB_LAYOUT.n_steps, dtype=bool)
 _MIDDLE[MUSIB_LAYOUT.middle] = True
@@ -111,7 +120,7 @@ class InfillTransformerConfig(SizedConfig):
     votes: bool = True
     dropout: float = 0.15
     varied_gaps: float = 0.5
-    shown: float = 0.4
+    shown: float = 0.5
     chain_weight: float = 0.5
     decoding: str = "best"
 
@@ -252,7 +261,8 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         Returns
         -------
         Tensor
-            Shape (batch,): the mean over hidden steps of the marginals' loss plus `chain_weight` of the chain's.
+            Shape (batch,): the mean over hidden steps of the marginals' loss, plus `chain_weight` of the chain's over
+            those of the first quarter that is not whole.
 
         """
         if varied:
@@ -268,13 +278,12 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
         true = contexts.view(len(contexts), -1, STEPS)[rows, gaps.quarters]  # (batch, g, 6)
         hidden = gaps.hidden.view(len(contexts), -1, STEPS)[rows, gaps.quarters]
         losses = torch.zeros(len(contexts), device=contexts.device)
-        # the chain is only ever asked for the first quarter that is not whole
-        asked = hidden & (hidden.any(-1).cumsum(1) == 1)[..., None] if FIRST_ONLY else hidden
+        # the chain is asked for the first quarter that is not whole, and for no other
+        first = hidden & (hidden.any(-1).cumsum(1) == 1)[..., None]
         beside = pitches_beside(contexts.masked_fill(gaps.hidden, MASK))[rows, gaps.quarters]
-        for before, weight, judged, near in (
-            (torch.full_like(true, MASK), 1.0, hidden, None),
-            (true, self.config.chain_weight, asked, beside),
-        ):
+        marginals = (torch.full_like(true, MASK), None, hidden, 1.0)
+        chain = (true, beside, first, self.config.chain_weight)
+        for before, near, judged, weight in (marginals, chain):
             p = self.head(states, before, pointed, reading.sources, near).gather(-1, true[..., None]).squeeze(-1)
             nats = -torch.log(p + 1e-9) * judged  # (batch, g, 6)
             losses = losses + weight * nats.sum((1, 2)) / judged.sum((1, 2)).clamp(min=1)
