@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from benchmarks.inpainting_models.choose_decoding import table_name
 from benchmarks.musib.systems import ROOT
 from benchmarks.musib.tables import write_csv
 from tqdm import tqdm
@@ -216,8 +217,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = seed_rows(model, items, load_items(options.dataset, options.config, "train"))
     print(shown(rows))
     if options.write:
-        name = options.model.resolve().relative_to(ROOT / "models").as_posix().replace("/", "_")
-        write_csv(HERE / f"sampling_{name}_{options.split}.csv", COLUMNS, rows)
+        write_csv(HERE / f"sampling_{table_name(options.model)}_{options.split}.csv", COLUMNS, rows)
 
 
 if __name__ == "__main__":
