@@ -31,10 +31,11 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable ".[$(EXTRAS)]"
 	touch $(STAMP)
 
-run: venv ## judge known edits, then four networks and all baselines on JSB Chorales; writes results/
+run: venv ## judge known edits, then five networks and all baselines on JSB Chorales; writes results/
 	$(BIN)/music-evals preserve --dataset known_edits --config small --out results/known_edits
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --model models/inpaintnet --model models/sketchnet --model models/vli \
+		--model models/infill_transformer --model models/infill_transformer:sample \
 		--baselines all --seeds 5 --out results/jsb
 
 # a folder below spaces/, or a metric's: make space NAME=metrics/note_f1

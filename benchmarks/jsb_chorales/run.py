@@ -31,8 +31,9 @@ from music_evals.files import write_atomically
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
+JUDGED = ("anticipation_rnn", "inpaintnet", "sketchnet", "vli", "infill_transformer", "infill_transformer:sample")
 MODELS = {
-    "honest": [str(ROOT / "models" / name) for name in ("anticipation_rnn", "inpaintnet", "sketchnet", "vli")],
+    "honest": [str(ROOT / "models" / name) for name in JUDGED],
     "official": [str(ROOT / "models" / "anticipation_rnn")],
 }
 DATASET = ROOT / "datasets_scripts" / "jsb_chorales"

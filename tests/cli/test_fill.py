@@ -57,12 +57,20 @@ def parts(tune: Tune, voice: int, first: int, n: int) -> tuple[list, list]:
     return sorted(inside), sorted(outside)
 
 
+OURS = "infill_transformer"
+
+
 @pytest.mark.parametrize("name", list(filling.TUNES))
+@pytest.mark.parametrize("kind", ["rules", OURS])
 @pytest.mark.usefixtures("walker")
-def test_ten_tunes_are_filled(folder: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    voice, measures, model = filling.TUNES[name]
+def test_ten_tunes_are_filled(
+    folder: Path, tmp_path: Path, name: str, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voice, measures, rule = filling.TUNES[name]
+    model, draws = (OURS, True) if kind == OURS else (rule, rule == "walker")
     command = ["fill", str(folder / name), "--measures", measures, "--model", model, "--out", str(tmp_path / "out")]
     command += [*(["--voice", voice] if voice else []), *OPTIONS.get(name, []), "--candidates", "3", "--seed", "5"]
+    command += ["--decoding", "sample"] if kind == OURS else []
     assert main([*command, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     number = 2 if name == "two.abc" else None
@@ -70,7 +78,7 @@ def test_ten_tunes_are_filled(folder: Path, tmp_path: Path, name: str, capsys: p
     index = old.voice(voice)
     first, n = old.measures(measures)
     assert content["voice"] == {"number": index + 1, "name": old.score.voices[index]}
-    assert len(content["candidates"]) == (3 if model == "walker" else 1)
+    assert len(content["candidates"]) == (3 if draws else 1)
     fillings = set()
     for candidate in content["candidates"]:
         path = tmp_path / "out" / candidate["file"]
@@ -88,8 +96,8 @@ def test_ten_tunes_are_filled(folder: Path, tmp_path: Path, name: str, capsys: p
         fillings.add(tuple(inside))
     assert len(fillings) == len(content["candidates"])
     likelihoods = [candidate["log_likelihood"] for candidate in content["candidates"]]
-    assert likelihoods == (sorted(likelihoods, reverse=True) if model == "walker" else [None])
-    assert content["ranked_by"] == ("likelihood" if model == "walker" else "order of drawing")
+    assert likelihoods == (sorted(likelihoods, reverse=True) if draws else [None])
+    assert content["ranked_by"] == ("likelihood" if draws else "order of drawing")
     picture = ET.fromstring((tmp_path / "out/candidates.svg").read_text())  # noqa: S314  # our own
     rolls = [one for one in picture if one.get("class") == "roll"]
     assert len(rolls) == 1 + len(content["candidates"])  # what stood there, and each candidate
