@@ -5,7 +5,7 @@ result's receipt: scores are comparable only under one policy.
 
 A file is read whole or not at all: one that was cut, or whose header claims another length than it has, is refused
 (`audio._containers` says what each format allows to be checked). WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are read
-everywhere; m4a and other MP4, AAC and WebM where the command ffmpeg or the package torchcodec is installed.
+everywhere; MP4 (m4a), AAC and WebM where the command ffmpeg or the package torchcodec is installed.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class AudioPolicy:
         A recording whose peak lies below this, before it is normalised, is silent: none of its features is defined.
         So is one that keeps as near to its mean, such as a constant offset and nothing else.
     decoder
-        One of `DECODERS`, whatever is installed. What ``"soundfile"`` does not read, MP4, AAC and WebM, goes to ffmpeg,
-        or where that is not installed to torchcodec; `Audio.read_by` says so.
+        One of `DECODERS`. What ``"soundfile"`` does not read, MP4, AAC and WebM, goes to ffmpeg where that is installed,
+        else to torchcodec; nothing else depends on what is installed.
 
     Raises
     ------
@@ -178,17 +178,16 @@ class Audio:
     ----------
     samples
         float32, mono, shape (n,), within -1..1 where they were normalised; must not be written to.
-    sample_rate
-        In Hz.
-    policy
-        How the samples came about.
+    sample_rate, policy
+        In Hz; how the samples came about.
     silent
-        True if the recording was silent before it was normalised: no louder, or no farther from its mean, than the
-        policy allows.
+        True if the recording was silent before it was normalised, or no farther from its mean than silence.
     reload
         Loads the same source under another policy; None where there is no source but the samples.
     read_by
-        Name and version of the decoder, where it is another than the policy's: ``"ffmpeg 7.1"``; else empty.
+        Name and version of the decoder, where it is another than the policy's: ``"ffmpeg 7.1"``.
+    source_rate
+        Rate of the file or array in Hz; None where there is no source.
 
     Raises
     ------
@@ -203,6 +202,7 @@ class Audio:
     silent: bool = False
     reload: Callable[..., Audio] | None = dataclasses.field(default=None, repr=False)
     read_by: str = ""
+    source_rate: int | None = None
     _memo: _Memo = dataclasses.field(default_factory=_Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -264,9 +264,8 @@ def load_audio(
     Parameters
     ----------
     source
-        A file, or samples with their `rate`: shape (n,), (channels, n) or (n, channels), int16, int32, float32 or
-        float64. Whole numbers are scaled by the range of their type. Of the two dimensions exactly one may be within
-        `limits.max_channels`.
+        A file, or samples with their `rate`: shape (n,), (channels, n) or (n, channels), of which exactly one may be
+        within `limits.max_channels`; int16, int32, float32 or float64. Whole numbers are scaled by their type's range.
     rate
         Sample rate of an array in Hz. A file brings its own.
     policy
@@ -277,8 +276,8 @@ def load_audio(
     Returns
     -------
     Audio
-        A recording whose peak lies below `policy.silence_dbfs`, or would without its mean, is marked `silent` and not
-        scaled.
+        A recording whose peak, or farthest sample from the mean, lies below `policy.silence_dbfs` is marked `silent`
+        and not scaled.
 
     Raises
     ------
@@ -286,7 +285,7 @@ def load_audio(
         There is no such file.
     UnreadableFileError
         A folder, no audio, refused by the system, damaged, cut, of another length than its header claims, or of a
-        format that needs ffmpeg or torchcodec where neither is installed.
+        format that needs ffmpeg or torchcodec.
     FileTooLargeError
         Over `limits.max_sec` or `limits.max_bytes`.
     InvalidAudioError
@@ -371,8 +370,7 @@ def check_header(
 ) -> int:
     """Raise what `load_audio` raises of a file before it decodes it: a quick look at whether it may be read at all.
 
-    A header that claims less than the file holds, or that does not say how long it lasts, passes here, and is judged
-    when the file is decoded.
+    A header that claims less than the file holds, or no length, passes here; the file is judged when it is decoded.
 
     Returns
     -------
@@ -433,7 +431,7 @@ def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
         blocks = mono_blocks(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
         samples = resample(swing.watched(blocks), decoded.rate, policy.sample_rate)
     audio = _finish(samples, swing, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
-    return dataclasses.replace(audio, read_by=decoded.read_by)
+    return dataclasses.replace(audio, read_by=decoded.read_by, source_rate=decoded.rate)
 
 
 def _check_file(path: Path, limits: AudioLimits) -> None:
@@ -466,7 +464,8 @@ def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, 
     mono = np.concatenate([np.zeros(0, np.float32), *blocks])
     swing = Swing()
     samples = resample(swing.watched(iter([mono])), rate, policy.sample_rate)
-    return _finish(samples, swing, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    audio = _finish(samples, swing, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    return dataclasses.replace(audio, source_rate=rate)
 
 
 def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimits) -> tuple[npt.NDArray[Any], int]:

@@ -160,9 +160,7 @@ def _read(text: str) -> str | Audio | Score:
         with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
             policy = AudioPolicy(**about["policy"])
-            return Audio(
-                held["samples"], about["sample_rate"], policy, about["silent"], read_by=about["read_by"]
-            )
+            return Audio(held["samples"], about["sample_rate"], policy, about["silent"], read_by=about["read_by"])
     return text
 
 
