@@ -15,7 +15,8 @@ _MAX_ELEMENTS = 500_000  # half an hour of WebM out of a browser holds 90,000 bl
 
 def walk_mp4(file: IO[bytes], n_bytes: int) -> Container:
     """Walk the boxes of an MP4 file (ISO/IEC 14496-12, 4.2); fragments are boxes too."""
-    start, found = 0, set()
+    start = 0
+    found: set[bytes] = set()
     for _ in range(_MAX_BOXES):
         if start + 8 > n_bytes:
             break

@@ -89,7 +89,7 @@ class AudioPolicy:
         A recording whose peak lies below this, before it is normalised, is silent: none of its features is defined.
         So is one that keeps as near to its mean, such as a constant offset and nothing else.
     decoder
-        One of `DECODERS`. What ``"soundfile"`` does not read, MP4, AAC and WebM, goes to ffmpeg where that is installed,
+        One of `DECODERS`. What ``"soundfile"`` does not read, MP4, AAC and WebM, goes to ffmpeg where it is installed,
         else to torchcodec; nothing else depends on what is installed.
 
     Raises
