@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+import types
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -15,7 +16,7 @@ import pytest
 import soundfile
 from hypothesis import given
 
-from music_evals.audio import _ffmpeg
+from music_evals.audio import _decoding, _ffmpeg
 from music_evals.audio._containers import read_container
 from music_evals.audio._decoding import decoder_versions
 from music_evals.audio.io import AudioLimits, AudioPolicy, check_header, load_audio, load_channels
@@ -136,6 +137,47 @@ class TestNeitherIsThere:
         for ask in (lambda: load_audio(write(tmp_path, b"RIFF"), policy=BY_FFMPEG), lambda: decoder_versions("ffmpeg")):
             with pytest.raises(MissingBackendError, match=r"the decoder 'ffmpeg' needs .*apt install ffmpeg"):
                 ask()
+
+
+@pytest.mark.usefixtures("_nothing_installed")
+class TestTorchcodecAlone:
+    """What is made of its answers; the package itself stands in `test_io`, where it is installed."""
+
+    @staticmethod
+    def decoder(seconds: float | None, held: int = RATE) -> type:
+        class Decoder:
+            metadata = types.SimpleNamespace(sample_rate=RATE, num_channels=2, duration_seconds_from_header=seconds)
+
+            def __init__(self, path: Path) -> None:
+                assert path.name == "take.m4a"
+
+            def get_all_samples(self) -> types.SimpleNamespace:
+                samples = np.stack([np.sin(np.arange(held) / 9), np.zeros(held)]).astype(np.float32)
+                return types.SimpleNamespace(data=types.SimpleNamespace(numpy=lambda: samples))
+
+        return Decoder
+
+    @pytest.fixture
+    def installed(self, monkeypatch):
+        monkeypatch.setattr(_decoding.importlib.metadata, "version", lambda name: f"1.2.3 of {name}")
+        return lambda decoder: monkeypatch.setattr(_decoding, "_torchcodec_decoder", lambda: decoder)
+
+    @pytest.mark.parametrize("seconds", [1.0, None])
+    def test_it_reads_what_soundfile_does_not(self, tmp_path, installed, seconds):
+        installed(self.decoder(seconds))
+        audio = load_audio(write(tmp_path, CONTAINERS["aac"]), policy=AudioPolicy(RATE, peak_normalise=False))
+        assert audio.read_by == "torchcodec 1.2.3 of torchcodec"
+        np.testing.assert_allclose(audio.samples, np.sin(np.arange(RATE) / 9) / 2, atol=1e-6)
+
+    def test_fewer_samples_than_claimed(self, tmp_path, installed):
+        installed(self.decoder(1.0, RATE // 2))
+        with pytest.raises(UnreadableFileError, match=f"claims {RATE} frames, {RATE // 2} were decoded"):
+            load_audio(write(tmp_path, CONTAINERS["mp4"]))
+
+    def test_a_cut_file_does_not_reach_it(self, tmp_path, installed):
+        installed(None)
+        with pytest.raises(UnreadableFileError, match="claims 258 bytes"):
+            load_audio(write(tmp_path, CONTAINERS["mp4"][:-1]))
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ that holds less than it claims, or more, is refused:
 
 - WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too, up to where
   the header says that all ends; what lies beyond, and zeros anywhere, are no concern of the audio. A WAV file that was
-  written into a pipe states a length of 0 or 0xFFFFFFFF (sox: 0x7FFFF000), and is read as far as it goes: a cut cannot be
-  seen.
+  written into a pipe states a length of 0 or 0xFFFFFFFF (sox: 0x7FFFF000), and is read as far as it goes: a cut
+  cannot be seen.
 - Ogg: one stream whose pages follow one another, have the right checksum, and end with a last page.
 - MP3: frame after frame up to the end, the last one whole, as many as a Xing, Info or VBRI header counts. An MP3 file
   without such a header that was cut exactly between two frames cannot be distinguished from a shorter one.
