@@ -220,8 +220,8 @@ COMPANIONS: Final = block(
 """What is reported beside the eleven, never mixed into them."""
 
 SHOWN_COMPANIONS: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
-"""Companions that a run shows unless it is asked for others: they tell edits of one source from edits of another of its
-key and tempo, which the eleven hardly do. Each has a module of its own."""
+"""Companions that a run shows unless it is asked for others: the eleven hardly see which pitch sounds when, and form
+only as far as sections are found. Each has a module of its own."""
 
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
