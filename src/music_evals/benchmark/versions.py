@@ -44,7 +44,9 @@ def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def definitions_of(header: Row) -> dict[str, dict[str, int]]:
     """Return the ``definitions`` of a new run by score, but for those that are 1: older headers have none either."""
     names = (*header.get("metrics", ()), *header.get("companions", ()))
-    numbers = {name: CATALOGUE[name].definition_under(header["variant"]) for name in names if name in CATALOGUE}
+    numbers = {
+        name: CATALOGUE[name].definition_under(str(header.get("variant"))) for name in names if name in CATALOGUE
+    }
     changed = {name: number for name, number in numbers.items() if number > 1}
     return {"definitions": changed} if changed else {}
 

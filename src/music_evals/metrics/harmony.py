@@ -228,7 +228,7 @@ def chroma_dtw_similarity(reference: Chroma, estimate: Chroma, *, variant: str =
 
     The frames are those of `clear_frames`; cost 1 - cosine, dynamic time warping without constraint, mean of the cosine
     over the pairs of the path, at least 0. In [0, 1]; higher is better; symmetric; exactly 1 for identical frames.
-    Unrelated music scores about 0.2, and so does noise.
+    Unrelated music scores 0.2 to 0.3, and noise no more.
 
     A silent frame (all zero) counts as a pitch class of its own: similarity 1 to a silent frame, 0 to a sounding one.
     It costs what it should, a rest where there was none, and leaves a rest in both alone. Undefined (NaN) where the

@@ -11,7 +11,7 @@ Conventions
 
 Metrics: `voicing_recall`, `motif_jaccard`, `motif_recall`; beside them `voicing_false_alarm`, `raw_pitch_accuracy`,
 `raw_chroma_accuracy`, `overall_accuracy`, without which voicing recall says little: it is blind to pitch, and about
-about 0.9 for melodies that have nothing to do with one another. `melody_contour_accuracy` follows a melody through a
+0.9 for melodies that have nothing to do with one another. `melody_contour_accuracy` follows a melody through a
 transposition and a change of tempo, `interval_lcs` through notes that were left out or put in.
 
 Variants
