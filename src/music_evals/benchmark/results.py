@@ -22,6 +22,7 @@ from music_evals.benchmark.collecting import collect
 from music_evals.benchmark.found import OUTSIDE, Found
 from music_evals.benchmark.grids import MOST_LISTED
 from music_evals.benchmark.listed import Listed
+from music_evals.benchmark.versions import definition_in
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
@@ -181,7 +182,9 @@ def build_results(
             "seed": seed,
             "clusters": task.groups.removesuffix("s"),
         },
-        "scales": {name: _scale(scale, companion=name in task.companions) for name, scale in scales.items()},
+        "scales": {
+            name: _scale(scale, found.header, companion=name in task.companions) for name, scale in scales.items()
+        },
         "systems": systems,
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
@@ -217,9 +220,12 @@ def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregat
     return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": scores}
 
 
-def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
+def _scale(scale: Metric, header: Row, *, companion: bool) -> dict[str, Any]:
     kept = ("facet", "low", "high", "direction", "best")
-    return {key: getattr(scale, key) for key in kept} | {"title": scale.heading, "companion": companion}
+    definition = definition_in(header, scale.name)
+    title = scale.heading_of(str(header.get("variant")), definition)
+    about = {"title": title, "definition": definition, "companion": companion}
+    return {key: getattr(scale, key) for key in kept} | about
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:

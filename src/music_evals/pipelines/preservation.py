@@ -199,7 +199,7 @@ def evaluate_preservation(
     predictions
         The edited music in the same order, each of the kind of its reference.
     metrics
-        Names out of `PRESERVATION_METRICS`; None for all eleven.
+        Names out of `PRESERVATION_METRICS`, or of `SHOWN_COMPANIONS`; None for all eleven of the former.
     companions
         Further scores by name, out of `COMPANIONS`; True for all of the metrics' facets.
     variant

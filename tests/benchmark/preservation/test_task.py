@@ -17,6 +17,7 @@ from music_evals.benchmark.preservation.report import SHOWN_PAIRS
 from music_evals.benchmark.preservation.task import Settings, run_preservation
 from music_evals.datasets.known_edits.labels import kinds
 from music_evals.errors import InvalidInputError, MissingBackendError, UndefinedMetricWarning, UnknownNameError
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -146,9 +147,16 @@ def test_names_that_do_not_exist(folders: dict[str, Any], tmp_path: Path, change
 
 def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert len(Settings(tmp_path, **folders).measures.metrics) == 11
-    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 25
+    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 27
     some = Settings(tmp_path, **folders, metrics="delta_bpm, circle_of_fifths_distance", companions="tempo_log2")
     assert some.measures.scores == ("circle_of_fifths_distance", "delta_bpm", "tempo_log2")
+    # four companions beside all eleven, unless others are asked for, and none beside chosen ones
+    assert set(Settings(tmp_path, **folders).measures.companions) == set(SHOWN_COMPANIONS)
+    assert Settings(tmp_path, **folders, companions="none").measures.companions == ()
+    assert Settings(tmp_path, **folders, metrics="delta_bpm").measures.companions == ()
+    # one that is asked for as a metric is no companion of itself
+    own = Settings(tmp_path, **folders, metrics="ssm_correlation", companions="all").measures
+    assert (own.metrics, own.companions) == (("ssm_correlation",), ("boundary_f_measure_3s",))
 
 
 def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
 from music_evals.errors import InvalidInputError, MissingBackendError
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines import preservation as pipeline
 
 __all__ = [
@@ -73,7 +74,8 @@ class Settings(RunSettings):
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
     metrics, companions
-        Names with commas; None for all metrics and no companions. ``"all"`` takes all.
+        Names with commas; ``"all"`` takes all. Metrics of None are all, companions of None those of
+        `catalogue.SHOWN_COMPANIONS` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
     variant
         ``"corrected"``, ``"official"`` or ``"paper"``.
     backends
@@ -124,13 +126,21 @@ class Settings(RunSettings):
     @property
     def measures(self) -> pipeline.Settings:
         """Metrics, companions, variant and backends, checked."""
-        companions = _names(self.companions)
+        metrics = _names(self.metrics)
         return pipeline.Settings.of(
-            metrics=_names(self.metrics),
-            companions=True if companions is None and self.companions else companions or (),
+            metrics=metrics,
+            companions=_companions(self.companions, beside_all=metrics is None),
             variant=self.variant,
             backends=self.backends,
         )
+
+
+def _companions(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
+    """Return the companions that are asked for, True for all."""
+    if text is None:
+        return SHOWN_COMPANIONS if beside_all else ()
+    names = _names(text)
+    return text != "" if names is None else [] if names == ["none"] else names
 
 
 def _names(text: str | None) -> list[str] | None:
