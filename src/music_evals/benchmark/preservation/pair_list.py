@@ -64,6 +64,7 @@ def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[s
         n_pairs=sum(map(len, every.values())),
         systems=[(name, results["systems"][name]["role"] == "control") for name in held],
         titles=[heading(results, name) for name in found.names],
+        kinds=["companion" if results["scales"][name]["companion"] else "metric" for name in found.names],
         axes=_axes(results, held),
         shown_at_first=SHOWN_AT_FIRST,
     )

@@ -94,6 +94,7 @@ _LETTER_PX = 7
 _ON_ONE_WIDTH_SEC = 60.0  # what lasts longer gets a wider picture, so that chords keep room for their labels
 _WIDEST = 10  # widths
 _PITCH_GAP_PX = 11  # between two names of notes
+_PITCH_ROOM_PX = 4  # of a name to the edge of its lane
 _PITCH_STEPS = (1, 2, 3, 4, 6, 12, 24, 48, 96)  # semitones; each holds every C, or every second one
 _NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 
@@ -194,7 +195,7 @@ def _pitch_axis(own: Spans, other: Spans) -> list[tuple[float, str]]:
     return [
         ((high - pitch) * px, note_name(pitch))
         for pitch in range(int(np.ceil(low)), int(np.floor(high)) + 1)
-        if pitch % step == 0
+        if pitch % step == 0 and _PITCH_ROOM_PX <= (high - pitch) * px <= _MELODY - _PITCH_ROOM_PX
     ]
 
 

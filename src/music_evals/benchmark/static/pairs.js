@@ -3,7 +3,7 @@
 ((ns) => {
   "use strict";
 
-  const WIDTH = 720, HEIGHT = 430, LEFT = 64, RIGHT = 16, TOP = 14, BOTTOM = 52, NEAR_PX = 24;
+  const MOST_PX = 720, LEAST_PX = 320, LEFT = 64, RIGHT = 16, TOP = 14, BOTTOM = 52, NEAR_PX = 24;
   const COLOURS = ["accent", "second", "good", "bad", "ink", "muted"];
   // Colours and shapes have numbers of members without a common divisor, so that many systems look different.
   const SHAPES = [
@@ -63,7 +63,8 @@
         return "value" in cell.dataset ? Number(cell.dataset.value.replace("inf", "Infinity")) : null;
       }),
     }));
-    let shown = rows, all = false, points = [], current = -1;
+    const table = root.querySelector("table");
+    let shown = rows, all = false, points = [], current = -1, width = MOST_PX, height = 0;
 
     const make = (name, attributes, text = "") => {
       const made = document.createElementNS(plot.namespaceURI, name);
@@ -108,23 +109,25 @@
       told.textContent = `${point.of.values[0]}, ${point.of.values[1]}: ${values.join(", ")}`;
     };
 
+    const room = () => Math.min(MOST_PX, Math.max(LEAST_PX, plot.parentElement.clientWidth));
+
     const axes = (x, y, spans) => {
       const [[left, right], [low, high]] = spans;
-      const across = (value) => LEFT + ((value - left) / (right - left)) * (WIDTH - LEFT - RIGHT);
-      const up = (value) => HEIGHT - BOTTOM - ((value - low) / (high - low)) * (HEIGHT - BOTTOM - TOP);
-      for (const tick of ticks(left, right, 7)) {
+      const across = (value) => LEFT + ((value - left) / (right - left)) * (width - LEFT - RIGHT);
+      const up = (value) => height - BOTTOM - ((value - low) / (high - low)) * (height - BOTTOM - TOP);
+      for (const tick of ticks(left, right, width < MOST_PX ? 4 : 7)) {
         const at = across(tick);
-        plot.append(make("line", { x1: at, x2: at, y1: TOP, y2: HEIGHT - BOTTOM }),
-          make("text", { x: at, y: HEIGHT - BOTTOM + 16, "text-anchor": "middle" }, tick));
+        plot.append(make("line", { x1: at, x2: at, y1: TOP, y2: height - BOTTOM }),
+          make("text", { x: at, y: height - BOTTOM + 16, "text-anchor": "middle" }, tick));
       }
       for (const tick of ticks(low, high, 6)) {
         const at = up(tick);
-        plot.append(make("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: at, y2: at }),
+        plot.append(make("line", { x1: LEFT, x2: width - RIGHT, y1: at, y2: at }),
           make("text", { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, tick));
       }
-      const middle = (TOP + HEIGHT - BOTTOM) / 2;
+      const middle = (TOP + height - BOTTOM) / 2;
       plot.append(
-        make("text", { class: "title", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 12, "text-anchor": "middle" },
+        make("text", { class: "title", x: (LEFT + width - RIGHT) / 2, y: height - 12, "text-anchor": "middle" },
           titles[x]),
         make("text", { class: "title", x: 16, y: middle, "text-anchor": "middle", transform: `rotate(-90 16 ${middle})` },
           titles[y]));
@@ -132,6 +135,9 @@
     };
 
     const draw = () => {
+      width = room();
+      height = Math.round(width < MOST_PX ? 0.9 * width : 0.6 * width);
+      plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const [x, y] = [form.x, form.y].map((axis) => Number(axis.value) + 2);
       const held = rows.filter(wanted);
       const drawn = held.filter(({ values }) => Number.isFinite(values[x]) && Number.isFinite(values[y]));
@@ -180,6 +186,8 @@
     });
     root.querySelectorAll(".keys li").forEach((key) => key.querySelector("svg").append(marker(key.dataset.system)));
     form.addEventListener("change", () => {
+      if (form.columns?.value) table.dataset.columns = form.columns.value;
+      else delete table.dataset.columns;
       list();
       draw();
     });
@@ -196,8 +204,12 @@
     plot.addEventListener("keydown", keys);
     form.hidden = false;
     plot.parentElement.hidden = false;
+    if (form.columns) table.dataset.columns = form.columns.value;
     list();
     draw();
+    new ResizeObserver(() => {
+      if (room() !== width) draw();
+    }).observe(plot.parentElement);
   };
 
   ns.pairList = { order, ticks, span, nearest, start };
