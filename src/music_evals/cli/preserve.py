@@ -66,8 +66,8 @@ def add(verbs: Any) -> None:
         "--audio",
         default="beside",
         metavar="PLACE",
-        help="where the music of these pairs lies, for the players of report.html: beside it in report_audio (default), "
-        "embedded in it, or none",
+        help="where the music of these pairs lies, for the players of report.html: beside (in the folder report_audio, "
+        "the default), embedded (in the page) or none",
     )
 
 

@@ -1,4 +1,4 @@
-"""Differences of systems on the pairs that two of them share: where each has its own items, their means tell nothing."""
+"""Differences of systems on the pairs that two of them share: means over other pairs tell nothing of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def differences(results: Mapping[str, Any], found: Found) -> str:
     """Return a table for each two systems that share items; empty where no two do."""
     couples = [
         _couple(results, found, first, second, list(tests))
-        for (first, second), tests in itertools.groupby(
-            results["comparisons"], key=lambda test: (test["a"], test["b"])
-        )
+        for (first, second), tests in itertools.groupby(results["comparisons"], key=lambda test: (test["a"], test["b"]))
     ]
     if not couples:
         return ""

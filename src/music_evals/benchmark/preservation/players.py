@@ -122,9 +122,12 @@ class Players:
         content, name = file["content"], file["name"]
         if content not in self._sounds:
             self._sounds[content] = None
+            if content not in self.paths:
+                self.missing[name] = "not among the files of this run"
+                return None
             try:
                 samples, rate, source = _heard(self.paths[content], content, mono=self.place == "embedded")
-            except (KeyError, MusicEvalsError) as error:  # the message may name places of this machine
+            except MusicEvalsError as error:  # its message may name places of this machine
                 self.missing[name] = type(error).__name__
             else:
                 self._sounds[content] = self._written(name, content, samples, rate, source)

@@ -1,4 +1,4 @@
-"""The report of a preservation run: the shared page, radars, differences, pairs by metric, and pairs to see and hear."""
+"""The report of a preservation run: the shared page, radars, differences, a list of pairs, and pairs to see and hear."""
 
 from __future__ import annotations
 
@@ -72,7 +72,11 @@ def _published(results: Mapping[str, Any]) -> Mapping[str, Any]:
 def _chance(results: Mapping[str, Any]) -> str:
     """Say where unrelated music stands best in this run; empty without a row of it."""
     cells = results["scores"].get(UNRELATED, {})
-    places = {name: float(outward(name, cells[name]["value"], results["scales"][name])) for name in placed(results) if name in cells}
+    places = {
+        name: float(outward(name, cells[name]["value"], results["scales"][name]))
+        for name in placed(results)
+        if name in cells
+    }
     best = sorted((name for name, place in places.items() if place > 0), key=lambda name: -places[name])[:TOLD]
     if not best:
         return ""
@@ -166,9 +170,13 @@ def _on_players(players: Players | None) -> list[str]:
     """Say how pairs are heard, and which cannot be."""
     if players is None or players.place == "none":
         return ["This page was made without players."]
-    kept = "in this page" if players.place == "embedded" else f"in the folder {AUDIO_FOLDER}, which belongs to this page"
+    kept = (
+        "in this page" if players.place == "embedded" else f"in the folder {AUDIO_FOLDER}, which belongs to this page"
+    )
     shape = ", mixed down to mono at 22.05 kHz" if players.place == "embedded" else ""
-    told = [f"The music lies {kept}, as FLAC of 16 bits{shape}, the first {MOST_SEC / 60:g} minutes of each file. The keys of a player work once you have clicked it."]
+    told = [
+        f"The music lies {kept}, as FLAC of 16 bits{shape}, the first {MOST_SEC / 60:g} minutes of each file. The keys of a player work once you have clicked it."
+    ]
     if players.missing:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in players.missing.items())
         told.append(f"Without a player, since a file cannot be heard: {reasons}.")

@@ -11,14 +11,17 @@
     "M0 6L5.5 -4.5h-11Z", "M-5 -2h3v-3h4v3h3v4h-3v3h-4v-3h-3Z", "M-6 0L-2 -1.6L0 -6L2 -1.6L6 0L2 1.6L0 6L-2 1.6Z",
   ];
 
+  /** A text whose numbers are sorted by size: "9" before "10". */
+  const padded = (text) => text.replace(/\d+/g, (digits) => digits.padStart(15, "0"));
+
   /** The order of values, in places: numbers by size, texts by their letters, and what is undefined always last. */
   const order = (values, descending) => {
     const sign = descending ? -1 : 1;
-    const compare = (a, b) => (typeof a === "number" ? a - b || 0 : a.localeCompare(b, "en", { numeric: true }));
-    return values.map((_, i) => i).sort((i, j) => {
-      const [a, b] = [values[i], values[j]];
+    const keys = values.map((value) => (typeof value === "string" ? padded(value) : value));
+    return keys.map((_, i) => i).sort((i, j) => {
+      const [a, b] = [keys[i], keys[j]];
       if (a === null || b === null) return (a === null) - (b === null) || i - j;
-      return sign * compare(a, b) || i - j;
+      return sign * ((a > b) - (a < b)) || i - j;
     });
   };
 

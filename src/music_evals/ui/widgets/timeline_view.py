@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import Features
+from music_evals.benchmark.preservation.players import clock
 from music_evals.benchmark.preservation.plots import (
     PICTURE_STYLE,
     differing_notes,
@@ -18,7 +19,6 @@ from music_evals.benchmark.preservation.plots import (
     timeline,
     unmatched,
 )
-from music_evals.benchmark.preservation.players import clock
 from music_evals.benchmark.preservation.worker import outline
 from music_evals.ui.assets import html, style
 from music_evals.ui.widgets.findings import chord_name
