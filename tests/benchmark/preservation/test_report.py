@@ -247,9 +247,8 @@ def test_the_melody_has_an_axis_of_notes() -> None:
     picture = timeline(side, {**side, "melody": []}, label="x")
     names = [(name, float(y)) for y, name in re.findall(r'class="pitch" x="\d+" y="([\d.]+)">([^<]+)', picture)]
     own, other = names[: len(names) // 2], names[len(names) // 2 :]
-    assert (
-        [name for name, _ in own] == [name for name, _ in other] == ["A3", "C4", "Eb4", "F#4", "A4", "C5", "Eb5", "F#5"]
-    )
+    assert " ".join(name for name, _ in own) == "A3 C4 Eb4 F#4 A4 C5 Eb5 F#5"
+    assert [name for name, _ in other] == [name for name, _ in own]  # one scale for both sides
     gaps = np.diff([y for _, y in own])
     assert np.allclose(gaps, -3 * 96 / 26, atol=0.11)  # three semitones up, in a lane of 96 px for 26 of them
     assert picture.count('<line class="pitch"') == len(names)

@@ -1,4 +1,4 @@
-"""The report of a preservation run: the shared page, radars, differences, a list of pairs, and pairs to see and hear."""
+"""The report of a preservation run: the shared page, radars, differences, a list of pairs, pairs to see and hear."""
 
 from __future__ import annotations
 
@@ -170,12 +170,13 @@ def _on_players(players: Players | None) -> list[str]:
     """Say how pairs are heard, and which cannot be."""
     if players is None or players.place == "none":
         return ["This page was made without players."]
-    kept = (
-        "in this page" if players.place == "embedded" else f"in the folder {AUDIO_FOLDER}, which belongs to this page"
-    )
-    shape = ", mixed down to mono at 22.05 kHz" if players.place == "embedded" else ""
+    where = {
+        "beside": f"in the folder {AUDIO_FOLDER}, which belongs to this page, as FLAC of 16 bits",
+        "embedded": "in this page, as FLAC of 16 bits, mixed down to mono at 22.05 kHz",
+    }
     told = [
-        f"The music lies {kept}, as FLAC of 16 bits{shape}, the first {MOST_SEC / 60:g} minutes of each file. The keys of a player work once you have clicked it."
+        f"The music lies {where[players.place]}; of each file the first {MOST_SEC / 60:g} minutes. The keys of a player "
+        "work once you have clicked it."
     ]
     if players.missing:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in players.missing.items())
