@@ -35,7 +35,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pages["toys"] = score_page(build_results(found, TASK, n_resamples=50), found, {"path": LONG.replace(" ", "_") * 3})
     many = {("s", f"{n:02d}"): [0.0, n / 40] for n in range(40)}
     edits = made(SCORES | many)
-    music = tone(folder / "music.wav", seconds=4.0)
+    music = tone(folder / "music.wav", seconds=60.0)  # on a busy machine seconds are soon over
     held = {f"{side} {item}": music for side in ("reference", "estimate") for _, item in SCORES | many}
     for place in ("beside", "embedded"):
         pages[place] = preservation.render_report(*edits, players=Players(place, folder, held))
@@ -123,9 +123,11 @@ def test_pairs_are_sorted_and_filtered(open_report: Any) -> None:
     page = open_report("beside", 1280)
 
     def column(place: int) -> list[str]:
-        return page.eval_on_selector_all(
-            "table.pairs tbody tr", f"rows => rows.map(row => row.cells[{place}].textContent)"
+        told: list[str] = page.evaluate(
+            "place => [...document.querySelectorAll('table.pairs tbody tr')].map(row => row.cells[place].textContent)",
+            place,
         )
+        return told
 
     assert len(column(0)) == 20  # the others on demand
     head = page.locator("table.pairs thead th").nth(3)

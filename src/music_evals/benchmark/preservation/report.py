@@ -175,8 +175,8 @@ def _on_players(players: Players | None) -> list[str]:
         "embedded": "in this page, as FLAC of 16 bits, mixed down to mono at 22.05 kHz",
     }
     told = [
-        f"The music lies {where[players.place]}; of each file the first {MOST_SEC / 60:g} minutes. The keys of a player "
-        "work once you have clicked it."
+        f"The music lies {where[players.place]}; of each file the first {MOST_SEC / 60:g} minutes.",
+        "The keys of a player work once you have clicked it.",
     ]
     if players.missing:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in players.missing.items())
