@@ -39,7 +39,8 @@ def mean_places(results: Mapping[str, Any], pairs: Pairs) -> Floats:
     places = np.array([outward(name, column, results["scales"][name]) for name, column in columns])
     n_defined = np.count_nonzero(~np.isnan(places), axis=0)
     sums = np.nansum(places, axis=0)
-    return np.divide(sums, n_defined, out=np.full(len(pairs), np.nan), where=n_defined > 0)
+    means: Floats = np.divide(sums, n_defined, out=np.full(len(pairs), np.nan), where=n_defined > 0)
+    return means
 
 
 def pair_list(results: Mapping[str, Any], found: Found, anchors: Mapping[tuple[str, str], str]) -> str:

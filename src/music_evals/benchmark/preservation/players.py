@@ -114,9 +114,8 @@ class Players:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that was written, if any was."""
-        folder = self.out / AUDIO_FOLDER
-        return folder if self.place == "beside" and folder.is_dir() else None
+        """The folder, if anything was written there."""
+        return self.out / AUDIO_FOLDER if self.place == "beside" and self._n_bytes else None
 
     def _sound(self, file: Mapping[str, str]) -> _Sound | None:
         content, name = file["content"], file["name"]
@@ -170,7 +169,8 @@ def _heard(path: str, content: str, *, mono: bool) -> tuple[Samples, int, str]:
     samples = samples[: round(MOST_SEC * rate)]
     if samples.shape[1] > 2:
         samples = samples.mean(axis=1, keepdims=True)
-    return samples / max(1.0, float(np.abs(samples).max(initial=0.0))), rate, source
+    peak = max(1.0, float(np.abs(samples).max(initial=0.0)))
+    return (samples / peak).astype(np.float32), rate, source
 
 
 def levels_text(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:

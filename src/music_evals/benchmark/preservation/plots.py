@@ -109,7 +109,7 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
         for side, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
                 sides = own[kind], other.get(kind, [])
-                marks = _pitch_axis(*sides) if kind == "melody" else ()
+                marks = _pitch_axis(*sides) if kind == "melody" else []
                 lanes.add(f"{word}, {side}", draw(lanes, *sides), height, side, marks)
     lanes.add("seconds", _axis(lanes, end_sec))
     return lanes.drawn(label, playable=playable)
