@@ -38,12 +38,13 @@ def score_page(
     *,
     lead: str = "",
     highlight: str | None = None,
+    compared: str = "",
     pictures: Sequence[str] = (),
     items: Sequence[str] = (),
     style: str = "",
     script: str = "",
 ) -> str:
-    """Return the page."""
+    """Return the page; `compared` stands in place of the list of all tests."""
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
     return render(
@@ -61,6 +62,7 @@ def score_page(
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
         how_compared=_how_compared(results),
+        compared=compared,
         pictures=pictures,
         published=results["published"],
         published_blocks=list(published_blocks(results)),

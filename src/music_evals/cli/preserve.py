@@ -62,6 +62,13 @@ def add(verbs: Any) -> None:
         metavar="N",
         help="pairs to draw in report.html, the worst of each system (default: %(default)s)",
     )
+    where.add_argument(
+        "--audio",
+        default="beside",
+        metavar="PLACE",
+        help="where the music of these pairs lies, for the players of report.html: beside (in the folder report_audio, "
+        "the default), embedded (in the page) or none",
+    )
 
 
 def _add_input(what: Any) -> None:

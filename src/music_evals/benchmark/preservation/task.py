@@ -26,6 +26,7 @@ from music_evals.benchmark.preservation.compiled import cache_home
 from music_evals.benchmark.preservation.controls import make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import Columns, Pair, PairSet, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation.players import PLACES, Players
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
@@ -33,7 +34,7 @@ from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
-from music_evals.errors import InvalidInputError, MissingBackendError
+from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines import preservation as pipeline
 
@@ -86,13 +87,16 @@ class Settings(RunSettings):
         Add the rows of the same music and of unrelated music.
     timelines
         Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
+    audio
+        Where the music of these pairs lies, for the players of the report: ``"beside"`` it in the folder
+        ``report_audio``, ``"embedded"`` in the page, or ``"none"``.
 
     Raises
     ------
     InvalidInputError
         Settings that contradict each other, or a number out of range.
     UnknownNameError
-        A metric, companion or variant that does not exist.
+        A metric, companion, variant or place of audio that does not exist.
 
     """
 
@@ -111,6 +115,7 @@ class Settings(RunSettings):
     features: str | os.PathLike[str] | None = None
     controls: bool = True
     timelines: int = SHOWN_PAIRS
+    audio: str = "beside"
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
 
@@ -122,6 +127,8 @@ class Settings(RunSettings):
         self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
+        if self.audio not in PLACES:
+            raise UnknownNameError("place of audio", self.audio, PLACES)
 
     @property
     def measures(self) -> pipeline.Settings:
@@ -180,8 +187,14 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
         rows = record(job, out / RECORDS, settings, progress=progress)
-    page = functools.partial(render_report, timelines=settings.timelines)
-    return write_scores(PRESERVATION, rows, settings, page)
+        # recordings of a dataset lie in the scratch folder: the report is made while they are there
+        files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
+        players = Players(settings.audio, out, {file.content: file.path for file in files})
+        page = functools.partial(render_report, timelines=settings.timelines, players=players)
+        outcome = write_scores(PRESERVATION, rows, settings, page)
+    if players.folder is not None:
+        outcome.files["audio"] = players.folder
+    return outcome
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:
