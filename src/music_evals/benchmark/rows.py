@@ -128,9 +128,7 @@ class PairJob(Job):
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
         start, batches = last_selection(rows)
-        told = (
-            row for batch in batches for row in rows.read(batch.numbers) if row.get("system") not in self.later
-        )
+        told = (row for batch in batches for row in rows.read(batch.numbers) if row.get("system") not in self.later)
         if start >= 0 and rows[start] == self._selected[0] and _equal(told, self._pair_rows()):
             return []
         return itertools.chain(self._selected, self._pair_rows())

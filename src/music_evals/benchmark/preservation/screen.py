@@ -10,7 +10,7 @@ from music_evals.benchmark.cautions import cautions, undefined_notes
 from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.contents import heading, judged, significant
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
-from music_evals.benchmark.tables import TEXT, blocks, details_text, summary, text_table
+from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table
 
 __all__ = ["preserved_sentence", "text_report"]
 
@@ -48,6 +48,7 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     parts = [
         about.replace("\n", "; ") if len(systems) == 1 else about,
         *scores,
+        *map(text_table, facet_blocks(results)),
         "\n".join(map(_filled, filter(None, said))),
     ]
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))

@@ -21,9 +21,9 @@ from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
+from music_evals.benchmark.on_demand import Outlines
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
-from music_evals.benchmark.on_demand import Outlines
 from music_evals.benchmark.preservation.controls import heard, make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
 from music_evals.benchmark.preservation.pairs import (
