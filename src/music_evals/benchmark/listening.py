@@ -242,12 +242,12 @@ def _row(results: Mapping[str, Any], facet: str, name: str, found: Agreement) ->
 
 
 def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
-    items = loaded.found.table.items.words.to_pylist()
+    items = loaded.found.table.items.words.to_pylist() or ["none"]
+    rated = some(list(dict.fromkeys(rating.system for rating in ratings)))
     return (
-        f"nothing that was rated is in {loaded.folder}: ratings are of the systems "
-        f"{some(list(dict.fromkeys(rating.system for rating in ratings)))} on items such as {ratings[0].item!r}, the run "
-        f"holds {some(list(loaded.found.systems))} on items such as {items[0] if items else 'none'!r}; both must use "
-        "the same names, or the key of the study must say which are the same"
+        f"nothing that was rated is in {loaded.folder}: the ratings are of {rated} on items such as "
+        f"{ratings[0].item!r}, the run holds {some(list(loaded.found.systems))} on items such as {items[0]!r}; both "
+        "must use the same names, or the key of the study must say which are the same"
     )
 
 
@@ -295,10 +295,11 @@ def agreement_text(made: Mapping[str, Any]) -> str:
     parts.append(
         "stimuli, systems: rank correlation with the mean rating, above 0 where people like what scores better; "
         "preferences:\nshare of a listener's preferences within an item that the score has too, 0.5 is chance. "
-        f"Intervals ({100 * made['intervals']['confidence']:g} %): items\nand listeners drawn anew; p: against no agreement, "
-        "Holm-corrected over the whole report."
+        f"Intervals ({100 * made['intervals']['confidence']:g} %): items\nand listeners drawn anew; p: against no "
+        "agreement, Holm-corrected over the whole report."
     )
-    return "\n\n".join([*parts, *(f"note: {note}" for note in made["notes"])])
+    notes = "\n".join(f"note: {note}" for note in made["notes"])
+    return "\n\n".join(filter(None, [*parts, notes]))
 
 
 def _heading(facet: str, about: Mapping[str, Any]) -> str:

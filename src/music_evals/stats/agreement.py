@@ -50,6 +50,9 @@ LEAST_SYSTEMS = 3
 _NEARLY = 1e-12
 """What is smaller is rounding, relative to 1."""
 
+_ONE_SIGMA = (0.158655, 0.841345)
+"""Shares of a normal distribution below -1 and 1."""
+
 LEVELS = ("interval", "ordinal", "nominal")
 
 
@@ -341,7 +344,9 @@ def _by_fisher(found: Floats, df: int, n: int, confidence: float) -> Estimate:
     from scipy.special import stdtr
 
     z = np.arctanh(np.clip(found, -1 + _NEARLY, 1 - _NEARLY))
-    error = float(np.std(z[1:][~np.isnan(z[1:])], ddof=1)) if np.count_nonzero(~np.isnan(z[1:])) > 1 else 0.0
+    # half the width of the middle 68 %: a draw of few different stimuli may have a correlation of 1, far out
+    known = z[1:][~np.isnan(z[1:])]
+    error = float(np.diff(np.quantile(known, _ONE_SIGMA))[0] / 2) if len(known) else 0.0
     if np.isnan(z[0]) or not error > 0:
         return Estimate(float(found[0]), float("nan"), float("nan"), float("nan"), n)
     reach = float(student(df, confidence)) * error
