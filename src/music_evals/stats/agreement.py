@@ -187,23 +187,20 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> fl
     values, codes = np.unique(table[~np.isnan(table)], return_inverse=True)
     if len(values) < 2:
         return float("nan")
-    # how often each value stands in each unit, shape (units, values)
     units = np.nonzero(~np.isnan(table))[0]
-    held = np.zeros((len(table), len(values)))
-    np.add.at(held, (units, codes), 1)
-    totals = held.sum(axis=0)
-    if level == "ordinal":  # the ranks; the distance of two values is that of their mid-ranks
-        values = np.cumsum(totals) - totals / 2
-    # sums of squared differences over pairs: n sum(x²) - (sum x)², within units and over all
+    sizes, totals = np.bincount(units).astype(np.float64), np.bincount(codes).astype(np.float64)
+    # sums over pairs within each unit, and over all pairs, of what their disagreement is
     if level == "nominal":
-        within = (held.sum(axis=1) ** 2 - (held**2).sum(axis=1)) / 2
-        every = (totals.sum() ** 2 - (totals**2).sum()) / 2
-    else:
-        centred = values - np.average(values, weights=totals)
-        within = held.sum(axis=1) * (held @ centred**2) - (held @ centred) ** 2
-        every = totals.sum() * (totals @ centred**2) - (totals @ centred) ** 2
-    observed = (within / (held.sum(axis=1) - 1)).sum()
-    return float(1 - observed * (totals.sum() - 1) / every)
+        _, first, held = np.unique(units * len(values) + codes, return_index=True, return_counts=True)
+        alike = np.bincount(units[first], held**2)
+        within, every = (sizes**2 - alike) / 2, (len(codes) ** 2 - (totals**2).sum()) / 2
+    else:  # of squared differences: n sum(x²) - (sum x)²
+        place = np.cumsum(totals) - totals / 2 if level == "ordinal" else values  # mid-ranks
+        x = (place - np.average(place, weights=totals))[codes]
+        within = sizes * np.bincount(units, x**2) - np.bincount(units, x) ** 2
+        every = len(x) * (x @ x) - x.sum() ** 2
+    observed = (within / (sizes - 1)).sum()
+    return float(1 - observed * (len(codes) - 1) / every)
 
 
 def leave_one_out(ratings: npt.ArrayLike) -> float:
@@ -282,15 +279,14 @@ class _Draws(NamedTuple):
 
     @classmethod
     def of(cls, table: RatingTable, n_resamples: int, rng: np.random.Generator) -> _Draws:
-        items, listeners = (
-            np.vstack(
-                [np.ones(n), rng.multinomial(n, np.full(n, 1 / n), n_resamples) if n else np.ones((n_resamples, 0))]
-            )
-            for n in (table.n_clusters, table.n_listeners)
-        )
+        items, listeners = (np.ones((n_resamples + 1, n)) for n in (table.n_clusters, table.n_listeners))
+        for drawn in (items, listeners):
+            n = drawn.shape[1]
+            if n:
+                drawn[1:] = rng.multinomial(n, np.full(n, 1 / n), n_resamples)
         weights, means = np.zeros((2, len(items), len(table.items)))
-        for row, drawn in enumerate(listeners):
-            times = drawn[table.listeners]
+        for row, listening in enumerate(listeners):
+            times = listening[table.listeners]
             totals, sums = (
                 np.bincount(table.stimuli, one, minlength=len(table.items)) for one in (times, times * table.ratings)
             )

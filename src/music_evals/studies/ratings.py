@@ -286,9 +286,9 @@ def _number(cell: Any) -> float:
 
 def _scale(cell: Any) -> tuple[float, float]:
     """Return the ends of a scale, written as ``0-100`` or as a list of two numbers."""
-    found = _SCALE.fullmatch(cell).groups() if isinstance(cell, str) and _SCALE.fullmatch(cell) else cell
+    written = _SCALE.fullmatch(cell) if isinstance(cell, str) else None
     try:
-        low, high = map(float, found)
+        low, high = map(float, written.groups() if written else cell)
     except (TypeError, ValueError):
         low = high = math.nan
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
