@@ -104,10 +104,10 @@ def test_what_is_not_in_the_run_tells_of_the_listeners_alone(
     hidden = {**quality, **{(item, "reference"): 9.0 for item in ITEMS}}
     made = agreement_of_run(run, [*ratings_of(hidden, "overall")], n_resamples=50)
     about = made["questions"]["overall"]
-    assert (about["n_stimuli"], about["n_in_run"], about["not_in_run"]) == (24, 18, {"reference": 6})
+    assert (about["n_stimuli"], about["n_judged"], about["not_judged"]) == (24, 18, {"reference": 6})
     assert rows_of(made, "overall")["beat_f_measure"]["stimuli"]["n"] == 18
-    assert any("rated and not in the run" in note and "reference (6)" in note for note in made["notes"])
-    assert not any("not in the run" in note for note in plain["notes"])
+    assert any("rated and not judged in the run" in note and "reference (6)" in note for note in made["notes"])
+    assert not any("not judged" in note for note in plain["notes"])
 
 
 def test_names_of_a_study_are_found_by_its_key(run: LoadedResults, quality: dict[tuple[str, str], float]) -> None:
@@ -132,7 +132,7 @@ def test_names_of_a_study_are_found_by_its_key(run: LoadedResults, quality: dict
     renamed = agreement_of_run(run, ratings, key=key("its old name"), n_resamples=20)
     assert renamed["agreement"] == made["agreement"]
     one_elsewhere = [*key("run")[:-1], key("another")[-1]]
-    assert agreement_of_run(run, ratings, key=one_elsewhere, n_resamples=20)["questions"]["overall"]["n_in_run"] == 17
+    assert agreement_of_run(run, ratings, key=one_elsewhere, n_resamples=20)["questions"]["overall"]["n_judged"] == 17
 
 
 def test_few_listeners_and_little_agreement_are_said(run: LoadedResults, quality: dict[tuple[str, str], float]) -> None:

@@ -104,11 +104,11 @@ def test_ratings_of_a_study_are_set_against_its_run(
     assert main([*command, "--key", str(study / "pairs.csv")]) == 0
     out = capsys.readouterr().out
     assert "overall: 18 ratings by 3 listeners of 2 items and 3 systems; Krippendorff's alpha (interval) 1.000" in out
-    assert "Note F1 ↑" in out
-    assert "rated and not in the run, and so no part of any agreement with it: reference (2)" in out
+    assert "note F1 ↑" in out
+    assert "rated and not judged in the run, and so no part of any agreement with it: reference (2)" in out
     assert main([*command, "--key", str(study / "pairs.csv"), "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert content["questions"]["overall"]["n_in_run"] == 4
+    assert content["questions"]["overall"]["n_judged"] == 4
     assert content["intervals"] == {"confidence": 0.95, "n_resamples": 20, "seed": 0}
     assert main(command) == 2
     assert "played files need the key of the study, its pairs.csv" in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Do the metrics of a run agree with people? Its records beside the ratings of listeners, for any task.
 
 Ratings (`studies.ratings`) and records meet at item and system. Where the ratings are those of a blind study, its key
-says what the run calls a system. What was rated and is not in the run, such as a hidden reference, tells how far
-listeners agree with each other, and nothing of a metric.
+says what the run calls a system. What was rated and is not judged in the run tells how far listeners agree with each
+other, and nothing of a metric: so do a hidden reference and other controls, which score perfectly by definition.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ def agreement_of_run(
     -------
     dict
         ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question -> ``n_ratings``,
-        ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_in_run`` (stimuli),
-        ``not_in_run`` (system -> stimuli), ``level``, ``alpha``, ``leave_one_out``; ``agreement``: a row for each
-        question and score, with ``facet`` and ``title`` of the score and ``stimuli``, ``systems`` and ``preferences``,
-        each with ``estimate``, ``low``, ``high``, ``p_value``, ``p_holm`` (corrected over all of them) and ``n``: see
-        `stats.agreement`, whose correlations are turned so that above 0 always agrees with people; ``notes``, in
-        words. None where something is not defined.
+        ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged`` (stimuli
+        of systems that the run judges), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
+        ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score
+        and ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``,
+        ``p_holm`` (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that
+        above 0 always agrees with people; ``notes``, in words. None where something is not defined.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def agreement_of_run(
         questions[facet] = _about(asked, table, there, level)
         judged = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
         rows += [_row(loaded.results, facet, name, one) for name, one in zip(names, judged, strict=True)]
-    if not any(about["n_in_run"] for about in questions.values()):
+    if not any(about["n_judged"] for about in questions.values()):
         raise NoDataError(_no_meeting(loaded, ratings))
     corrected = holm([row[kind]["p_value"] for row in rows for kind in TESTED]).reshape(-1, len(TESTED))
     for row, p_values in zip(rows, corrected.tolist(), strict=True):
@@ -192,12 +192,12 @@ def _in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, 
 def _values(
     loaded: LoadedResults, names: Sequence[str], stimuli: Sequence[_Made | None]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli are in the run."""
+    """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli the run judged."""
     found, values = loaded.found, np.full((len(stimuli), len(names)), np.nan)
     there = np.zeros(len(stimuli), dtype=bool)
     places: dict[tuple[str, int | None], list[int]] = {}
     for place, made in enumerate(stimuli):
-        if made is not None:
+        if made is not None and made.system in found.judged:
             places.setdefault((made.system, made.seed), []).append(place)
     for (system, seed), rows in places.items():
         items = [made.item for made in (stimuli[row] for row in rows) if made is not None]
@@ -227,8 +227,8 @@ def _about(asked: _Question, table: RatingTable, there: npt.NDArray[np.bool_], l
         "n_systems": table.n_systems,
         "n_stimuli": len(asked.stimuli),
         "n_clusters": table.n_clusters,
-        "n_in_run": int(there.sum()),
-        "not_in_run": dict(outside),
+        "n_judged": int(there.sum()),
+        "not_judged": dict(outside),
         "level": level,
         "alpha": krippendorff_alpha(matrix, level=level),
         "leave_one_out": leave_one_out(matrix),
@@ -253,9 +253,9 @@ def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
 
 def _notes(questions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for facet, about in questions.items():
-        if about["not_in_run"]:
-            outside = ", ".join(f"{system} ({n})" for system, n in about["not_in_run"].items())
-            yield f"{facet}: rated and not in the run, and so no part of any agreement with it: {outside}"
+        if about["not_judged"]:
+            outside = ", ".join(f"{system} ({n})" for system, n in about["not_judged"].items())
+            yield f"{facet}: rated and not judged in the run, and so no part of any agreement with it: {outside}"
         if min(about["n_clusters"], about["n_listeners"]) < 2:
             yield f"{facet}: one listener or one group of items says nothing of another: no interval, no test"
         elif min(about["n_clusters"], about["n_listeners"]) < FEW:

@@ -21,7 +21,7 @@ __all__ = ["Ranked", "score_page", "shares"]
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
 
-_TOLD_APART = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference"})
+_TOLD_APART = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference", "shared", "note"})
 """What the receipt tells of a system in columns, or not at all."""
 
 

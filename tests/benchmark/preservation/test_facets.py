@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import types
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.screen import text_report as screen_text
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.tables import markdown_report, text_report
+from music_evals.cli.preserve import _print_grades
 
 METRICS = ("circle_of_fifths_distance", "major_minor_score", "beat_f_measure", "voicing_recall")
 N = 6
@@ -133,6 +136,17 @@ def test_one_score_over_all_facets_is_made_on_request_alone() -> None:
     assert np.isnan(grade(collect(records({"s": spread(0.2, 0.5, 0.6, 0.7), **overlap}), PRESERVATION))["s"]).all()
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_verb_prints_the_grade_beside_its_results(as_json: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = records({"s": spread(0.2, 0.5, 0.6, 0.7), **CONTROLS})
+    outcome = types.SimpleNamespace(found=collect(rows, PRESERVATION))
+    _print_grades(outcome, 0.95, as_json=as_json)
+    out, err = capsys.readouterr()
+    told, silent = (err, out) if as_json else (out, err)
+    assert re.fullmatch(r"over all facets, s: 0\.542 0\.\d{3}\.\.0\.\d{3}\n", told)
+    assert silent == ""
+
+
 def test_chance_and_ceiling_are_those_of_the_run() -> None:
     texts = cautions(results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})))
     assert any(text.startswith("unrelated music of this run reaches 0.60 in Voicing recall:") for text in texts)
@@ -151,18 +165,18 @@ def test_chance_and_ceiling_are_those_of_the_run() -> None:
 def test_a_corpus_in_one_key_or_tempo_is_said_to_be_so() -> None:
     scores = {"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS}
     apart = results_of(records(scores))
-    assert apart["systems"][UNRELATED]["key"] == {"shared": 0, "known": N}
+    assert apart["systems"][UNRELATED]["shared"]["key"] == {"shared": 0, "known": N}
     assert apart["systems"][UNRELATED]["note"] == ""
     assert not any("share their" in text for text in cautions(apart))
     one_key = results_of(records(scores, keys=1))
-    assert one_key["systems"][UNRELATED]["key"] == {"shared": N, "known": N}
+    assert one_key["systems"][UNRELATED]["shared"]["key"] == {"shared": N, "known": N}
     assert any(text.startswith("originals of this corpus share their key: 6 of 6") for text in cautions(one_key))
     assert "(unrelated music) [6 of 6 in one key]" in text_report(one_key)
     one_tempo = results_of(records(scores, tempi=1))
     assert "[6 of 6 in one tempo]" in markdown_report(one_tempo)
     assert any("scores of rhythm are above those of chance" in text for text in cautions(one_tempo))
     bare = [row for row in records(scores, keys=1) if row["kind"] != "outline"]
-    assert results_of(bare)["systems"][UNRELATED]["key"] == {"shared": 0, "known": 0}
+    assert results_of(bare)["systems"][UNRELATED]["shared"]["key"] == {"shared": 0, "known": 0}
 
 
 def test_the_order_of_records_changes_nothing() -> None:

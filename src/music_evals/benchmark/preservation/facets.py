@@ -50,13 +50,13 @@ def told_of_controls(found: Found) -> dict[str, dict[str, Any]]:
         known = [one for one in (shares(*both) for both in sides) if one is not None]
         shared[what] = {"shared": sum(known), "known": len(known)}
     alike = [f"{n['shared']} of {n['known']} in one {what}" for what, n in shared.items() if n["shared"]]
-    return {UNRELATED: {**shared, "note": f"[{', '.join(alike)}]" if alike else ""}}
+    return {UNRELATED: {"shared": shared, "note": f"[{', '.join(alike)}]" if alike else ""}}
 
 
 def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader should know of unrelated pairs that share key or tempo."""
     for what, (_, facet) in _SHARED.items():
-        n = about.get(what, {"shared": 0, "known": 0})
+        n = about.get("shared", {}).get(what, {"shared": 0, "known": 0})
         if n["shared"] > MANY_SHARED * n["known"]:
             yield (
                 f"originals of this corpus share their {what}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
@@ -244,6 +244,8 @@ def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str,
     ]
     if thin:
         yield f"the summary by facet rests upon what is defined; without a value are {_listed(thin)}"
+    if len(np.unique(np.asarray(held.unrelated.groups))) <= 2:
+        yield "two originals give the summary by facet no interval: without one of them there is no unrelated music"
 
 
 def _listed(parts: Sequence[str], most: int = 6) -> str:
