@@ -59,6 +59,11 @@ def test_what_has_no_value_has_no_position(gone: float) -> None:
     assert np.isfinite(second.estimate)
 
 
+def test_nothing_has_no_position() -> None:
+    (found,) = combined_positions(Clustered(np.empty((0, 2)), np.empty(0, int)), SAME, UNRELATED, [[1, 1]])
+    assert np.isnan(found).all()
+
+
 def test_controls_that_coincide_place_nothing() -> None:
     (found,) = combined_positions(Clustered([[0.5, 0], [0.4, 0]], [0, 1]), SAME, SAME, [[1, 0]])
     assert np.isnan(found).all()

@@ -168,7 +168,8 @@ class _Totals(NamedTuple):
         if groups.ndim not in {1, 2} or len(groups) != len(values):
             raise PairCountError(f"groups must hold a cluster of each of {len(values)} items, got {groups.shape}")
         defined = ~np.isnan(values)
-        return cls(np.where(defined, values, 0.0), defined, groups.reshape(len(groups), -1).astype(np.int64))
+        columns = groups[:, None] if groups.ndim == 1 else groups
+        return cls(np.where(defined, values, 0.0), defined, columns.astype(np.int64))
 
     @property
     def mean(self) -> Floats:

@@ -105,6 +105,20 @@ def test_what_is_undefined_is_counted_and_said() -> None:
     assert "undefined 25 %" in text_report(results)
 
 
+@pytest.mark.parametrize("failing", ["s", CEILING, UNRELATED])
+def test_who_failed_on_everything_has_no_place(failing: str) -> None:
+    rows = records({"s": spread(0.2, 0.5, 0.6, 0.6), "t": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})
+    for row in rows:
+        if row["kind"] == "pair" and row["system"] == failing:
+            row["error"] = "UnreadableFileError: noise"
+    kept = [row for row in rows if row["kind"] != "score" or row["system"] != failing]
+    results = results_of(kept)
+    cells = results["facets"]["scores"]
+    assert [cell["value"] for cell in cells["s"].values()] == [None] * 3
+    assert all(cell["value"] is None for cell in cells["t"].values()) == (failing != "s")
+    assert "n/a" in text_report(results)
+
+
 @pytest.mark.parametrize("missing", [CEILING, UNRELATED])
 def test_without_both_controls_there_is_no_summary(missing: str) -> None:
     scores = {"s": spread(0.2, 0.5, 0.6, 0.6), **{name: rows for name, rows in CONTROLS.items() if name != missing}}
@@ -174,7 +188,7 @@ def test_a_corpus_in_one_key_or_tempo_is_said_to_be_so() -> None:
     assert "(unrelated music) [6 of 6 in one key]" in text_report(one_key)
     one_tempo = results_of(records(scores, tempi=1))
     assert "[6 of 6 in one tempo]" in markdown_report(one_tempo)
-    assert any("scores of rhythm are above those of chance" in text for text in cautions(one_tempo))
+    assert any("scores of rhythm may lie above those of chance" in text for text in cautions(one_tempo))
     bare = [row for row in records(scores, keys=1) if row["kind"] != "outline"]
     assert results_of(bare)["systems"][UNRELATED]["shared"]["key"] == {"shared": 0, "known": 0}
 

@@ -60,7 +60,7 @@ def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
         if n["shared"] > MANY_SHARED * n["known"]:
             yield (
                 f"originals of this corpus share their {what}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
-                f"in one {what}, though they were chosen to differ; their scores of {facet} are above those of chance"
+                f"in one {what}, though chosen to differ; their scores of {facet} may lie above those of chance"
             )
 
 
@@ -244,7 +244,7 @@ def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str,
     ]
     if thin:
         yield f"the summary by facet rests upon what is defined; without a value are {_listed(thin)}"
-    if len(np.unique(np.asarray(held.unrelated.groups))) <= 2:
+    if len(np.unique(np.asarray(held.unrelated.groups))) == 2:
         yield "two originals give the summary by facet no interval: without one of them there is no unrelated music"
 
 
