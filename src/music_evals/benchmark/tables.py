@@ -57,6 +57,7 @@ __all__ = [
     "summary",
     "text_report",
     "text_table",
+    "without_value",
 ]
 
 LISTED = 50
@@ -229,33 +230,23 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
     if "facets" not in results:
         return
-    found = results["facets"]
-    used = {
-        facet: (len(names["used"]), len(names["used"]) + len(names["left_out"]))
-        for facet, names in found["metrics"].items()
-    }
-    head = tuple(f"{facet.capitalize()} ↑" + (f" ({n} of {of})" if n < of else "") for facet, (n, of) in used.items())
-    rows = tuple(
-        Row(
-            system,
-            results["systems"][system]["role"],
-            tuple(
-                Cell(format_value(cell["value"]), spread=format_interval(cell), note=_without_value(cell))
-                for cell in cells.values()
-            ),
+    found, head = results["facets"], []
+    for facet, names in found["metrics"].items():
+        n, of = len(names["used"]), len(names["used"]) + len(names["left_out"])
+        head.append(f"{facet.capitalize()} ↑" + (f" ({n} of {of})" if n < of else ""))
+    rows = []
+    for system, cells in found["scores"].items():
+        shown = (
+            Cell(format_value(one["value"]), "", format_interval(one), without_value(one)) for one in cells.values()
         )
-        for system, cells in found["scores"].items()
-    )
-    counts = " (in brackets: metrics that count, of all)" if any(n < of for n, of in used.values()) else ""
-    yield Block(
-        "By facet, between the controls",
-        head,
-        rows,
-        caption=f"0 is unrelated music, 1 the same music of this run{counts}",
-    )
+        rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
+    counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
+    caption = f"0 is unrelated music, 1 the same music of this run{counts}"
+    yield Block("By facet, between the controls", tuple(head), tuple(rows), caption=caption)
 
 
-def _without_value(cell: Mapping[str, Any]) -> str:
+def without_value(cell: Mapping[str, Any]) -> str:
+    """Return the share of a facet that has no value, where there is one."""
     return f"undefined {100 * cell['undefined']:.0f} %" if cell["undefined"] else ""
 
 

@@ -133,11 +133,14 @@ def test_it_stands_in_text_table_and_page() -> None:
     rows = records({"s": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS})
     results = results_of(rows)
     page = render_report(results, collect(rows, PRESERVATION))
-    for text in (text_report(results), markdown_report(results), screen_text(results), page):
+    two = results_of(records({"s": spread(0.2, 0.5, 0.6, 0.6), "t": spread(0.2, 0.5, 0.6, 0.6), **CONTROLS}))
+    for text in (text_report(results), markdown_report(results), screen_text(two), page):
         assert "By facet, between the controls" in text
         assert "0 is unrelated music, 1 the same music" in text
         assert "0.625" in text
     json.dumps(results, allow_nan=False)
+    alone = " ".join(screen_text(results).split())
+    assert re.search(r"to the same music \(1\), s has harmony 0\.625 \(0\.\d{3}\.\.0\.\d{3}\), rhythm 0\.500", alone)
 
 
 def test_one_score_over_all_facets_is_made_on_request_alone() -> None:
@@ -186,6 +189,8 @@ def test_a_corpus_in_one_key_or_tempo_is_said_to_be_so() -> None:
     assert one_key["systems"][UNRELATED]["shared"]["key"] == {"shared": N, "known": N}
     assert any(text.startswith("originals of this corpus share their key: 6 of 6") for text in cautions(one_key))
     assert "(unrelated music) [6 of 6 in one key]" in text_report(one_key)
+    assert "Unrelated music is partly alike: 6 of 6 in one key.\n" in screen_text(one_key)
+    assert "partly alike" not in screen_text(apart)
     one_tempo = results_of(records(scores, tempi=1))
     assert "[6 of 6 in one tempo]" in markdown_report(one_tempo)
     assert any("scores of rhythm may lie above those of chance" in text for text in cautions(one_tempo))

@@ -83,8 +83,9 @@ class _Calibrated(NamedTuple):
         return {facet: [name for name, scale in self.scales.items() if scale.facet == facet] for facet in names}
 
     def weights(self, facet: str) -> npt.NDArray[np.float64]:
-        chosen = np.array([name in self.used and scale.facet == facet for name, scale in self.scales.items()], float)
-        return chosen / max(chosen.sum(), 1)
+        """Return the share of each metric in a facet, shape (n_metrics,); all 0 where none is used."""
+        used = [name in self.used and scale.facet == facet for name, scale in self.scales.items()]
+        return np.array(used, dtype=np.float64) / max(sum(used), 1)
 
 
 def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
@@ -201,14 +202,14 @@ def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dic
 
 def _on_range(held: _Calibrated) -> Iterator[str]:
     """Yield which scores do not begin or end where their range does, by the controls of this run."""
-    for side, bound, where in (
-        (held.unrelated, lambda share: share > FAR_FROM_WORST, f"{UNRELATED} of this run reaches "),
-        (held.same, lambda share: share < NEAR_BEST, f"{CEILING} of this run reaches no more than "),
+    for side, sign, bound, where in (
+        (held.unrelated, 1, FAR_FROM_WORST, f"{UNRELATED} of this run reaches "),
+        (held.same, -1, NEAR_BEST, f"{CEILING} of this run reaches no more than "),
     ):
         named = [
             f"{mean:.2f} in {scale.heading}"
-            for (_, scale), mean in zip(held.scales.items(), _means(side), strict=True)
-            if np.isfinite(scale.high) and scale.direction == "higher" and bound(_share(mean, scale))
+            for scale, mean in zip(held.scales.values(), _means(side), strict=True)
+            if np.isfinite(scale.high) and scale.direction == "higher" and sign * (_share(mean, scale) - bound) > 0
         ]
         if named:
             yield f"{where}{_listed(named)}: read each score between the two controls"
