@@ -85,7 +85,8 @@ class _Calibrated(NamedTuple):
     def weights(self, facet: str) -> npt.NDArray[np.float64]:
         """Return the share of each metric in a facet, shape (n_metrics,); all 0 where none is used."""
         used = [name in self.used and scale.facet == facet for name, scale in self.scales.items()]
-        return np.array(used, dtype=np.float64) / max(sum(used), 1)
+        shares: npt.NDArray[np.float64] = np.array(used, dtype=np.float64) / max(sum(used), 1)
+        return shares
 
 
 def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
