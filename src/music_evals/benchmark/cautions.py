@@ -26,6 +26,7 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
+        *results.get("facets", {}).get("remarks", ()),
         *results["wording"].get("on_parts", ()),
         *_on_remarks(results),
         *_on_lists(results),

@@ -55,6 +55,14 @@ def _one_view(_: Found) -> Mapping[str, Collection[str]]:
     return {}
 
 
+def _nothing_about(_: Found) -> Mapping[str, Mapping[str, Any]]:
+    return {}
+
+
+def _nothing_of_facets(_: Found, *, confidence: float) -> Mapping[str, Any]:  # noqa: ARG001
+    return {}
+
+
 @dataclasses.dataclass(frozen=True)
 class ScoreTask:
     """What one benchmark hands to the results, tables and pages that all share."""
@@ -74,6 +82,10 @@ class ScoreTask:
     items: str = "pairs"  # what is counted, as ``"pairs"`` of ``"groups"``
     groups: str = "groups"
     remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
+    # Records -> what else is known of systems, by name; ``note`` stands beside the name.
+    about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _nothing_about
+    # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
+    facets: Callable[..., Mapping[str, Any]] = _nothing_of_facets
     # ``systems`` of the results -> what a reader should know of the controls.
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
@@ -144,7 +156,8 @@ def build_results(
     dict
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
-        ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
+        ``entrances``, ``n_pairs``, ``n_groups`` and what header and task say of it; ``facets``, where the task sums
+        them up; what `aggregate.table` gives, or for a
         task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
         and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
@@ -154,7 +167,12 @@ def build_results(
 
     """
     draws = aggregate.Draws(confidence, n_resamples, seed)
-    systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
+    more = task.about(found)
+    systems = {
+        name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name), **more.get(name, {})}
+        for name in found.systems
+    }
+    facets = task.facets(found, confidence=confidence)
     scales = {name: task.scale(name) for name in found.names}
     undefined = found.undefined(MOST_LISTED)
     best = {} if validation is None else aggregate.best_baselines(validation, task)
@@ -189,6 +207,7 @@ def build_results(
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
         **({"parts": parts} if parts else {}),
+        **({"facets": facets} if facets else {}),
         "failures": list(found.failures),
         "undefined": undefined,
         "notes": list(found.remarks[:MOST_LISTED]),

@@ -17,6 +17,7 @@ from music_evals.cli._shared import (
     finish_scores,
     quieten,
     say,
+    to_stdout,
     why_not_drawn,
 )
 from music_evals.errors import InvalidInputError
@@ -55,6 +56,12 @@ def add(verbs: Any) -> None:
     _add_measures(verb.add_argument_group("how"))
     where = add_output_options(verb, drawn=True)
     add_published_option(where, beside="how to read the scores, notes, remarks and ")
+    where.add_argument(
+        "--grade",
+        action="store_true",
+        help="print one score over all facets too, between unrelated music (0) and the same music (1); it hides what "
+        "was changed, and is written nowhere",
+    )
     where.add_argument(
         "--timelines",
         type=int,
@@ -147,7 +154,26 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_preservation(settings, progress=bar)
     if undrawn:
         say(undrawn)
-    return finish_scores(outcome, options, report=text_report)
+    code = finish_scores(outcome, options, report=text_report)
+    if options.grade:
+        _print_grades(outcome, settings.confidence, as_json=options.json)
+    return code
+
+
+def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
+    from music_evals.benchmark.cells import format_interval, format_value, plain
+    from music_evals.benchmark.preservation.facets import grade
+
+    lines = []
+    for system, found in grade(outcome.found, confidence=confidence).items():
+        cell = plain({"value": found.estimate, "low": found.low, "high": found.high})
+        lines.append(f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}")
+    lines = [line.rstrip() for line in lines] or ["over all facets: nothing, since this run has not both controls"]
+    if as_json:  # stdout holds results.json and nothing else
+        say("\n".join(lines))
+        return
+    with to_stdout():
+        print("\n".join(lines))
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:

@@ -211,6 +211,7 @@ def test_results_do_not_hang_on_workers_order_or_resume(folders: dict[str, Any],
     first = results("a", workers=1)
     assert results("b", workers=3) == first
     assert results("a", workers=1) == first  # resumed
+    assert results("b", workers=2, overwrite=True) == first
     turned = results("c", estimates=folders["estimates"][::-1])
     assert turned["scores"] == first["scores"]
     assert results("d", controls=False)["scores"]["one"] == first["scores"]["one"]

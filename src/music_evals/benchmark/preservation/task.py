@@ -21,15 +21,24 @@ from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
+from music_evals.benchmark.on_demand import Outlines
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
-from music_evals.benchmark.preservation.controls import make_controls
+from music_evals.benchmark.preservation.controls import heard, make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
-from music_evals.benchmark.preservation.pairs import Columns, Pair, PairSet, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation.pairs import (
+    CONTROLS,
+    Columns,
+    Pair,
+    PairSet,
+    pairs_in_folders,
+    pairs_in_manifest,
+)
 from music_evals.benchmark.preservation.players import PLACES, Players
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
@@ -176,7 +185,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
         job = PairJob(
             header=_header(settings, pairs),
             judged=pairs,
-            controls=make_controls(pairs.pairs, seed=settings.seed) if settings.controls else (),
+            controls=(),
             scores=measures.scores,
             variant=settings.variant,
             judge=judge or PairJudge(stored),
@@ -186,7 +195,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             if judge
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
-        rows = record(job, out / RECORDS, settings, progress=progress)
+        rows = _record(job, pairs.pairs, settings, progress)
         # recordings of a dataset lie in the scratch folder: the report is made while they are there
         files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
         players = Players(settings.audio, out, {file.content: file.path for file in files})
@@ -195,6 +204,23 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
     if players.folder is not None:
         outcome.files["audio"] = players.folder
     return outcome
+
+
+def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: Progress | None) -> Records:
+    """Judge the pairs, and then the controls: who meets whom depends on what was heard in the originals."""
+    path = Path(settings.out) / RECORDS
+    if not settings.controls:
+        return record(job, path, settings, progress=progress)
+    n_later = len(make_controls(pairs, seed=settings.seed))  # or nearly so many, for the progress
+
+    def begun(done: int, total: int, label: str) -> None:
+        if progress is not None:
+            progress(done, total if label == COMPILING else total + n_later, label)
+
+    outlines = Outlines(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
+    controls = make_controls(pairs, lambda content: heard(outlines.get(content)), seed=settings.seed)
+    resumed = dataclasses.replace(settings, overwrite=False)
+    return record(dataclasses.replace(job, controls=controls), path, resumed, progress=progress)
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:
