@@ -17,6 +17,8 @@ from music_evals.files import write_atomically
 
 HALVES = ("development", "test")
 SHORTEST_SEC, LONGEST_SEC = 15.0, 30.0  # a third can be cut out, and sections are still defined: they take 10 s
+TRAINABLE = ("Public domain", "CC0-1.0", "CC-BY", "CC-BY-3.0", "CC-BY-4.0")
+"""Licences that allow derivatives and commercial use, and bind nothing that is made of them."""
 RAW = "https://raw.githubusercontent.com"
 
 
@@ -39,8 +41,7 @@ class Recording:
     licence, evidence
         Of the recording, and the file of the repository that says so.
     training
-        Whether a network of ours may learn from it: public domain, CC0 or CC BY. NonCommercial, NoDerivatives and
-        ShareAlike recordings only measure.
+        Whether a network of ours may learn from it: only under a licence of `TRAINABLE`. The others only measure.
 
     Raises
     ------
@@ -69,8 +70,7 @@ class Recording:
                 SHORTEST_SEC <= self.length_sec <= LONGEST_SEC and self.start_sec >= 0
             ),
             "path must lie below the repository": ".." in PurePosixPath(self.path).parts or self.path.startswith("/"),
-            f"licence {self.licence} does not allow training": self.training
-            and any(word in self.licence.split("-") for word in ("NC", "ND", "SA")),
+            f"licence {self.licence} does not allow training": self.training and self.licence not in TRAINABLE,
             "licence and evidence must be named": not (self.licence and self.evidence),
         }
         for problem, found in problems.items():
