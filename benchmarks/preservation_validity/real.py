@@ -21,7 +21,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from analyse import load_records
+from analyse import SCALES, load_records
 from real_edits import PACKAGES, missing_programs, program_versions
 from real_evidence import evidence_table, real_evidence, write_pages
 from real_measure import measure_recordings
@@ -46,28 +46,39 @@ def main() -> None:
             raise InvalidInputError(f"manifest or edits have changed since the scores were made: run {COMMAND}")
         _write(pd.read_csv(options.out / "real_scores.csv"), plan, run, options)
         return
-    absent = missing_programs()
-    if absent:
-        print(f"skipped: {', '.join(absent)} not installed; {PACKAGES}", file=sys.stderr)
-        return
-    if options.fetch:
-        fetch(recordings, options.recordings)
-    files, missing = attach(recordings, options.recordings)
-    for name, reason in missing.items():
-        print(f"{name} skipped: {reason}", file=sys.stderr)
-    paths = [measure_recordings(recordings, files, plan, half, options.work) for half in options.halves if files]
-    if not files:
-        print("skipped: no recording is there; see README.md for how to get them", file=sys.stderr)
-        return
-    scores = load_records(paths)
-    if missing or tuple(options.halves) != HALVES:
-        print("not all is measured: nothing is written", file=sys.stderr)
-        _print(scores, plan)
+    scores = _measure(recordings, plan, options)
+    if scores is None:
         return
     scores.to_csv(options.out / "real_scores.csv", index=False, float_format="%.6g")
     run = _run_facts(recordings, scores, options.manifest)
     (options.out / "real_run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     _write(pd.read_csv(options.out / "real_scores.csv"), plan, run, options)
+
+
+def _measure(
+    recordings: Sequence[Recording], plan: Mapping[str, Any], options: argparse.Namespace
+) -> pd.DataFrame | None:
+    """Return the scores of all pairs; None where something is missing, after saying what."""
+    absent = missing_programs()
+    if absent:
+        print(f"skipped: {', '.join(absent)} not installed; {PACKAGES}", file=sys.stderr)
+        return None
+    if options.fetch:
+        fetch(recordings, options.recordings)
+    files, missing = attach(recordings, options.recordings)
+    for name, reason in missing.items():
+        print(f"{name} skipped: {reason}", file=sys.stderr)
+    if not files:
+        print("skipped: no recording is there; see README.md for how to get them", file=sys.stderr)
+        return None
+    paths = [measure_recordings(recordings, files, plan, half, options.work) for half in options.halves]
+    scores = load_records(paths)
+    if not missing and tuple(options.halves) == HALVES:
+        return scores
+    for half in scores.half.unique():
+        print(evidence_table(real_evidence(scores, plan, half)))
+    print("not all is measured: nothing is written", file=sys.stderr)
+    return None
 
 
 def _options() -> argparse.Namespace:
@@ -89,17 +100,15 @@ def _options() -> argparse.Namespace:
 
 
 def _write(scores: pd.DataFrame, plan: Mapping[str, Any], run: Mapping[str, Any], options: argparse.Namespace) -> None:
+    unknown = [name for name in SCALES if name not in scores]
+    if unknown:
+        print(f"not measured: {', '.join(unknown)}; run {COMMAND}", file=sys.stderr)
     found = [item for half in HALVES for item in real_evidence(scores, plan, half)]
     table = pd.DataFrame([vars(item) for item in found])
     table.to_csv(options.out / "real_evidence.csv", index=False, float_format="%.4f")
     print(evidence_table(found))
     if options.out == HERE:
         write_pages(found, run)
-
-
-def _print(scores: pd.DataFrame, plan: Mapping[str, Any]) -> None:
-    for half in scores.half.unique():
-        print(evidence_table(real_evidence(scores, plan, half)))
 
 
 def _run_facts(recordings: Sequence[Recording], scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:

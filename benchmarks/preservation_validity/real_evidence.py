@@ -67,10 +67,10 @@ class RealEvidence:
 
 
 def real_evidence(scores: pd.DataFrame, plan: Mapping[str, Any], half: str) -> list[RealEvidence]:
-    """Return the evidence of every metric and companion, in the order of the catalogue."""
+    """Return the evidence of every metric and companion that was measured, in the order of the catalogue."""
     judged = {item.metric: item for item in evidence(scores, plan, half, RENDERER)}
     rows = scores[scores.half == half]
-    return [_of_metric(rows, metric, judged.get(metric), plan, half) for metric in SCALES]
+    return [_of_metric(rows, metric, judged.get(metric), plan, half) for metric in SCALES if metric in rows]
 
 
 def _of_metric(rows: pd.DataFrame, metric: str, item: Any, plan: Mapping[str, Any], half: str) -> RealEvidence:
@@ -155,4 +155,4 @@ def _about(run: Mapping[str, Any]) -> str:
     halves = " and ".join(
         f"{run['recordings'][half]} recordings by {run['sources'][half]} artists ({half})" for half in HALVES
     )
-    return f"{halves}, {run['pairs']} pairs. Made with {programs}; `{run['command']}`.\n"
+    return f"{halves}, {run['pairs']} pairs.\nEdits by {programs}. Command:\n`{run['command']}`.\n"
