@@ -36,7 +36,7 @@ COMMAND = "python benchmarks/preservation_validity/real.py --recordings FOLDER"
 
 
 def main() -> None:
-    """Measure what is attached, and write the evidence where nothing is missing."""
+    """Measure what is attached, and write the evidence where nothing of the halves is missing."""
     options = _options()
     plan = yaml.safe_load(EDITS.read_text(encoding="utf-8"))
     recordings = load_manifest(options.manifest)
@@ -50,7 +50,7 @@ def main() -> None:
     if scores is None:
         return
     scores.to_csv(options.out / "real_scores.csv", index=False, float_format="%.6g")
-    run = _run_facts(recordings, scores, options.manifest)
+    run = _run_facts(scores, options.manifest)
     (options.out / "real_run.json").write_text(json.dumps(run, indent=1) + "\n", encoding="utf-8")
     _write(pd.read_csv(options.out / "real_scores.csv"), plan, run, options)
 
@@ -58,7 +58,7 @@ def main() -> None:
 def _measure(
     recordings: Sequence[Recording], plan: Mapping[str, Any], options: argparse.Namespace
 ) -> pd.DataFrame | None:
-    """Return the scores of all pairs; None where something is missing, after saying what."""
+    """Return the scores of all pairs of the halves; None where something is missing, after saying what."""
     absent = missing_programs()
     if absent:
         print(f"skipped: {', '.join(absent)} not installed; {PACKAGES}", file=sys.stderr)
@@ -68,12 +68,13 @@ def _measure(
     files, missing = attach(recordings, options.recordings)
     for name, reason in missing.items():
         print(f"{name} skipped: {reason}", file=sys.stderr)
-    if not files:
+    chosen = [one.name for one in recordings if one.half in options.halves]
+    if not set(chosen) & set(files):
         print("skipped: no recording is there; see README.md for how to get them", file=sys.stderr)
         return None
     paths = [measure_recordings(recordings, files, plan, half, options.work) for half in options.halves]
     scores = load_records(paths)
-    if not missing and tuple(options.halves) == HALVES:
+    if set(chosen) <= set(files):
         return scores
     for half in scores.half.unique():
         print(evidence_table(real_evidence(scores, plan, half)))
@@ -86,7 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--recordings", type=Path, help="clones of the repositories of the manifest: FOLDER/owner/name")
     parser.add_argument("--fetch", action="store_true", help="download recordings that are missing into that folder")
     parser.add_argument("--write", action="store_true", help="only write the pages anew, from real_scores.csv")
-    parser.add_argument("--halves", nargs="+", default=list(HALVES), choices=HALVES)
+    parser.add_argument("--halves", nargs="+", default=list(HALVES), choices=HALVES, help="the tables show these")
     parser.add_argument("--manifest", type=Path, default=MANIFEST)
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the results; pages are written for this one")
     parser.add_argument(
@@ -103,7 +104,7 @@ def _write(scores: pd.DataFrame, plan: Mapping[str, Any], run: Mapping[str, Any]
     unknown = [name for name in SCALES if name not in scores]
     if unknown:
         print(f"not measured: {', '.join(unknown)}; run {COMMAND}", file=sys.stderr)
-    found = [item for half in HALVES for item in real_evidence(scores, plan, half)]
+    found = [item for half in HALVES if half in set(scores.half) for item in real_evidence(scores, plan, half)]
     table = pd.DataFrame([vars(item) for item in found])
     table.to_csv(options.out / "real_evidence.csv", index=False, float_format="%.4f")
     print(evidence_table(found))
@@ -111,13 +112,14 @@ def _write(scores: pd.DataFrame, plan: Mapping[str, Any], run: Mapping[str, Any]
         write_pages(found, run)
 
 
-def _run_facts(recordings: Sequence[Recording], scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:
+def _run_facts(scores: pd.DataFrame, manifest: Path) -> dict[str, Any]:
+    halves = [half for half in HALVES if half in set(scores.half)]
     return {
-        "command": COMMAND,
+        "command": COMMAND if len(halves) == len(HALVES) else f"{COMMAND} --halves {' '.join(halves)}",
         "programs": program_versions(),
         "inputs": _inputs(manifest),
-        "recordings": {half: sum(one.half == half for one in recordings) for half in HALVES},
-        "sources": {half: len({one.source for one in recordings if one.half == half}) for half in HALVES},
+        "recordings": {half: int(rows.piece.nunique()) for half, rows in scores.groupby("half")},
+        "sources": {half: int(rows.source.nunique()) for half, rows in scores.groupby("half")},
         "pairs": len(scores),
         "extractors": receipt(),
     }

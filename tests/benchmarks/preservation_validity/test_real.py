@@ -357,9 +357,8 @@ def test_evidence_by_hand(real: SimpleNamespace) -> None:
 
 def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleNamespace) -> None:
     table = pd.read_csv(FOLDER / "real_scores.csv")
-    found = [
-        item for half in real.real_recordings.HALVES for item in real.real_evidence.real_evidence(table, PLAN, half)
-    ]
+    halves = [half for half in real.real_recordings.HALVES if half in set(table.half)]
+    found = [item for half in halves for item in real.real_evidence.real_evidence(table, PLAN, half)]
     committed = pd.read_csv(FOLDER / "real_evidence.csv")
     made = pd.DataFrame([vars(item) for item in found])
     pd.testing.assert_frame_equal(made, committed, check_exact=False, atol=1e-4, check_dtype=False)
