@@ -126,9 +126,9 @@ PRESERVATION_DIFFERENCES: dict[str, str] = {
         "melody columns describe that; their motifs are made of frames and not of notes."
     ),
     "chance": (
-        "The published chroma DTW compares frames as they are, where noise scores like music; ours compares what stands "
-        "out of their mean. Some scores of unrelated music are far from 0, and some of the same music far from 1: read "
-        "every score between the two control rows of this run, not between 0 and 1."
+        "The published chroma DTW compares frames as they are, where noise scores like music; ours compares what "
+        "stands out of their mean. Some scores of unrelated music are far from 0, and some of the same music far from "
+        "1: read every score between the two control rows of this run, not between 0 and 1."
     ),
 }
 """What differs -> why."""
