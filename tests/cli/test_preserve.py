@@ -112,7 +112,7 @@ def test_several_systems_stand_side_by_side(
 ) -> None:
     (tmp_path / "r" / "b.mid").write_text("9")
     quick[quick.index("--estimate") : quick.index("--estimate")] = ["--estimate", f"same={tmp_path / 'r'}"]
-    assert cli.main(quick) == 0
+    assert cli.main([*quick, "--companions", "none"]) == 0
     out = capsys.readouterr().out
     assert out.index("(same music)") < out.index("same preserved in full: key") < out.index("up preserved in part: ")
     assert "11 differences between systems significant at 0.05 (Holm); * is best." in out
@@ -146,6 +146,7 @@ def test_one_pair_a_manifest_and_companions(
 def test_failed_items_are_listed(quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "e" / "b.mid").unlink()
     (tmp_path / "e" / "c.mid").write_text("unreadable")
+    quick += ["--companions", "none"]
     assert cli.main(quick) == 1
     out, err = capsys.readouterr()
     assert "2 failed:" in err

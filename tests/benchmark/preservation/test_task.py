@@ -278,7 +278,7 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        library = evaluate_preservation(*sides)
+        library = evaluate_preservation(*sides, companions=SHOWN_COMPANIONS)
     for name, cell in results["scores"]["e"].items():
         assert cell["value"] == pytest.approx(library[name], nan_ok=True), name
         expected = [None if np.isnan(end) else pytest.approx(end) for end in library[f"{name}_ci"]]
