@@ -14,7 +14,7 @@ from music_evals.benchmark.versions import on_kernels
 __all__ = ["cautions", "of_few", "undefined_notes"]
 
 SURE_SHARE = 0.9
-"""Of the items, that a score should be defined for: a tenth at the worst end of a scale moves its mean by a tenth of it."""
+"""Of the items: where one in ten is missing, a mean may be off by a tenth of the scale."""
 
 MOST_REASONS = 3
 """Why a score is undefined, in a note."""
@@ -65,7 +65,8 @@ def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
         if few:
             yield (
                 f"fewer than {SURE_SHARE:.0%} of the {results['wording']['items']} of {system} define "
-                f"{some(list(dict.fromkeys(few)))}: the mean is over those, marked 'only', and may not hold for the rest"
+                f"{some(list(dict.fromkeys(few)))}: the mean is over those, marked 'only', and may not hold for "
+                "the rest"
             )
 
 
