@@ -53,15 +53,16 @@ def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
 
 
 def of_few(cell: Mapping[str, Any]) -> bool:
-    """Return whether a mean is over some of the items, but fewer than nine in ten."""
-    return 0 < cell["n_defined"] < SURE_SHARE * cell["n"]
+    """Return whether fewer than nine in ten of the items that did not fail define a score, but some do."""
+    return 0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"])
 
 
 def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
     """Yield which means are over the items that define a score, where those are few."""
-    scales, names = results["scales"], judged(results)
-    for system in names:
-        few = [scales[name]["title"] for name in scales if of_few(results["scores"][system][name])]
+    scores = table_of(results)["scores"]
+    for system in judged(results):
+        cells = scores.get(system, {})
+        few = [scale["title"] for name, scale in results["scales"].items() if name in cells and of_few(cells[name])]
         if few:
             yield (
                 f"fewer than {SURE_SHARE:.0%} of the {results['wording']['items']} of {system} define "
