@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.cautions import cautions, of_few
 from music_evals.benchmark.cells import (
     BESIDE,
     SIGNIFICANCE,
@@ -126,10 +126,14 @@ PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", 
 
 
 def cell_note(cell: Mapping[str, Any]) -> str:
-    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
+    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do.
+
+    ``only`` stands before their number where so few define the score that its mean may say little of the others.
+    """
     floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
     failed = f", {cell['n_failed']} failed" if cell["n_failed"] else ""
-    counts = f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
+    only = "only " if of_few(cell) else ""
+    counts = f"{only}n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
     return ", ".join(filter(None, [floor, counts]))
 
 

@@ -191,7 +191,9 @@ def test_intervals_of_few_groups_are_told() -> None:
     assert [text.startswith("a score that is the same in all groups") for text in alike] == [True]
     alone = results_of(records(scores, groups=dict.fromkeys(map(str, range(12)), "one")))
     assert alone["scores"]["s"]["beat_f_measure"]["low"] is None
-    (caution,) = cautions(alone)
+    survivors, caution = cautions(alone)
+    assert survivors.startswith("fewer than 90% of the pairs of s define")
+    assert "only n 4/12" in markdown_report(alone)
     assert caution.startswith("one group says nothing of a second")
     assert caution in markdown_report(alone)
     assert caution in render_report(alone, collect(records(scores), PRESERVATION))
