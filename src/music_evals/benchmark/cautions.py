@@ -55,7 +55,7 @@ def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
 
 def of_few(cell: Mapping[str, Any]) -> bool:
     """Return whether fewer than nine in ten of the items that did not fail define a score, but some do."""
-    return 0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"])
+    return bool(0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"]))
 
 
 def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
