@@ -66,10 +66,9 @@ def load_records(paths: Sequence[Path]) -> pd.DataFrame:
 
 
 def badness(values: pd.Series, metric: str) -> np.ndarray:
-    """Return the values turned so that more is worse."""
+    """Return the values turned so that more is worse; of those that shall be 0, their distance from it."""
     scores = values.to_numpy(dtype=np.float64)
-    direction = SCALES[metric].direction
-    return scores if direction == "lower" else -scores
+    return {"lower": scores, "zero": np.abs(scores)}.get(SCALES[metric].direction, -scores)
 
 
 def label_table(plan: Mapping[str, Any]) -> pd.DataFrame:
@@ -100,7 +99,8 @@ def _evidence(rows: pd.DataFrame, metric: str, plan: Mapping[str, Any], half: st
     own = edits[rule["field"]]
     changed, same = edits[own.isin(rule["worse"])], edits[own == SAME]
     control = edits[edits.kind.isin(plan["control"])]
-    area, low, high = clustered_auc(changed.badness, same.badness, changed.piece, same.piece)
+    cluster = "source" if "source" in edits else "piece"  # of real recordings, several may be by one artist
+    area, low, high = clustered_auc(changed.badness, same.badness, changed[cluster], same[cluster])
     others = list(same[~same.kind.isin(plan["control"])].groupby("kind", sort=False))
     return Evidence(
         metric, half, renderer, area, low, high,

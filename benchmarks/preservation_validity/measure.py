@@ -20,6 +20,7 @@ from music_evals.annotations import Features
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.datasets.known_edits import build as known_edits
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.pipelines.preservation import compare, load_features
 
 UNRELATED = "unrelated"
@@ -33,8 +34,8 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
     """Append what is missing to the records of a renderer, and return their path.
 
     One line a pair: item_id, renderer, half, piece, kind, strength, and the value (or null and a reason) of each
-    metric. A run that was stopped goes on. The records of another receipt (other extractors, versions or weights) are
-    left aside; after a change of a metric's formula remove the folder.
+    metric. A run that was stopped goes on. The records of another receipt (other extractors, versions or weights)
+    and of other definitions of the scores are left aside.
     """
     path = work / f"{renderer}-{_receipt_digest()}.jsonl"
     work.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,8 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
 
 
 def _receipt_digest() -> str:
-    return hashlib.sha256(json.dumps(receipt(), sort_keys=True).encode()).hexdigest()[:12]
+    about = [receipt(), {name: scale.definition for name, scale in CATALOGUE.items()}]
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def _write(file: Any, records: Iterable[Row]) -> None:

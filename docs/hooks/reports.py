@@ -19,7 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORTS: dict[str, tuple[str, dict[str, Any]]] = {
     "edits": (
         "preservation",
-        {"reference": "examples/originals", "estimates": ["new_melody=examples/new_melody", "faster=examples/faster"]},
+        {
+            "reference": "examples/originals",
+            "estimates": ["new_melody=examples/new_melody", "faster=examples/faster"],
+            "audio": "embedded",  # a report of the gallery is one file
+        },
     ),
     "inpainting": ("inpainting", {"dataset": "jsb_chorales", "config": "musib_official", "n_seeds": 1}),
     "lyrics": ("lyrics", {"dataset": "caimd", "config": "demo", "predictions": ["mine=examples/lyrics.jsonl"]}),

@@ -160,6 +160,7 @@ class TestEdges:
         ("samples", "reason"),
         [
             (np.zeros(12 * RATE), "silent: the peak lies below -60 dBFS"),
+            (np.full(12 * RATE, 0.5), "silent: the peak, the mean aside, lies below -60 dBFS"),
             (sine(12) * 0.0009, "silent: the peak lies below -60 dBFS"),
             (sine(0.3), "shorter than 2 s"),
             (sine(1.99), "shorter than 2 s"),

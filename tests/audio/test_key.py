@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import Key
+from music_evals.audio._filters import unit_columns
 from music_evals.audio.backends import UndefinedFeature
+from music_evals.audio.chroma import accompaniment_chroma
 from music_evals.audio.io import Audio
-from music_evals.audio.key import AARDEN_ESSEN, estimate_key, key_correlations
+from music_evals.audio.key import (
+    AARDEN_ESSEN,
+    MIN_CORRELATION,
+    MIN_CORRELATION_IF_CLEAR,
+    estimate_key,
+    key_correlations,
+)
 
 from .sounds import RATE, audio, tone
 
@@ -58,6 +66,69 @@ def test_all_twelve_notes_alike_have_no_key() -> None:
     wave = np.concatenate([tone(60 + step, 0.4) for step in range(12)] * 2)
     with pytest.raises(UndefinedFeature, match="no key"):
         estimate_key(audio(wave))
+
+
+def struck(rng: np.random.Generator, seconds: float, low_hz: float, high_hz: float) -> np.ndarray:
+    """Noise of one band that dies away within a quarter of a second: a drum."""
+    n = round(seconds * RATE)
+    spectrum = np.fft.rfft(rng.standard_normal(n))
+    frequencies = np.fft.rfftfreq(n, 1 / RATE)
+    spectrum[(frequencies < low_hz) | (frequencies > high_hz)] = 0
+    return np.fft.irfft(spectrum, n) * np.exp(-12 * np.arange(n) / RATE)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_percussion_alone_has_no_key(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    bands = [(60, 160), (150, 4000), (5000, 10000)]
+    beats = [sum(struck(rng, 0.25, *band) * (rng.random() < 0.5) for band in bands) for _ in range(40)]
+    with pytest.raises(UndefinedFeature, match="no key"):
+        estimate_key(audio(np.concatenate(beats)))
+
+
+@pytest.mark.parametrize("seconds", [2, 5, 30])
+@pytest.mark.parametrize("exponent", [-1.0, -0.5, 0.5])
+def test_coloured_noise_has_no_key(seconds: int, exponent: float, rng: np.random.Generator) -> None:
+    spectrum = np.fft.rfft(rng.standard_normal(seconds * RATE))
+    colour = np.maximum(np.arange(len(spectrum)), 1.0) ** exponent
+    with pytest.raises(UndefinedFeature, match="no key"):
+        estimate_key(audio(np.fft.irfft(spectrum * colour)))
+
+
+def test_a_constant_has_no_key() -> None:
+    with pytest.raises(UndefinedFeature, match="no key"):
+        estimate_key(Audio(np.full(5 * RATE, 0.5, np.float32)))
+
+
+def test_one_pitch_alone_has_no_key() -> None:
+    with pytest.raises(UndefinedFeature, match="one pitch"):
+        estimate_key(audio(np.tile(tone(60, 0.5), 8)))
+
+
+def test_a_chromatic_tune_has_a_key() -> None:
+    # clear pitches, with which the best profile correlates by less than drums would need
+    tune = [60, 59, 60, 63, 64, 66, 67, 68, 69, 66, 67, 63, 64, 61, 62, 59, 60, 71, 72, 66, 67, 63, 64, 59, 60]
+    sound = audio(np.concatenate([tone(pitch, 0.4) for pitch in tune]))
+    table = key_correlations(unit_columns(accompaniment_chroma(sound)).mean(axis=1, dtype=np.float64))
+    assert MIN_CORRELATION_IF_CLEAR < table.max() < MIN_CORRELATION
+    mode, tonic = np.unravel_index(table.argmax(), table.shape)
+    assert estimate_key(sound) == Key(int(tonic), ("major", "minor")[mode])
+
+
+def test_music_with_soft_noise_keeps_its_key(rng: np.random.Generator) -> None:
+    wave = cadence(57, "minor")
+    noisy = wave + 0.3 * wave.std() * rng.standard_normal(len(wave))
+    assert estimate_key(audio(noisy)) == estimate_key(audio(wave))
+
+
+def test_the_confidence_is_the_lead_over_the_next_best_key() -> None:
+    wave = cadence(62, "major")
+    weights = unit_columns(accompaniment_chroma(audio(wave))).mean(axis=1, dtype=np.float64)
+    first, second = np.sort(key_correlations(weights), axis=None)[:-3:-1]
+    assert estimate_key(audio(wave)).confidence == pytest.approx(first - second)
+    # halves of two keys are surer of neither
+    torn = np.concatenate([wave, cadence(69, "major")])
+    assert estimate_key(audio(torn)).confidence < estimate_key(audio(wave)).confidence
 
 
 def test_correlations_are_those_of_numpy(rng: np.random.Generator) -> None:

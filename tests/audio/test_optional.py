@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 
+from music_evals.audio.backends import Backend, get_backend
 from music_evals.audio.extraction import extract
-from music_evals.audio.io import load_audio
-from music_evals.audio.optional import _process
+from music_evals.audio.io import AudioPolicy, load_audio
+from music_evals.audio.optional import _process, madmom
 from music_evals.errors import BackendError, MissingBackendError
 
 RATE = 22050
@@ -32,6 +35,64 @@ def clicks_on_a_c_major_triad():
     phase = time % (60 / BPM)
     sound += 0.5 * np.exp(-phase * 80) * np.sin(2 * np.pi * 1000 * phase)
     return load_audio(sound, rate=RATE)
+
+
+class TestWhatMadmomIsGiven:
+    """The recording at its own rate: the official code has it resampled by madmom, which has ffmpeg do it."""
+
+    @pytest.fixture
+    def given(self, tmp_path, monkeypatch):
+        """Return a function that says how the worker would find a recording: samples, rate and subtype."""
+        script = (
+            "import json, sys, soundfile\n"
+            "samples, rate = soundfile.read(sys.argv[2], dtype='float64')\n"
+            "print(json.dumps([[0.0, 1.0, json.dumps([sys.argv[1], list(samples), rate, soundfile.info("
+            "sys.argv[2]).subtype])]]))"
+        )
+        (tmp_path / "workers").mkdir()
+        (tmp_path / "workers" / "madmom_worker.py").write_text(script)
+        monkeypatch.setattr(_process, "__file__", str(tmp_path / "_process.py"))
+        monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "1.0")
+        monkeypatch.setattr(madmom, "Chords", lambda _, labels: json.loads(labels[0]))
+        return lambda audio: madmom.recognise_chords(audio.at_rate(44100))
+
+    @pytest.mark.parametrize("rate", [16000, 44100, 48000])
+    def test_a_file_of_16_bits_is_given_as_it_is(self, tmp_path, given, rng, rate):
+        values = rng.integers(-32000, 32000, 3 * rate // 1000).astype(np.int16)
+        soundfile.write(tmp_path / "take.wav", values, rate)
+        audio = load_audio(tmp_path / "take.wav", policy=AudioPolicy(peak_normalise=False))
+        task, samples, found_rate, subtype = given(audio)
+        assert (task, found_rate, subtype) == ("chords", rate, "PCM_16")
+        np.testing.assert_array_equal(np.array(samples) * 2**15, values)
+
+    @pytest.mark.parametrize("top", [0.3, 1.5])
+    def test_what_16_bits_do_not_hold_is_given_as_floats(self, tmp_path, given, rng, top):
+        values = rng.uniform(-top, top, 300).astype(np.float32)
+        soundfile.write(tmp_path / "take.wav", values, 16000, subtype="FLOAT")
+        audio = load_audio(tmp_path / "take.wav", policy=AudioPolicy(peak_normalise=False))
+        _, samples, rate, subtype = given(audio)
+        assert (rate, subtype) == (16000, "FLOAT")
+        np.testing.assert_array_equal(np.float32(samples), values)
+
+    def test_samples_are_given_at_their_rate(self, given, rng):
+        values = rng.integers(-32000, 32000, 300).astype(np.int16)
+        _, samples, rate, subtype = given(load_audio(values, rate=8000, policy=AudioPolicy(peak_normalise=False)))
+        assert (rate, subtype) == (8000, "PCM_16")
+        np.testing.assert_array_equal(np.array(samples) * 2**15, values)
+
+    def test_without_ffmpeg_nothing_else_resamples(self, tmp_path, given, monkeypatch):
+        monkeypatch.setattr(madmom, "ffmpeg_version", lambda: "")
+        for rate in (44100, 16000):
+            soundfile.write(tmp_path / f"{rate}.wav", np.sin(np.arange(rate // 100)), rate)
+        assert given(load_audio(tmp_path / "44100.wav"))[2] == 44100
+        with pytest.raises(MissingBackendError, match=r"resampling in the chords backend 'madmom_crf' needs .*ffmpeg"):
+            given(load_audio(tmp_path / "16000.wav"))
+
+    def test_the_receipt_names_ffmpeg(self, monkeypatch):
+        monkeypatch.setattr(Backend, "package_versions", lambda _: {"madmom": "0"})
+        monkeypatch.setattr("music_evals.audio.backends.ffmpeg_version", lambda: "7.1")
+        assert get_backend("chords", "madmom_crf").describe()["packages"] == {"madmom": "0", "ffmpeg": "7.1"}
+        assert get_backend("beats", "madmom").describe()["packages"] == {"madmom": "0"}
 
 
 class TestEssentia:

@@ -34,4 +34,4 @@ def test_two_recordings_of_a_song_and_no_folder(tmp_path):
 
 def test_one_list_of_endings():
     assert pairs.AUDIO_SUFFIXES is AUDIO_SUFFIXES
-    assert len(AUDIO_SUFFIXES) == 17
+    assert len(AUDIO_SUFFIXES) == 19

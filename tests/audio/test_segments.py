@@ -10,7 +10,7 @@ from music_evals.annotations import Segments
 from music_evals.audio import _form
 from music_evals.audio.backends import UndefinedFeature
 from music_evals.audio.io import Audio
-from music_evals.audio.segments import segment_agglomerative, segment_foote, segment_form
+from music_evals.audio.segments import MIN_RECURRENCE, segment_agglomerative, segment_foote, segment_form
 from music_evals.audio.structure import compute_structure
 
 from .sounds import RATE, audio, partials
@@ -144,6 +144,35 @@ def test_the_bar_is_found_in_what_recurs() -> None:
     bar = np.repeat(np.eye(4), 5, axis=1)
     found = _form.bar_candidates(np.tile(bar, 12), 0.1)
     assert found[0].length_sec == pytest.approx(2.0, rel=0.005)
+
+
+def free(seed: int) -> np.ndarray:
+    """Chords that never recur in the same order, and last as long as they like: no bar."""
+    rng = np.random.default_rng(seed)
+    chords = []
+    for _ in range(30):
+        root, third = 48 + int(rng.integers(12)), int(rng.choice([3, 4]))
+        seconds = float(rng.uniform(0.4, 1.9))
+        chords.append(sum(struck(root + step, seconds, 4) for step in (0, third, 7)))
+    return np.concatenate(chords)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_a_steady_bar_sections_are_those_of_change(seed: int) -> None:
+    sound = audio(free(seed))
+    found, expected = segment_form(sound), foote(sound)
+    np.testing.assert_array_equal(found.intervals_sec, expected.intervals_sec)
+    assert found.labels == expected.labels
+
+
+def test_a_steady_piece_recurs_and_a_free_one_does_not() -> None:
+    bar = np.repeat(np.eye(4), 5, axis=1)
+    steady = _form.bar_candidates(np.tile(bar, 12), 0.1)[0].recurrence
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(3, 20, 48)
+    loose = np.repeat(np.eye(12)[:, rng.integers(0, 12, 48)], lengths, axis=1)
+    assert steady > 10 * MIN_RECURRENCE
+    assert _form.bar_candidates(loose, 0.1)[0].recurrence < steady / 5
 
 
 def test_sections_are_those_of_the_greatest_sum() -> None:

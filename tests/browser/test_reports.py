@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 from tests.benchmark.inpainting.test_numbers import records
+from tests.benchmark.preservation.test_report import SCORES, made, tone
 from tests.benchmark.test_tables import TASK
 from tests.benchmark.test_tables import records as toys
 
 from music_evals.benchmark.inpainting.report import render_report
 from music_evals.benchmark.inpainting.results import INPAINTING
+from music_evals.benchmark.preservation import report as preservation
+from music_evals.benchmark.preservation.players import Players
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import build_results, collect
 
@@ -30,8 +33,15 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     pages = {"inpainting": render_report(build_results(judged, INPAINTING, validation, n_resamples=50), judged)}
     found = collect(toys({(system, f"{n}"): float(n) for system in ("a", LONG) for n in range(12)}), TASK)
     pages["toys"] = score_page(build_results(found, TASK, n_resamples=50), found, {"path": LONG.replace(" ", "_") * 3})
-    paths = {name: folder / f"{name}.html" for name in pages}
+    many = {("s", f"{n:02d}"): [0.0, n / 40] for n in range(40)}
+    edits = made(SCORES | many)
+    music = tone(folder / "music.wav", seconds=60.0)  # on a busy machine seconds are soon over
+    held = {f"{side} {item}": music for side in ("reference", "estimate") for _, item in SCORES | many}
+    for place in ("beside", "embedded"):
+        pages[place] = preservation.render_report(*edits, timelines=3, players=Players(place, folder / place, held))
+    paths = {name: folder / name / "report.html" for name in pages}
     for name, text in pages.items():
+        paths[name].parent.mkdir(exist_ok=True)
         paths[name].write_text(text, encoding="utf-8")
     return paths
 
@@ -45,6 +55,7 @@ def open_report(chromium: Any, reports: dict[str, Path]) -> Any:
         page = chromium.new_page(viewport={"width": width, "height": 844})
         page.requests, page.errors = [], []
         page.on("request", lambda request: page.requests.append(request.url))
+        page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: page.errors.append(str(error)))
         page.goto(reports[name].as_uri())
         opened.append(page)
@@ -53,11 +64,14 @@ def open_report(chromium: Any, reports: dict[str, Path]) -> Any:
     yield open_page
     for page in opened:
         assert page.errors == []
-        assert page.requests == [page.url]
+        folder = page.url.rpartition("/")[0]
+        assert {url for url in page.requests if not url.startswith((f"{folder}/report_audio/", "data:"))} == {
+            page.url.partition("#")[0]
+        }
         page.close()
 
 
-@pytest.mark.parametrize("name", ["inpainting", "toys"])
+@pytest.mark.parametrize("name", ["inpainting", "toys", "beside"])
 def test_a_report_fits_a_phone(open_report: Any, screenshot: Any, name: str) -> None:
     page = open_report(name, 390)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -89,3 +103,75 @@ def test_notes_can_be_heard(open_report: Any) -> None:
         })"""
     )
     assert told == [["Stop", "Play"], ["Play", "Stop"], ["Play", "Play"]]
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_tables_of_scores_are_whole(open_report: Any, media: str) -> None:
+    page = open_report("beside", 390 if media == "screen" else 718)  # A4 without margins of 1 cm
+    page.emulate_media(media=media)
+    cut = page.evaluate(
+        """[...document.querySelectorAll("table.scores td, table.scores th")].filter(cell => cell.offsetParent)
+            .filter(cell => cell.getBoundingClientRect().right > document.documentElement.clientWidth).length"""
+    )
+    assert cut == 0
+    assert page.locator("table.scores").count() > 4
+    if media == "print":
+        assert page.evaluate("document.documentElement.scrollWidth") <= 718
+        assert not page.locator(".ab").first.is_visible()
+
+
+def test_pairs_are_sorted_and_filtered(open_report: Any) -> None:
+    page = open_report("beside", 1280)
+
+    def column(place: int) -> list[str]:
+        told: list[str] = page.evaluate(
+            "place => [...document.querySelectorAll('table.pairs tbody tr')].map(row => row.cells[place].textContent)",
+            place,
+        )
+        return told
+
+    assert len(column(0)) == 20  # the others on demand
+    head = page.locator("table.pairs thead th").nth(3)
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    rising = list(map(float, column(3)))
+    assert rising == sorted(rising)
+    head.locator("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert column(3)[0] == "1.000"
+    page.get_by_role("button", name="Show all 47").click()
+    assert column(3)[-1] == "n/a"
+    page.select_option("select[name=system]", label="t")
+    assert set(column(1)) == {"t"}
+
+
+def test_a_point_names_its_pair(open_report: Any) -> None:
+    page = open_report("beside", 1280)
+    page.select_option("select[name=system]", label="t")
+    page.locator(".scatter > svg").focus()
+    told = []
+    for _ in range(2):
+        page.keyboard.press("ArrowRight")
+        told.append(page.locator(".told").text_content().partition(":")[0])
+    assert sorted(told) == ["a, t", "b, t"]
+    page.locator(".scatter > svg > path").first.hover()
+    assert "Beat F-measure" in page.locator(".told").text_content()
+    page.keyboard.press("Enter")
+    assert "#pair-" in page.url
+
+
+@pytest.mark.parametrize("name", ["beside", "embedded"])
+def test_original_and_edit_can_be_heard_from_a_file(open_report: Any, name: str) -> None:
+    page = open_report(name, 1280)
+    first, second = (page.locator(".pair .ab").nth(place) for place in range(2))
+    state = "([place, key, value]) => document.querySelectorAll('.pair .ab')[place].dataset[key] === value"
+    first.locator("[data-act=play]").click()
+    page.wait_for_function(state, arg=[0, "playing", "true"])
+    page.wait_for_function("parseFloat(document.querySelector('.pair .ab').dataset.position) > 0")
+    first.locator("[data-track='1']").click()
+    page.wait_for_function(state, arg=[0, "track", "1"])
+    second.locator("[data-act=play]").click()
+    page.wait_for_function(state, arg=[0, "playing", "false"])  # of all players one sounds
+    page.keyboard.press("x")
+    page.wait_for_function(state, arg=[1, "track", "1"])
+    assert first.get_attribute("data-track") == "1"  # keys are those of the player that was clicked

@@ -86,3 +86,30 @@ def test_a_step_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
         main(["listening-test"])
     assert ended.value.code == 2
     assert "STEP" in capsys.readouterr().err
+
+
+def test_ratings_of_a_study_are_set_against_its_run(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Listeners name the files that they heard; the key says who made them, with which seed of which run."""
+    study = tmp_path / "study"
+    assert pairs(run, study) == 0
+    key = read_pairs(study / "pairs.csv")
+    better = {"reference": 5, "lag_vote": 3, "copy_past": 2}
+    rows = [f"{pair.estimate},{who},{better[pair.system]},1-5" for pair in key for who in ("p1", "p2", "p3")]
+    ratings = tmp_path / "answers.csv"
+    ratings.write_text("\n".join(["estimate,listener,rating,scale", *rows]) + "\n")
+    capsys.readouterr()
+    command = ["listening-test", "agreement", str(run), str(ratings), "--resamples", "20"]
+    assert main([*command, "--key", str(study / "pairs.csv")]) == 0
+    out = capsys.readouterr().out
+    assert "overall: 18 ratings by 3 listeners of 2 items and 3 systems; Krippendorff's alpha (interval) 1.000" in out
+    assert "note F1 ↑" in out
+    assert "rated and not judged in the run, and so no part of any agreement with it: reference (2)" in out
+    assert main([*command, "--key", str(study / "pairs.csv"), "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["questions"]["overall"]["n_judged"] == 4
+    assert content["intervals"] == {"confidence": 0.95, "n_resamples": 20, "seed": 0}
+    assert main(command) == 2
+    assert "played files need the key of the study, its pairs.csv" in capsys.readouterr().err
+    assert main([*command, "--key", str(study / "pairs.csv"), "--level", "ratio"]) == 2

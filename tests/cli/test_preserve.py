@@ -14,7 +14,7 @@ from music_evals.annotations import Score
 from music_evals.benchmark.preservation import task as preservation
 from music_evals.benchmark.preservation.task import COMPILING
 from music_evals.cli._shared import Bar
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -82,13 +82,13 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
 def test_the_own_scores_come_first_and_fit_one_screen(
     quick: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All eleven scores, what they say and where the files are, on 80 columns and 24 rows, the prompt's among them."""
+    """All eleven scores and four beside them, what they say and where the files are, on 80 columns and 28 rows."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "r" / "b.mid").write_text("9")
     quick.remove("--no-report")
     assert cli.main([*quick[:-1], "results"]) == 0
     own = capsys.readouterr().out.splitlines()
-    assert len(own) <= 23
+    assert len(own) <= 27
     assert max(map(len, own)) <= 80
     scores = [line for line in own if " ↑" in line or " ↓" in line]
     assert [line.split()[0] for line in scores if not line.startswith(" ")] == [
@@ -96,8 +96,9 @@ def test_the_own_scores_come_first_and_fit_one_screen(
         "Rhythm",
         "Structure",
         "Melody",
+        "Companions",
     ]
-    assert len(scores) == len(PRESERVATION_METRICS)
+    assert len(scores) == len(PRESERVATION_METRICS) + len(SHOWN_COMPANIONS)
     assert "MusicGen" not in "".join(own)
     assert cli.main([*quick[:-1], "results", "--published"]) == 0
     whole = capsys.readouterr().out
@@ -111,7 +112,7 @@ def test_several_systems_stand_side_by_side(
 ) -> None:
     (tmp_path / "r" / "b.mid").write_text("9")
     quick[quick.index("--estimate") : quick.index("--estimate")] = ["--estimate", f"same={tmp_path / 'r'}"]
-    assert cli.main(quick) == 0
+    assert cli.main([*quick, "--companions", "none"]) == 0
     out = capsys.readouterr().out
     assert out.index("(same music)") < out.index("same preserved in full: key") < out.index("up preserved in part: ")
     assert "11 differences between systems significant at 0.05 (Holm); * is best." in out
@@ -145,6 +146,7 @@ def test_one_pair_a_manifest_and_companions(
 def test_failed_items_are_listed(quick: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "e" / "b.mid").unlink()
     (tmp_path / "e" / "c.mid").write_text("unreadable")
+    quick += ["--companions", "none"]
     assert cli.main(quick) == 1
     out, err = capsys.readouterr()
     assert "2 failed:" in err

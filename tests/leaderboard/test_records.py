@@ -116,6 +116,9 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert (one.items, one.unranked) == (("a", "b", "c", "d"), "")
     assert one.extractors["beats"]["backend"] == "librosa"
     assert "chords" not in one.extractors
+    assert "definition" not in one.extractors  # 1, as in records that are older than the number
+    assert found["good", "chroma_dtw_similarity"].extractors["definition"] == 2
+    assert results["definitions"] == {"chroma_dtw_similarity": 2}
     assert found["lacking", "beat_f_measure"].unranked == "1 results failed"
     companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in COMPANIONS}
     assert companions == {"a companion of the metrics"}

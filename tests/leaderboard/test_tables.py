@@ -52,6 +52,21 @@ def test_other_extractors_make_another_column() -> None:
     assert {test["column"] for test in table["tests"]} == {first["id"]}
 
 
+def test_another_definition_makes_another_column() -> None:
+    chroma: dict[str, Any] = {
+        "task": "preservation", "metric": "chroma_dtw_similarity", "title": "Chroma DTW similarity",
+        "variant": "corrected", "settings": SETTINGS | {"variant": "corrected"},
+    }  # fmt: skip
+    old, new = record("A", [0.9] * 10, **chroma), record("B", [0.5] * 10, extractors={"definition": 2}, **chroma)
+    (table,) = tables_of(old, new)
+    first, second = table["columns"]
+    assert (first["title"], second["title"]) == ("Chroma DTW similarity, definition 1", "Chroma DTW similarity")
+    assert first["differs"] == "definition: 1, elsewhere 2"
+    assert table["tests"] == []  # nobody is compared by two definitions
+    (alone,) = tables_of(old)
+    assert alone["columns"][0]["title"].endswith(", definition 1")
+
+
 @pytest.mark.parametrize("why", ["a control", "only the first 3 items were judged"])
 def test_who_stands_outside_is_told_why(why: str) -> None:
     out = record("best", [5.0] * 10, unranked=why)

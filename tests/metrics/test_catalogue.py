@@ -74,10 +74,20 @@ def test_the_best_follows_from_range_and_direction(direction: str, best: float) 
     assert metric.heading == metric.title == "An x"
 
 
-@pytest.mark.parametrize("wrong", [{"direction": "up"}, {"kind": "mean"}, {"low": 1.0}, {"low": math.nan}])
+@pytest.mark.parametrize(
+    "wrong", [{"direction": "up"}, {"kind": "mean"}, {"definition": 0}, {"low": 1.0}, {"low": math.nan}]
+)
 def test_a_metric_that_contradicts_itself_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="x: expected a direction"):
         Metric("x", "An x", "toys", **wrong)
+
+
+def test_results_of_another_definition_are_labelled() -> None:
+    changed = Metric("x", "An x", "toys", definition=3)
+    assert [changed.definition_under(variant) for variant in ("corrected", "official", "paper")] == [3, 1, 1]
+    assert changed.heading_of("corrected", 3) == changed.heading_of("paper", 1) == "An x"
+    assert changed.heading_of("corrected", 1) == "An x, definition 1"
+    assert changed.heading_of("official", 3) == "An x, definition 3"
 
 
 def test_an_unknown_score_is_refused_by_the_nearest_name() -> None:

@@ -166,16 +166,43 @@ def chroma(*pitch_classes: int | None) -> Chroma:
     ],
 )
 def test_chroma_similarity_by_hand(reference: Chroma, estimate: Chroma, expected: float) -> None:
-    assert harmony.chroma_dtw_similarity(reference, estimate) == pytest.approx(expected, abs=1e-12)
+    assert harmony.chroma_dtw_similarity(reference, estimate, variant="paper") == pytest.approx(expected, abs=1e-12)
+    # each frame long enough to be a mean of its own; pitch classes that share nothing correlate by -1/11
+    held = (Chroma(np.repeat(side.frames, 8, axis=1), 0.023) for side in (reference, estimate))
+    expected = {0.5: (1 - 1 / 11) / 2}.get(expected, expected)
+    assert harmony.chroma_dtw_similarity(*held) == pytest.approx(expected, abs=1e-6)
 
 
 def test_cosine_by_hand() -> None:
     # one frame each: C and G together against C alone, cosine 1 / sqrt(2)
     both = Chroma(np.zeros((12, 1)), 0.023)
     both.frames[[0, 7]] = 3.0
-    assert harmony.chroma_dtw_similarity(both, chroma(0)) == pytest.approx(math.sqrt(0.5))
+    assert harmony.chroma_dtw_similarity(both, chroma(0), variant="paper") == pytest.approx(math.sqrt(0.5))
     # minus the means: (10 + 2 * 4) / 144 ... : 2 of 12 and 1 of 12 share 1, correlation sqrt(5 / 11)
-    assert harmony.chroma_dtw_centred(both, chroma(0)) == pytest.approx(math.sqrt(5 / 11))
+    for metric in (harmony.chroma_dtw_centred, harmony.chroma_dtw_similarity):
+        assert metric(both, chroma(0)) == pytest.approx(math.sqrt(5 / 11))
+
+
+def test_what_hardly_stands_out_is_unlike_what_does() -> None:
+    # 0 and 1 away from 10: centred (11, -1, ..) / 12, of length sqrt(11 / 12); the whole has sqrt(11 * 100 + 121)
+    frame = np.full((12, 8), 10.0)
+    frame[0] = 11.0
+    clear = math.sqrt(11 / 12 / 1221) / harmony.CLEAR
+    found = harmony.clear_frames(Chroma(frame, 0.023))
+    assert found == pytest.approx(np.array([[clear * math.sqrt(11 / 12), *[-clear / math.sqrt(132)] * 11,
+                                             math.sqrt(1 - clear**2), 0]]))  # fmt: skip
+    assert harmony.chroma_dtw_similarity(Chroma(frame, 0.023), chroma(*[0] * 8)) == pytest.approx(clear)
+    silent = harmony.clear_frames(chroma(*[None] * 9))
+    assert silent.tolist() == [[0.0] * 13 + [1.0]] * 2
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.floats(0, 10))
+def test_clear_frames_are_of_length_1(seed: int, n: int, floor: float) -> None:
+    frames = np.random.default_rng(seed).random((12, n)) + floor
+    found = harmony.clear_frames(Chroma(frames, 0.023))
+    assert found.shape == (-(-n // 8), 14)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(1)
+    assert (found[:, 12:] >= 0).all()
 
 
 @pytest.mark.parametrize("metric", [harmony.chroma_dtw_similarity, harmony.chroma_dtw_centred])
@@ -202,13 +229,71 @@ def test_long_recordings_are_averaged(monkeypatch: pytest.MonkeyPatch, rng: np.r
     frames = rng.random((12, 7))
     estimate = rng.random((12, 5))
     monkeypatch.setattr(harmony, "MAX_FRAMES", 4)  # 7 frames: two by two, the last alone
-    found = harmony.chroma_dtw_similarity(Chroma(frames, 0.023), Chroma(estimate, 0.023))
+    found = harmony.chroma_dtw_similarity(Chroma(frames, 0.023), Chroma(estimate, 0.023), variant="paper")
     pairs = [
         np.stack([side[:, i : i + 2].mean(axis=1) for i in range(0, side.shape[1], 2)], axis=1)
         for side in (frames, estimate)
     ]
     monkeypatch.undo()
-    assert found == harmony.chroma_dtw_similarity(*(Chroma(side, 0.046) for side in pairs))
+    assert found == harmony.chroma_dtw_similarity(*(Chroma(side, 0.046) for side in pairs), variant="paper")
+
+
+def test_very_long_recordings_are_averaged_more(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+    sides = [Chroma(rng.random((12, n)), 0.023) for n in (70, 50)]
+    monkeypatch.setattr(harmony, "MAX_FRAMES", 4)  # of 70 frames 9 means of 8, 5 of 16, 3 of 24
+    found = harmony.chroma_dtw_similarity(*sides)
+    monkeypatch.setattr(harmony, "MAX_FRAMES", 3)
+    assert found == harmony.chroma_dtw_similarity(*sides)
+    monkeypatch.undo()
+    assert found != harmony.chroma_dtw_similarity(*sides)
+
+
+def melody_of_chords(seed: int, seconds: float = 8.0) -> np.ndarray:
+    """Chords of a second each, three tones with overtones, each of its own decay."""
+    rng = np.random.default_rng(seed)
+    times = np.arange(22050) / 22050
+    bars = []
+    for root in rng.integers(0, 12, int(seconds)):
+        pitches = 48 + root + np.array([0, 3 + rng.integers(2), 7]) + 12 * rng.integers(0, 2, 3)
+        tones = [
+            np.sin(2 * np.pi * 440 * 2 ** ((pitch - 69) / 12) * k * times) / k * np.exp(-rng.uniform(1, 4) * times)
+            for pitch in pitches
+            for k in range(1, 6)
+        ]
+        bars.append(np.sum(tones, axis=0))
+    return np.concatenate(bars)
+
+
+@pytest.fixture(scope="module")
+def recordings() -> dict[str, list[Chroma]]:
+    """Chroma of made-up music and of noises, as recordings have it."""
+    pytest.importorskip("librosa")
+    from music_evals.audio.chroma import compute_chroma
+    from music_evals.audio.io import load_audio
+
+    rng = np.random.default_rng(0)
+    white = [rng.normal(size=8 * 22050) for _ in range(2)]
+    sounds = {
+        "music": [melody_of_chords(seed) for seed in range(4)],
+        "noise": [*white, np.cumsum(white[0] - white[0].mean())],
+        "noisy": [melody_of_chords(0) + 0.1 * white[0]],
+    }
+    return {
+        name: [compute_chroma(load_audio(one.astype(np.float32), rate=22050)) for one in made]
+        for name, made in sounds.items()
+    }
+
+
+def test_noise_is_no_nearer_than_unrelated_music(recordings: dict[str, list[Chroma]]) -> None:
+    def mean(variant: str, others: list[Chroma]) -> float:
+        pairs = [(one, other) for one in recordings["music"] for other in others if one is not other]
+        return float(np.mean([harmony.chroma_dtw_similarity(*pair, variant=variant) for pair in pairs]))
+
+    noise, music = recordings["noise"], recordings["music"]
+    assert mean("corrected", noise) <= mean("corrected", music)
+    assert mean("corrected", noise[:2]) < 0.6 * mean("corrected", music)  # white
+    assert mean("paper", noise) > mean("paper", music)  # the defect that definition 2 takes away
+    assert harmony.chroma_dtw_similarity(music[0], recordings["noisy"][0]) > 0.9
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable
 
 import mir_eval
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from music_evals.annotations import F0Track, Melody
-from music_evals.errors import InvalidInputError, UndefinedMetricWarning, UnsupportedTypeError
+from music_evals.errors import InvalidInputError, UndefinedMetricWarning, UnknownNameError, UnsupportedTypeError
 from music_evals.metrics import melody
 
 FRAMES = {
@@ -193,3 +194,97 @@ def test_motifs_of_the_wrong_kind() -> None:
         melody.motif_recall(track(220), SCALE)
     with pytest.raises(UnsupportedTypeError, match="give the f0 of both sides"):
         melody.motif_recall(SCALE, SCALE, variant="official")
+
+
+# Companions of order and contour
+
+CURVES = st.lists(st.sampled_from([0.0, 110.0, 123.5, 220.0, 246.9, 261.6, 330.0, -440.0]), min_size=1, max_size=30)
+
+
+@given(CURVES, st.floats(-30, 30), st.integers(1, 4))
+def test_a_contour_survives_transposition_and_stretch(curve: list[float], semitones: float, factor: int) -> None:
+    reference = track(*curve)
+    other = np.repeat(np.array(curve) * 2 ** (semitones / 12), factor)
+    if not reference.voiced.any():
+        with pytest.warns(UndefinedMetricWarning, match="melody_contour_accuracy is undefined: the reference has no"):
+            assert math.isnan(melody.melody_contour_accuracy(reference, track(*other)))
+        return
+    assert melody.melody_contour_accuracy(reference, track(*other)) == 1
+    assert melody.melody_contour_accuracy(reference, track(*other, hop_sec=0.007)) == 1
+
+
+@given(CURVES, CURVES, st.floats(-30, 30))
+def test_a_transposed_estimate_scores_the_same(curve: list[float], estimate: list[float], semitones: float) -> None:
+    reference = track(220, *curve)
+    moved = np.array(estimate) * 2 ** (semitones / 12)
+    first, second = (melody.melody_contour_accuracy(reference, track(*side)) for side in (estimate, moved))
+    assert first == second
+    assert 0 <= first <= 1
+
+
+def test_contour_by_hand() -> None:
+    reference = track(220, 220, 330, 0)
+    assert melody.melody_contour_accuracy(reference, track(220, 110, 0, 330)) == pytest.approx(2 / 3)  # ends early
+    assert melody.melody_contour_accuracy(reference, track(220, 220, 330, 0, 100, 100)) == 1  # second by second
+    assert melody.melody_contour_accuracy(reference, track(-440, -440, -660, 0)) == 1  # guesses count
+    # 50 cents to either side of the best transposition, and no more
+    for cents, expected in ((100, 1), (104, 2 / 3)):
+        bent = track(220, 220, 330 * 2 ** (cents / 1200), 0)
+        assert melody.melody_contour_accuracy(reference, bent) == pytest.approx(expected)
+    # differences of 10 and 1190 cents lie next to each other
+    around = track(220 * 2 ** (10 / 1200), 220 * 2 ** (1190 / 1200), 330, 0)
+    assert melody.melody_contour_accuracy(reference, around) == 1
+    for nothing in (track(), track(0, 0)):
+        assert melody.melody_contour_accuracy(reference, nothing) == 0
+
+
+def notes(*pitches: float, beat_sec: float = 0.5) -> Melody:
+    onsets = beat_sec * np.arange(len(pitches))
+    return Melody(np.stack([onsets, onsets + 0.9 * beat_sec], axis=1), np.array(pitches, dtype=np.float64))
+
+
+PITCHES = st.lists(st.integers(55, 67), max_size=40)
+
+
+def longest_common(first: list[int], second: list[int]) -> int:
+    """The table of Wagner and Fischer."""
+    table = np.zeros((len(first) + 1, len(second) + 1), dtype=int)
+    for i, a in enumerate(first):
+        for j, b in enumerate(second):
+            table[i + 1, j + 1] = table[i, j] + 1 if a == b else max(table[i, j + 1], table[i + 1, j])
+    return int(table[-1, -1])
+
+
+@given(PITCHES, PITCHES, st.integers(-20, 20))
+def test_interval_lcs_is_that_of_the_table(first: list[int], second: list[int], semitones: int) -> None:
+    steps = [np.diff(side).tolist() for side in (first, second)]
+    if not any(steps):
+        with pytest.warns(UndefinedMetricWarning, match="interval_lcs is undefined: neither side has two notes"):
+            assert math.isnan(melody.interval_lcs(notes(*first), notes(*second)))
+        return
+    expected = 2 * longest_common(*steps) / sum(map(len, steps))
+    moved = notes(*(pitch + semitones for pitch in second), beat_sec=0.1)
+    assert melody.interval_lcs(notes(*first), moved) == melody.interval_lcs(moved, notes(*first)) == expected
+    assert (expected == 1) == (steps[0] == steps[1])
+
+
+def test_interval_lcs_by_hand() -> None:
+    tune = notes(60, 62, 64, 65, 67)  # 2 2 1 2
+    assert melody.interval_lcs(tune, notes(60, 62, 65, 67)) == pytest.approx(4 / 7)  # 2 3 2: 2 and 2 are left
+    assert melody.interval_lcs(tune, notes(60)) == 0
+    assert melody.interval_lcs(tune, notes(60.4, 61.6, 64, 65, 67)) == pytest.approx(6 / 8)  # 1 2 1 2
+
+
+def test_interval_lcs_of_long_melodies_takes_milliseconds(rng: np.random.Generator) -> None:
+    import time
+
+    sides = [notes(*rng.integers(50, 80, 2000)) for _ in range(2)]
+    started = time.process_time()
+    melody.interval_lcs(*sides)
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("metric", [melody.melody_contour_accuracy, melody.interval_lcs])
+def test_companions_check_their_variant(metric: Callable[..., float]) -> None:
+    with pytest.raises(UnknownNameError, match="variant"):
+        metric(notes(60), notes(60), variant="best")

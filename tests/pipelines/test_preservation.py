@@ -18,6 +18,7 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Beats, Chords, Chroma, F0Track, Features, Key, Melody, Score, Segments, Tempo
+from music_evals.audio.beats import FRAME_RATE_HZ, beats_within
 from music_evals.audio.io import Audio, AudioPolicy, load_audio
 from music_evals.audio.store import FeatureStore
 from music_evals.errors import (
@@ -37,11 +38,13 @@ from music_evals.pipelines.preservation import (
     FACETS,
     PRESERVATION_METRICS,
     Settings,
+    Source,
     SourceLoader,
     Value,
     compare,
     entrance,
     evaluate_preservation,
+    judge,
     load_features,
 )
 from music_evals.symbolic.midi import save_midi
@@ -186,6 +189,34 @@ def test_beats_after_the_end_of_the_reference_are_not_judged(name: str) -> None:
     if name == "beat_f_measure":  # the official code judges them
         official = compare(features(), longer, metrics=[name], variant="official")[name].value
         assert official == pytest.approx(2 * 14 / (14 + 50))  # beats from 5 s on
+
+
+def flipped_pair() -> tuple[Beats, Beats]:
+    """One pulse of 100 a minute, counted at 100 and at 200."""
+    frames = np.arange(round(20 * FRAME_RATE_HZ))
+    places = (frames / FRAME_RATE_HZ / 0.3) % 1  # a hit every 0.3 s, every other one as strong as any
+    odds = np.maximum(3 - 12 * np.minimum(places, 1 - places), -4).astype(np.float32)
+    bars = np.cos(2 * np.pi * np.arange(240) / 48) + np.cos(2 * np.pi * np.arange(240) / 31)
+    evidence = Beats(np.zeros(0), float("nan"), odds, np.array([0.0, 20.0]), bars)
+    return beats_within(evidence, 90, 110), beats_within(evidence, 180, 220)
+
+
+def test_corrected_counts_the_beats_of_a_pair_at_one_level() -> None:
+    first, second = flipped_pair()
+    assert (first.bpm, second.bpm) == (pytest.approx(100, abs=1), pytest.approx(200, abs=2))
+    metrics = ["delta_bpm", "beat_f_measure"]
+    pair = features(beats=first), features(beats=second)
+    corrected = compare(*pair, metrics=metrics)
+    assert corrected["delta_bpm"].value == pytest.approx(0, abs=0.5)
+    for variant in ("official", "paper"):  # as they were, to the bit
+        assert compare(*pair, metrics=metrics, variant=variant)["delta_bpm"].value == second.bpm - first.bpm
+
+
+def test_a_side_that_was_counted_again_is_in_the_notes() -> None:
+    sources = [Source(features(beats=beats), "audio", "", (), {}) for beats in flipped_pair()]
+    settings = Settings.of(metrics=["delta_bpm"])
+    assert any("counted at" in note for note in judge(*sources, settings).notes)
+    assert not any("counted at" in note for note in judge(sources[0], sources[0], settings).notes)
 
 
 def test_options_reach_their_metric() -> None:

@@ -74,18 +74,33 @@ class Beats(_Annotation):
         Increasing, >= 0, shape (n,). May be empty.
     bpm
         Beats a minute, above 0; NaN where the source gives none.
+    log_odds
+        Evidence, from which the beats can be counted at another level (`audio.tempo_levels`): the log-odds of a beat,
+        frame by frame, shape (n_frames,). Empty where the source keeps none, and so are the other two.
+    span_sec
+        Evidence: the stretch that beats may lie in, shape (2,).
+    pulse
+        Evidence: how much the onsets recur after each of a row of lags, shape (n_lags,).
 
     Raises
     ------
     InvalidAnnotationError
-        Times that do not increase, are negative or not finite, or a tempo that is not a positive number.
+        Times that do not increase, are negative or not finite, a tempo that is not a positive number, or evidence that
+        is not finite.
 
     """
 
     times_sec: FloatArray
     bpm: float = float("nan")
+    log_odds: npt.NDArray[np.floating[Any]] = dataclasses.field(default_factory=lambda: np.zeros(0))
+    span_sec: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
+    pulse: FloatArray = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        for name in ("log_odds", "span_sec", "pulse"):
+            _check_vector(getattr(self, name), name)
+        if len(self.pulse) and not (len(self.log_odds) and len(self.span_sec) == 2):
+            raise InvalidAnnotationError("the pulse of beats needs their log_odds and span_sec beside it")
         _check_vector(self.times_sec, "beat times")
         _check_increasing(self.times_sec, "beat times")
         if not (np.isnan(self.bpm) or 0 < self.bpm < float("inf")):
@@ -94,19 +109,32 @@ class Beats(_Annotation):
 
 @dataclasses.dataclass(frozen=True)
 class Key(_Annotation):
-    """A key: pitch class of the tonic, 0 = C .. 11 = B, and the mode.
+    """A key: pitch class of the tonic, 0 = C .. 11 = B, the mode, and how sure its source is.
+
+    Parameters
+    ----------
+    tonic
+        0..11.
+    mode
+        ``"major"`` or ``"minor"``.
+    confidence
+        How far the key stands out from the others, 0..2, higher is surer; NaN where the source does not say. Of
+        `estimate_key` the correlation of its profile less that of the next best key. Keys are equal whatever it is.
 
     Raises
     ------
     InvalidAnnotationError
-        A tonic outside 0..11, or a mode that is neither ``"major"`` nor ``"minor"``.
+        A tonic outside 0..11, a mode that is neither ``"major"`` nor ``"minor"``, or a confidence outside 0..2.
 
     """
 
     tonic: int
     mode: str
+    confidence: float = dataclasses.field(default=float("nan"), compare=False)
 
     def __post_init__(self) -> None:
+        if self.confidence < 0 or self.confidence > 2:
+            raise InvalidAnnotationError(f"the confidence of a key must be 0..2, or NaN, got {self.confidence}")
         if self.tonic not in range(12) or self.mode not in {"major", "minor"}:
             raise InvalidAnnotationError(
                 f"expected a tonic 0..11 and 'major' or 'minor', got {self.tonic!r} and {self.mode!r}"

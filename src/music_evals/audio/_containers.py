@@ -5,12 +5,16 @@ less, leaves damaged Ogg pages and MP3 frames out and compares no checksum of FL
 shows of a file is already mended (tests hold it to each of these). So each container is walked here first, and a file
 that holds less than it claims, or more, is refused:
 
-- WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too. A size of 0
-  or 0xFFFFFFFF, as written into a pipe, states no length: a cut could not be seen.
+- WAV (RIFF, RF64) and AIFF: the audio chunk must lie in the file, and what follows it must be chunks too, up to where
+  the header says that all ends; what lies beyond, and zeros anywhere, are no concern of the audio. A WAV file that was
+  written into a pipe states a length of 0 or 0xFFFFFFFF (sox: 0x7FFFF000), and is read as far as it goes: a cut
+  cannot be seen.
 - Ogg: one stream whose pages follow one another, have the right checksum, and end with a last page.
 - MP3: frame after frame up to the end, the last one whole, as many as a Xing, Info or VBRI header counts. An MP3 file
   without such a header that was cut exactly between two frames cannot be distinguished from a shorter one.
 - FLAC: states its length and the MD5 of its samples, which are compared with what was decoded.
+- MP4 (m4a), AAC in ADTS frames, WebM and Matroska, which libsndfile does not read: boxes, frames or elements follow one
+  another, and the last one is whole. What states no length is read as far as it goes, as a WAV file is.
 """
 
 from __future__ import annotations
@@ -22,20 +26,11 @@ import zlib
 from pathlib import Path
 from typing import IO
 
+from music_evals.audio._container import CONVERT, COPY, Container, ContradictionError, check_tail, only_zeros
+from music_evals.audio._film_containers import aac_frame_bytes, walk_aac, walk_matroska, walk_mp4
 from music_evals.errors import UnreadableFileError
 
-__all__ = ["Container", "is_known", "read_container"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Container:
-    """What a container claims."""
-
-    format: str  # ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"`` or ``"MP3"``
-    n_frames: int | None = None  # samples a channel, or None where the container does not count them
-    slack: int = 0  # by how many more or fewer an honest file may decode
-    md5: bytes = b""  # FLAC: digest of the samples; empty where there is none
-    sample_bytes: int = 0  # FLAC: bytes of one sample in that digest
+__all__ = ["is_checked", "read_container"]
 
 
 def read_container(path: Path) -> Container:
@@ -43,23 +38,12 @@ def read_container(path: Path) -> Container:
     try:
         with path.open("rb") as file:
             return _read(file, os.fstat(file.fileno()).st_size)
-    except (_ContradictionError, struct.error) as error:
+    except (ContradictionError, struct.error) as error:
         reason = "its header is cut" if isinstance(error, struct.error) else str(error)
-        raise UnreadableFileError(f"{path}: {reason}; {getattr(error, 'remedy', _COPY)}") from error
+        raise UnreadableFileError(f"{path}: {reason}; {getattr(error, 'remedy', COPY)}") from error
 
 
-_COPY = "get a whole copy"
-
-
-class _ContradictionError(Exception):
-    """A container does not hold what it claims."""
-
-    def __init__(self, reason: str, remedy: str = _COPY) -> None:
-        super().__init__(reason)
-        self.remedy = remedy
-
-
-class _UnstatedError(_ContradictionError):
+class _UnstatedError(ContradictionError):
     """A container does not say how long it is, as when it was written into a pipe."""
 
     def __init__(self) -> None:
@@ -68,10 +52,23 @@ class _UnstatedError(_ContradictionError):
         )
 
 
-def is_known(path: Path) -> bool:
-    """Tell whether a file starts as one of the containers that `read_container` reads."""
+_UNCHECKED = (b"caff", b"riff", b".snd", b"\x30\x26\xb2\x75")  # CAF, Wave64, AU, ASF
+
+
+def is_checked(path: Path) -> bool:
+    """Tell whether `read_container` walks a file; False for a few kinds of audio that it does not know.
+
+    Raises
+    ------
+    UnreadableFileError
+        The file starts as no audio at all: text, as playlists are, would make a decoder open other files.
+
+    """
     with path.open("rb") as file:
-        return bool(_format(*_start(file)))
+        magic, start = _start(file)
+    if not (found := _format(magic, start)) and not magic.startswith(_UNCHECKED):
+        raise UnreadableFileError(f"{path}: starts as no kind of audio; {CONVERT}")
+    return bool(found)
 
 
 def _read(file: IO[bytes], n_bytes: int) -> Container:
@@ -87,8 +84,14 @@ def _read(file: IO[bytes], n_bytes: int) -> Container:
             return _ogg(file, start, n_bytes)
         case "MP3":
             return _mp3(file, start, n_bytes)
-    what = "no WAV, FLAC, Ogg, MP3 or AIFF audio, whatever its name says" if magic else "empty"
-    raise _ContradictionError(what, "convert it to WAV or FLAC if it is audio of another kind")
+        case "MP4":
+            return walk_mp4(file, n_bytes)
+        case "AAC":
+            return walk_aac(file, start, n_bytes)
+        case "MATROSKA":
+            return walk_matroska(file, start, n_bytes)
+    what = "no WAV, FLAC, Ogg, MP3, AIFF, MP4, AAC or WebM audio, whatever its name says" if magic else "empty"
+    raise ContradictionError(what, CONVERT)
 
 
 def _start(file: IO[bytes]) -> tuple[bytes, int]:
@@ -105,10 +108,14 @@ def _format(magic: bytes, start: int) -> str:
         return "AIFF"
     if magic[:4] in _FIRST_BYTES:
         return _FIRST_BYTES[magic[:4]]
+    if magic[4:8] == b"ftyp":
+        return "MP4"
+    if aac_frame_bytes(magic):
+        return "AAC"
     return "MP3" if start or _mp3_header(magic[:4]) else ""
 
 
-_FIRST_BYTES = {b"fLaC": "FLAC", b"OggS": "OGG"}
+_FIRST_BYTES = {b"fLaC": "FLAC", b"OggS": "OGG", b"\x1aE\xdf\xa3": "MATROSKA"}
 
 
 def _skip_id3(file: IO[bytes]) -> int:
@@ -126,65 +133,111 @@ def _skip_id3(file: IO[bytes]) -> int:
 # --- WAV and AIFF ----------------------------------------------------------------------------------------------------
 
 _UNSTATED = 0xFFFFFFFF
+_SOX_UNSTATED = 0x7FFFF000  # what sox writes into a pipe, less what is no whole frame: 2 GiB, over any limit of length
 _MAX_CHUNKS = 10_000  # a hostile file may consist of nothing else
 
 
-def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> dict[bytes, tuple[int, int]]:
-    """Return start and size of the first chunk of each name, after the audio was found to lie in the file."""
+def _chunks(file: IO[bytes], start: int, n_bytes: int, order: str) -> tuple[dict[bytes, tuple[int, int]], int]:
+    """Return start and size of the first chunk of each name, the audio's within the file, and where all end."""
     found: dict[bytes, tuple[int, int]] = {}
+    end = _form_end(file, start, order)
     long = None  # size of the audio chunk, where a 64-bit header states it
+    audio = False
     n_chunks = 0
-    while start + 8 <= n_bytes:
+    while start + 8 <= n_bytes and not (audio and start >= end):
         file.seek(start)
         name, size = struct.unpack(f"{order}4sI", file.read(8))
         if not all(0x20 <= byte < 0x7F for byte in name):
-            raise _ContradictionError(f"{n_bytes - start} bytes follow the last chunk that its header accounts for")
+            if audio and only_zeros(file, start):
+                break
+            raise ContradictionError(f"{n_bytes - start} bytes follow the last chunk that its header accounts for")
         if name == b"ds64":
             long = int(struct.unpack("<8xQ", file.read(16))[0])
-        if name == b"data" and size == _UNSTATED and long is not None:
-            size = long
         start += 8
-        if name in {b"data", b"SSND"}:
-            _check_audio(size, n_bytes - start)
+        if name in {b"data", b"SSND"} and not audio:
+            audio = True
+            size = _audio_size(file, name, long if size == _UNSTATED and long is not None else size, start, n_bytes)
         found.setdefault(name, (start, size))
         n_chunks += 1
         if n_chunks > _MAX_CHUNKS:
-            raise _ContradictionError(f"more than {_MAX_CHUNKS} chunks")
+            raise ContradictionError(f"more than {_MAX_CHUNKS} chunks")
         start += size
         file.seek(start)
         if size % 2 and file.read(1) == b"\0":  # padded to an even size; some writers forget it
             start += 1
-    return found
+    file.seek(start)
+    if file.read(4) in {b"RIFF", b"RIFX", b"RF64"}:
+        raise ContradictionError("several WAV files one after the other", "split them")
+    return found, start
 
 
-def _check_audio(size: int, there: int) -> None:
-    if size == _UNSTATED or (size == 0 and there):
-        raise _UnstatedError
+def _form_end(file: IO[bytes], start: int, order: str) -> int:
+    """Return where the header says that all chunks end; beyond any file where it does not say."""
+    file.seek(start - 8)
+    size = int(struct.unpack(f"{order}I", file.read(4))[0])
+    return start - 4 + size if 0 < size < _UNSTATED else 1 << 64
+
+
+def _audio_size(file: IO[bytes], name: bytes, size: int, start: int, n_bytes: int) -> int:
+    there = n_bytes - start
+    unstated = size in {_UNSTATED, 2**64 - 1} or (size > there and _SOX_UNSTATED - 64 < size <= _SOX_UNSTATED)
+    if unstated or (size == 0 and there and not _chunk_follows(file, start, there)):
+        if name == b"SSND":
+            raise _UnstatedError
+        return there  # written into a pipe
     if size > there:
-        raise _ContradictionError(f"its header claims {size} bytes of audio, {there} are there")
+        raise ContradictionError(f"its header claims {size} bytes of audio, {there} are there")
+    return size
+
+
+def _chunk_follows(file: IO[bytes], start: int, there: int) -> bool:
+    """Tell whether what follows an audio chunk of no bytes is a chunk, and not the audio itself."""
+    file.seek(start)
+    name, size = struct.unpack("<4sI", file.read(8).ljust(8, b"\0"))
+    return all(0x20 <= byte < 0x7F for byte in name) and size + 8 <= there
 
 
 def _wav(file: IO[bytes], start: int, n_bytes: int, order: str) -> Container:
-    chunks = _chunks(file, start, n_bytes, order)
+    chunks, end = _chunks(file, start, n_bytes, order)
     if b"fmt " not in chunks or b"data" not in chunks:
-        raise _ContradictionError("a WAV file without a fmt and a data chunk")
+        raise ContradictionError("a WAV file without a fmt and a data chunk")
     file.seek(chunks[b"fmt "][0])
     tag, block_align = struct.unpack(f"{order}H10xH", file.read(14))
     plain = tag in {1, 3, 0xFFFE} and block_align  # whole numbers, floats, extensible
-    return Container("WAV", chunks[b"data"][1] // block_align if plain else None)
+    n_frames = chunks[b"data"][1] // block_align if plain else None
+    mends = _wav_mends(file, start, chunks, order)
+    return Container("WAV", n_frames, mends=mends, end=end if end < n_bytes else None)
+
+
+def _wav_mends(
+    file: IO[bytes], start: int, chunks: dict[bytes, tuple[int, int]], order: str
+) -> tuple[tuple[int, bytes], ...]:
+    """Return what the header of a file from a pipe should say, for decoders that believe it."""
+    at, size = chunks[b"data"]
+    file.seek(at - 4)
+    stated = int(struct.unpack(f"{order}I", file.read(4))[0])
+    if b"ds64" in chunks:
+        place = chunks[b"ds64"][0]
+        file.seek(place + 8)
+        if struct.unpack("<Q", file.read(8))[0] == size:
+            return ()
+        return (place, struct.pack("<2Q", at + size - 8, size)), (at - 4, b"\xff" * 4)
+    if stated == size or at + size > _UNSTATED:
+        return ()
+    return (start - 8, struct.pack(f"{order}I", at + size - 8)), (at - 4, struct.pack(f"{order}I", size))
 
 
 _PLAIN_AIFF = {b"NONE", b"sowt", b"twos", b"raw ", b"in24", b"in32", b"fl32", b"FL32", b"fl64", b"FL64"}
 
 
 def _aiff(file: IO[bytes], start: int, n_bytes: int, *, compressed: bool) -> Container:
-    chunks = _chunks(file, start, n_bytes, ">")
+    chunks, end = _chunks(file, start, n_bytes, ">")
     if b"COMM" not in chunks or b"SSND" not in chunks:
-        raise _ContradictionError("an AIFF file without a COMM and an SSND chunk")
+        raise ContradictionError("an AIFF file without a COMM and an SSND chunk")
     file.seek(chunks[b"COMM"][0] + 2)
     n_frames = int(struct.unpack(">I", file.read(4))[0])
     coding = file.read(16)[12:] if compressed else b"NONE"
-    return Container("AIFF", n_frames if coding in _PLAIN_AIFF else None)
+    return Container("AIFF", n_frames if coding in _PLAIN_AIFF else None, end=end if end < n_bytes else None)
 
 
 # --- FLAC ------------------------------------------------------------------------------------------------------------
@@ -210,16 +263,16 @@ def _ogg(file: IO[bytes], start: int, n_bytes: int) -> Container:
     file.seek(start)
     while (position := file.tell()) < n_bytes:
         if last:
-            raise _ContradictionError("several Ogg streams one after the other", "split them")
+            raise ContradictionError("several Ogg streams one after the other", "split them")
         content = _ogg_page(file, position)
         flags, number, sequence = struct.unpack("<5xB8xII", content[:22])
         if serial not in {None, number}:
-            raise _ContradictionError("several Ogg streams in one another", "extract the one that is meant")
+            raise ContradictionError("several Ogg streams in one another", "extract the one that is meant")
         if sequence != page:
-            raise _ContradictionError(f"Ogg page {page} is missing")
+            raise ContradictionError(f"Ogg page {page} is missing")
         serial, page, last = number, page + 1, bool(flags & 4)
     if not last:
-        raise _ContradictionError("its last Ogg page is missing")
+        raise ContradictionError("its last Ogg page is missing")
     return Container("OGG")
 
 
@@ -227,14 +280,14 @@ def _ogg_page(file: IO[bytes], position: int) -> bytes:
     """Return a page that is whole and whose checksum is right."""
     head = file.read(27)
     if head[:4] != b"OggS":
-        raise _ContradictionError(f"no Ogg page at byte {position}")
+        raise ContradictionError(f"no Ogg page at byte {position}")
     sizes = file.read(head[26] if len(head) == 27 else 0)
     body = file.read(sum(sizes))
     if len(head) < 27 or len(sizes) < head[26] or len(body) < sum(sizes):
-        raise _ContradictionError(f"the Ogg page at byte {position} is cut")
+        raise ContradictionError(f"the Ogg page at byte {position} is cut")
     content = head[:22] + bytes(4) + head[26:] + sizes + body
     if _ogg_checksum(content) != struct.unpack("<I", head[22:26])[0]:
-        raise _ContradictionError(f"the Ogg page at byte {position} is damaged")
+        raise ContradictionError(f"the Ogg page at byte {position} is damaged")
     return content
 
 
@@ -252,7 +305,6 @@ _BITRATES = {
     2: (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160, 0),
 }
 _RATES = (44100, 48000, 32000, 0)
-_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3")  # what may follow the last frame
 _SLACK = 5  # frames; encoders put delay and padding around the music, decoders take it away
 
 
@@ -286,23 +338,23 @@ def _mp3(file: IO[bytes], start: int, n_bytes: int) -> Container:
         file.seek(start)
         frame = _mp3_header(head := file.read(4))
         if frame is None:
-            _check_tail(head + file.read(8), start)
+            check_tail(head + file.read(8), start, "MP3")
             break
         content = head + file.read(frame.n_bytes - 4)
         if len(content) < frame.n_bytes:
-            raise _ContradictionError("its last MP3 frame is cut")
+            raise ContradictionError("its last MP3 frame is cut")
         if first is None:
             first, counted = frame, _mp3_count(content, frame)
         if frame.rate != first.rate:
-            raise _ContradictionError(
+            raise ContradictionError(
                 f"its sample rate changes from {first.rate} to {frame.rate} Hz at byte {start}", "split it there"
             )
         n_frames += 1
         start += frame.n_bytes
     if first is None:
-        raise _ContradictionError("no MP3 frame where the first should be")
+        raise ContradictionError("no MP3 frame where the first should be")
     if counted is not None and n_frames - 1 not in counted:
-        raise _ContradictionError(f"its header counts {counted.stop - 1} MP3 frames, {n_frames - 1} are there")
+        raise ContradictionError(f"its header counts {counted.stop - 1} MP3 frames, {n_frames - 1} are there")
     return Container("MP3", n_frames * first.n_samples, slack=_SLACK * first.n_samples)
 
 
@@ -329,8 +381,3 @@ def _mp3_count(content: bytes, frame: _Mp3Frame) -> range | None:
     else:
         return None
     return range(count - own, count + 1)
-
-
-def _check_tail(tail: bytes, start: int) -> None:
-    if not tail.startswith(_TAGS) and any(tail):
-        raise _ContradictionError(f"no MP3 frame at byte {start}, where the next should be")

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.metadata
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.audio._containers import Container, is_known, read_container
+from music_evals.audio._container import Container
+from music_evals.audio._containers import is_checked, read_container
+from music_evals.audio._ffmpeg import ffmpeg_version, open_ffmpeg
 from music_evals.errors import MissingBackendError, UnreadableFileError
 
 __all__ = ["OPENERS", "Decoded", "decoder_versions"]
@@ -26,7 +29,8 @@ class Decoded(Protocol):
 
     rate: int
     channels: int
-    n_frames: int
+    n_frames: int | None  # None where the container does not say
+    read_by: str  # name and version of the decoder where it is not the one that was asked for
 
     def blocks(self, size: int) -> Iterator[Block]:
         """Yield samples of shape (<= size, channels) up to the end; raise if that is not where it should be."""
@@ -44,8 +48,12 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
             return False
 
     container = read_container(path)
+    if container.format not in _FORMATS:
+        with _open_other(path, container) as decoded:
+            yield decoded
+        return
     try:
-        with Forward(path) as file:
+        with path.open("rb") as raw, Forward(_Mended(raw, container) if _is_off(container) else path) as file:
             if file.format not in _FORMATS[container.format]:
                 raise UnreadableFileError(
                     f"{path}: starts as {container.format} and is read as {file.format}; convert it to WAV or FLAC"
@@ -61,7 +69,78 @@ def _open_soundfile(path: Path) -> Iterator[Decoded]:
         ) from error
 
 
+def _is_off(container: Container) -> bool:
+    """Tell whether libsndfile would believe a header that is wrong, or take what follows the audio for a part of it."""
+    return bool(container.mends) or container.end is not None
+
+
+class _Mended:
+    """A file with the header that it should have, and without what follows its end."""
+
+    def __init__(self, file: IO[bytes], container: Container) -> None:
+        self._file, self._mends, self._at = file, container.mends, 0
+        self._end = os.fstat(file.fileno()).st_size if container.end is None else container.end
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._end)[whence]
+        return self._at
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        start, left = self._at, max(self._end - self._at, 0)
+        self._file.seek(start)
+        content = bytearray(self._file.read(left if n_bytes < 0 else min(n_bytes, left)))
+        for at, new in self._mends:
+            for place, byte in enumerate(new, at - start):
+                if 0 <= place < len(content):
+                    content[place] = byte
+        self._at += len(content)
+        return bytes(content)
+
+
+_NAMES = {"MP4": "MP4 (m4a)", "AAC": "AAC", "MATROSKA": "WebM or Matroska"}
+
+
+@contextlib.contextmanager
+def _open_other(path: Path, container: Container) -> Iterator[Decoded]:
+    """Open what soundfile does not read: by ffmpeg, else by torchcodec, always in this order."""
+    if ffmpeg_version():
+        with open_ffmpeg(path, container) as decoded:
+            yield decoded
+        return
+    try:
+        decoder = _torchcodec_decoder()
+    except MissingBackendError as error:
+        raise UnreadableFileError(
+            f"{path}: {_NAMES[container.format]} audio, which soundfile does not read, and neither the command ffmpeg "
+            "nor the package torchcodec runs here; install FFmpeg (its command is enough), or convert the file to WAV "
+            "or FLAC"
+        ) from error
+    version = importlib.metadata.version("torchcodec")
+    yield _TorchCodec(_torchcodec_opened(decoder, path), path, container, f"torchcodec {version}")
+
+
+@contextlib.contextmanager
+def _open_ffmpeg(path: Path) -> Iterator[Decoded]:
+    _ffmpeg_or_error()
+    with open_ffmpeg(path, read_container(path)) as decoded:
+        decoded.read_by = ""
+        yield decoded
+
+
+def _ffmpeg_or_error() -> str:
+    """Return the version of ffmpeg."""
+    if not (version := ffmpeg_version()):
+        install = "the packages of your system, such as apt install ffmpeg"
+        raise MissingBackendError("ffmpeg", "", "the decoder 'ffmpeg'", install=install)
+    return version
+
+
 class _SoundFile:
+    read_by = ""
+
     def __init__(self, file: Any, path: Path, container: Container) -> None:
         self.rate, self.channels = file.samplerate, file.channels
         self.n_frames = file.frames if container.n_frames is None else container.n_frames
@@ -101,31 +180,41 @@ _TORCHCODEC_SLACK_SEC = 0.1  # FFmpeg counts padding of AAC, Opus and MP3 on one
 
 @contextlib.contextmanager
 def _open_torchcodec(path: Path) -> Iterator[Decoded]:
+    decoder = _torchcodec_decoder()
+    container = read_container(path) if is_checked(path) else None
+    yield _TorchCodec(_torchcodec_opened(decoder, path), path, container)
+
+
+def _torchcodec_decoder() -> Any:
+    """Return the class that decodes."""
     try:
         from torchcodec.decoders import AudioDecoder  # type: ignore[import-not-found,unused-ignore]
     except (ImportError, OSError, RuntimeError) as error:  # the last two where it does not find FFmpeg
         install = "pip install torchcodec, and FFmpeg with its shared libraries"
         raise MissingBackendError("torchcodec", "", "the decoder 'torchcodec'", install=install) from error
-    if is_known(path):
-        read_container(path)
+    return AudioDecoder
+
+
+def _torchcodec_opened(decoder: Any, path: Path) -> Any:
     try:
-        decoder = AudioDecoder(path)
+        return decoder(path)
     except (RuntimeError, ValueError) as error:
         raise UnreadableFileError(f"{path}: cannot be opened by torchcodec ({' '.join(str(error).split())})") from error
-    yield _TorchCodec(decoder, path)
 
 
 class _TorchCodec:
     """Decodes everything at once: FFmpeg reaches the end of some files only that way."""
 
-    def __init__(self, decoder: Any, path: Path) -> None:
+    def __init__(self, decoder: Any, path: Path, container: Container | None, read_by: str = "") -> None:
         about = decoder.metadata
-        self.rate, self.channels = about.sample_rate, about.num_channels
-        if not about.duration_seconds_from_header:
+        self.rate, self.channels, self.read_by = about.sample_rate, about.num_channels, read_by
+        self.n_frames: int | None = None
+        if about.duration_seconds_from_header:
+            self.n_frames = round(about.duration_seconds_from_header * self.rate)
+        elif container is None:
             raise UnreadableFileError(
                 f"{path}: states no length, so that a cut could not be seen; convert it to WAV or FLAC"
             )
-        self.n_frames = round(about.duration_seconds_from_header * self.rate)
         self._decoder, self._path = decoder, path
 
     def blocks(self, size: int) -> Iterator[Block]:
@@ -135,7 +224,7 @@ class _TorchCodec:
             raise UnreadableFileError(
                 f"{self._path}: cannot be decoded by torchcodec ({' '.join(str(error).split())}); get a whole copy"
             ) from error
-        if abs(len(samples) - self.n_frames) > _TORCHCODEC_SLACK_SEC * self.rate:
+        if self.n_frames is not None and abs(len(samples) - self.n_frames) > _TORCHCODEC_SLACK_SEC * self.rate:
             raise UnreadableFileError(
                 f"{self._path}: its header claims {self.n_frames} frames, {len(samples)} were decoded; get a whole copy"
             )
@@ -144,6 +233,7 @@ class _TorchCodec:
 
 OPENERS: dict[str, Callable[[Path], contextlib.AbstractContextManager[Decoded]]] = {
     "soundfile": _open_soundfile,
+    "ffmpeg": _open_ffmpeg,
     "torchcodec": _open_torchcodec,
 }
 """Decoder by name -> opens a file with it."""
@@ -156,6 +246,8 @@ def decoder_versions(decoder: str) -> dict[str, str]:
         import soundfile
 
         return versions | {"soundfile": soundfile.__version__, "libsndfile": soundfile.__libsndfile_version__}
+    if decoder == "ffmpeg":
+        return versions | {"ffmpeg": _ffmpeg_or_error()}
     try:
         return versions | {decoder: importlib.metadata.version(decoder)}
     except importlib.metadata.PackageNotFoundError:

@@ -51,10 +51,11 @@ LABEL_SMOOTHING_BARS: Final = 0.25
 
 
 class Bar(NamedTuple):
-    """A length that a bar may have, and the regularity that it shows, at most 1."""
+    """A length that a bar may have, with the regularity that it shows, at most 1."""
 
     length_sec: float
     regularity: float
+    recurrence: float  # mean cosine after one, two, three ... bars, less that around them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Division:
     start_sec: float  # where the music begins
     upbeat: int  # cells before the first bar line: an upbeat, or a bar that was cut
     bounds: tuple[int, ...]  # first cell of each section but the first, increasing; all on bar lines
+    recurrence: float  # how well the harmony recurs with the likeliest bar: near 0 where there is no steady bar
     score: float  # how well the division explains the piece; comparable between divisions of one piece
     cells: tuple[FloatArray, ...]  # the features cell by cell, each kind of shape (n_features, n_cells), standardised
     cells_per_bar: int  # cells that a bar is cut into
@@ -80,8 +82,10 @@ def divide(
 ) -> Division:
     """Find the bars and the sections of a piece."""
     frames = start_sec / hop_sec, end_sec / hop_sec
-    divisions = [_divide(blocks, hop_sec, frames, bar) for bar in bar_candidates(blocks[harmony], hop_sec)]
-    return max(divisions, key=lambda division: division.score)
+    bars = bar_candidates(blocks[harmony], hop_sec)
+    divisions = [_divide(blocks, hop_sec, frames, bar) for bar in bars]
+    best = max(divisions, key=lambda division: division.score)
+    return dataclasses.replace(best, recurrence=bars[0].recurrence)
 
 
 def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
@@ -97,7 +101,7 @@ def bar_candidates(vectors: FloatArray, hop_sec: float) -> list[Bar]:
     found = []
     for _ in range(N_CANDIDATES):
         best = int(strength.argmax())
-        found.append(Bar(float(lengths[best]), float(strength[best])))
+        found.append(Bar(float(lengths[best]), float(strength[best]), float(combs[best])))
         strength[np.abs(np.log(lengths / lengths[best])) < 0.03] = -np.inf
     return found
 
@@ -147,7 +151,7 @@ def _divide(blocks: Sequence[FloatArray], hop_sec: float, frames: tuple[float, f
         (_from_upbeat(strength, per_bar, upbeat) for upbeat in upbeats), key=lambda best: best[2]
     )
     score += REGULARITY_WEIGHT * bar.regularity
-    return Division(bar.length_sec, start * hop_sec, upbeat, tuple(bounds), score, cells, per_bar)
+    return Division(bar.length_sec, start * hop_sec, upbeat, tuple(bounds), bar.recurrence, score, cells, per_bar)
 
 
 def _from_upbeat(strength: npt.NDArray[np.float64], per_bar: int, upbeat: int) -> tuple[int, list[int], float]:

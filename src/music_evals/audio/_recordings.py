@@ -13,7 +13,7 @@ __all__ = ["AUDIO_SUFFIXES", "recordings"]
 AUDIO_SUFFIXES: Final = frozenset(
     {
         *(".wav", ".wave", ".w64", ".rf64", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aif", ".aiff", ".aifc", ".au"),
-        *(".m4a", ".mp4", ".aac", ".wma"),
+        *(".m4a", ".mp4", ".aac", ".webm", ".mka", ".wma"),
     }
 )
 """What is taken for a recording in a folder. Some cannot be decoded: they fail by name, and are not passed over."""

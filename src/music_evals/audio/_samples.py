@@ -16,6 +16,7 @@ __all__ = [
     "HIGHEST_RATE",
     "LOWEST_RATE",
     "Samples",
+    "Swing",
     "as_float",
     "bounded",
     "check_format",
@@ -102,6 +103,28 @@ def mix_down(block: npt.NDArray[np.floating[Any]], place: str) -> Samples:
     if not np.isfinite(mixed).all():
         raise InvalidAudioError(f"{place}holds samples that are NaN or infinite; repair the recording")
     return mixed
+
+
+class Swing:
+    """How far samples lie from their mean, found while they pass: a resampler would make edges of a constant."""
+
+    def __init__(self) -> None:
+        self._low, self._high, self._total, self._n = np.inf, -np.inf, 0.0, 0
+
+    def watched(self, blocks: Iterator[Samples]) -> Iterator[Samples]:
+        """Yield the blocks as they are."""
+        for block in blocks:
+            if len(block):
+                self._low, self._high = min(self._low, float(block.min())), max(self._high, float(block.max()))
+                self._total += float(block.sum(dtype=np.float64))
+                self._n += len(block)
+            yield block
+
+    @property
+    def peak(self) -> float:
+        """The largest distance of a sample from the mean of all."""
+        mean = self._total / self._n if self._n else 0.0
+        return max(self._high - mean, mean - self._low)
 
 
 def resample(blocks: Iterator[Samples], rate: int, target: int) -> Samples:

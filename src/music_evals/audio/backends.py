@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from music_evals.audio._ffmpeg import ffmpeg_version
 from music_evals.audio.io import SAMPLE_RATE
 from music_evals.errors import BackendError, MissingBackendError, UnknownNameError
 
@@ -64,6 +65,8 @@ class Backend:
         Files in ``audio/weights`` that it reads; their hashes go where the versions go.
     find_weights
         ``"module:function"`` that returns the path of weights which are not ours; their hash goes there too.
+    ffmpeg
+        True if it may run the command ffmpeg; its version goes where those of the packages go.
     licence
         Of its code and weights.
     install
@@ -81,6 +84,7 @@ class Backend:
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     weights: tuple[str, ...] = ()
     find_weights: str = ""
+    ffmpeg: bool = False
     licence: str = "Apache-2.0"
     install: str = ""
 
@@ -138,7 +142,7 @@ class Backend:
         return {
             "backend": self.name,
             "version": self.version,
-            "packages": self.package_versions(),
+            "packages": self.package_versions() | ({"ffmpeg": ffmpeg_version()} if self.ffmpeg else {}),
             "parameters": self._defaults() | dict(self.parameters),
             "weights": {path.name: _sha256(path) for path in self._weight_files()},
             "rate": self.rate,
@@ -193,7 +197,7 @@ def _essentia(feature: str, name: str, function: str) -> Backend:
     )
 
 
-def _madmom(feature: str, name: str, function: str) -> Backend:
+def _madmom(feature: str, name: str, function: str, **more: Any) -> Backend:
     return Backend(
         feature,
         name,
@@ -202,11 +206,12 @@ def _madmom(feature: str, name: str, function: str) -> Backend:
         rate=44100,
         licence="code BSD-3-Clause, weights CC BY-NC-SA 4.0",
         install='pip install "setuptools<81" cython numpy wheel && pip install --no-build-isolation madmom',
+        **more,
     )
 
 
 _ALL = (
-    Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", weights=("beat_tracker.safetensors",)),
+    Backend("beats", "tcn", f"{_HERE}.beats:track_beats_tcn", version=2, weights=("beat_tracker.safetensors",)),
     Backend("beats", "librosa", f"{_HERE}.beats:track_beats_librosa", packages=_LIBROSA),
     Backend("beats", "librosa_official", f"{_HERE}.beats:track_beats_official", packages=_LIBROSA),
     _madmom("beats", "madmom", "track_beats"),
@@ -221,10 +226,10 @@ _ALL = (
         install="pip install beat-this, and let MUSIC_EVALS_BEAT_THIS_CHECKPOINT name the checkpoint (final0.ckpt) "
         "that you have fetched",
     ),
-    Backend("key", "aarden_essen", f"{_HERE}.key:estimate_key"),
+    Backend("key", "aarden_essen", f"{_HERE}.key:estimate_key", version=2),
     _essentia("key", "essentia_bgate", "estimate_key"),
     Backend("chords", "hmm", f"{_HERE}.chords:recognise_chords"),
-    _madmom("chords", "madmom_crf", "recognise_chords"),
+    _madmom("chords", "madmom_crf", "recognise_chords", version=2, ffmpeg=True),
     Backend("chroma", "cqt", f"{_HERE}.chroma:compute_chroma"),
     Backend("chroma", "librosa_cqt", f"{_HERE}.chroma:compute_chroma_official", packages=_LIBROSA),
     Backend("f0", "melody_net", f"{_HERE}.f0:track_melody_net", packages=_ONNX, weights=("melody_net.onnx",)),
@@ -257,7 +262,7 @@ _ALL = (
         weights=("melody_net.onnx",),
     ),
     Backend("structure", "timbre_harmony", f"{_HERE}.structure:compute_structure"),
-    Backend("segments", "form", f"{_HERE}.segments:segment_form"),
+    Backend("segments", "form", f"{_HERE}.segments:segment_form", version=2),
     Backend("segments", "foote", f"{_HERE}.segments:segment_foote", inputs=("structure",)),
     Backend(
         "segments",

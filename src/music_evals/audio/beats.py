@@ -5,16 +5,22 @@ Davies and Böck (EUSIPCO 2019), whose beat probabilities are joined to a regula
 trained on renderings of public-domain and composed tunes (see ``benchmarks/beat_tracker``). `track_beats_librosa` is
 librosa's dynamic programming tracker (Ellis 2007) with all of its beats and the fitted tempo. `track_beats_official` is
 the same tracker as MuseCPBench calls it: weak beats at both ends dropped, and the tempo off librosa's grid of lags.
+
+What the network hears is kept with the beats (`Beats.log_odds`, `span_sec`, `pulse`), so that a pair of recordings can
+be counted at one metrical level, by `audio.tempo_levels`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Beats
+from music_evals.audio._filters import moving_average
 from music_evals.audio._weights import load_weights
 from music_evals.audio.io import SAMPLE_RATE, Audio
 from music_evals.audio.spectra import HOP_LENGTH, N_FFT, power_spectrum
@@ -23,8 +29,10 @@ __all__ = [
     "FRAME_RATE_HZ",
     "activations",
     "beat_features",
+    "beats_within",
     "decode_beats",
     "fit_tempo",
+    "pulse_profile",
     "track_beats_librosa",
     "track_beats_official",
     "track_beats_tcn",
@@ -42,6 +50,10 @@ LOWEST_MIDI = 36
 FLUX_LAG = 2  # frames: half a window
 DYNAMIC_RANGE = 1e5  # levels are compressed from 50 dB below the loudest band on
 AUDIBLE = 0.15  # of the range of levels: some 43 dB below the loudest band
+FASTEST_BPM, SLOWEST_BPM = 210.0, 48.0
+PULSE_RANGE_SEC = (0.2, 8.0)  # from less than the shortest beat to some bars
+PULSE_SHARE = 0.6  # of the recording: what recurs later recurs too rarely
+PULSE_STEPS = 48  # an octave of lags
 
 
 def fit_tempo(times_sec: FloatArray) -> float:
@@ -104,13 +116,34 @@ def track_beats_tcn(audio: Audio) -> Beats:
     if len(audio.samples) < SHORTEST_SAMPLES or not audio.samples.any():
         return Beats(np.zeros(0))
     features = beat_features(audio)
-    times_sec = decode_beats(activations(features)[0])
     sounding = np.flatnonzero(features.max(axis=1) > AUDIBLE)
     slack_sec = 2 / FRAME_RATE_HZ
     first, last = sounding[0] / FRAME_RATE_HZ - slack_sec, sounding[-1] / FRAME_RATE_HZ + slack_sec
-    times_sec = times_sec[(times_sec >= max(first, 0)) & (times_sec <= min(last, audio.duration_sec))]
-    times_sec = np.round(times_sec, TIME_DECIMALS)
-    return Beats(times_sec, fit_tempo(times_sec))
+    span_sec = np.array([max(first, 0), min(last, audio.duration_sec)])
+    evidence = Beats(np.zeros(0), float("nan"), activations(features)[0], span_sec, pulse_profile(features))
+    return beats_within(evidence)
+
+
+def beats_within(evidence: Beats, slowest_bpm: float = SLOWEST_BPM, fastest_bpm: float = FASTEST_BPM) -> Beats:
+    """Return the beats that the evidence of others shows between two tempi, with the evidence.
+
+    Parameters
+    ----------
+    evidence
+        Beats of `track_beats_tcn`; their times play no part.
+    slowest_bpm, fastest_bpm
+        Bounds of the tempo.
+
+    Returns
+    -------
+    Beats
+        None where no beat of such a tempo fits into the recording.
+
+    """
+    times_sec = decode_beats(evidence.log_odds, slowest_bpm=slowest_bpm, fastest_bpm=fastest_bpm)
+    first, last = evidence.span_sec
+    times_sec = np.round(times_sec[(times_sec >= first) & (times_sec <= last)], TIME_DECIMALS)
+    return dataclasses.replace(evidence, times_sec=times_sec, bpm=fit_tempo(times_sec))
 
 
 def beat_features(audio: Audio) -> Frames:
@@ -124,6 +157,31 @@ def beat_features(audio: Audio) -> Frames:
         power *= np.float32(DYNAMIC_RANGE / loudest)
     levels: Frames = (np.log1p(power) / np.float32(np.log1p(DYNAMIC_RANGE))).T
     return levels
+
+
+def pulse_profile(features: Frames) -> FloatArray:
+    """Return how much the onsets recur after lags from 0.2 s on, 48 an octave, up to 8 s or 0.6 of the recording.
+
+    The autocorrelation of the rises in all bands, less its mean over half an octave: a row of peaks at the beats and
+    bars, which moves by whole places where the tempo is changed. Shape (n_lags,); empty below 0.4 s.
+    """
+    from scipy.fft import irfft, next_fast_len, rfft
+
+    n = len(features)
+    longest_sec = min(PULSE_RANGE_SEC[1], PULSE_SHARE * n / FRAME_RATE_HZ)
+    n_lags = int(np.log2(max(longest_sec / PULSE_RANGE_SEC[0], 1)) * PULSE_STEPS)
+    if n_lags < PULSE_STEPS:
+        return np.zeros(0)
+    rises = np.zeros_like(features)
+    rises[FLUX_LAG:] = np.maximum(features[FLUX_LAG:] - features[:-FLUX_LAG], 0)
+    rises -= rises.mean(axis=0)
+    length = next_fast_len(2 * n, real=True)
+    power = np.square(np.abs(rfft(rises, length, axis=0))).sum(axis=1, dtype=np.float64)
+    recurrence = irfft(power, length)[:n] / (n - np.arange(n))
+    lags = PULSE_RANGE_SEC[0] * 2 ** (np.arange(n_lags) / PULSE_STEPS) * FRAME_RATE_HZ
+    profile = np.interp(lags, np.arange(n), recurrence / max(float(recurrence[0]), float(np.finfo(np.float32).tiny)))
+    slow: npt.NDArray[np.float64] = moving_average(profile, PULSE_STEPS // 2 + 1)
+    return profile - slow
 
 
 @functools.cache
@@ -180,14 +238,15 @@ def _convolved(values: Frames, weight: Frames, bias: Frames, dilation: int = 1) 
 # Dynamic programming at twice the frame rate. The numbers were chosen on training mixtures that the network had not
 # seen; see benchmarks/beat_tracker.
 UPSAMPLING = 2
-FASTEST_BPM, SLOWEST_BPM = 210.0, 48.0
 MOST_LOG_ODDS = 4.0  # a frame counts at most so much for, or against
 BEAT_BONUS = 1.25  # what a beat is worth where the network is undecided
 CHANGE_COST = 25.0  # for a change of the interval by a factor of e
 REACH = 3  # steps of 11.6 ms by which the interval may change from one beat to the next
 
 
-def decode_beats(log_odds: Frames) -> FloatArray:
+def decode_beats(
+    log_odds: npt.NDArray[np.floating[Any]], *, slowest_bpm: float = SLOWEST_BPM, fastest_bpm: float = FASTEST_BPM
+) -> FloatArray:
     """Return beat times (s): the regular sequence over the whole recording with the highest sum of log-odds.
 
     The score of a sequence is the sum over its beats of the log-odds and a constant bonus, less a cost for every change
@@ -197,6 +256,8 @@ def decode_beats(log_odds: Frames) -> FloatArray:
     ----------
     log_odds
         Of a beat at each frame, shape (n_frames,).
+    slowest_bpm, fastest_bpm
+        Bounds of the tempo.
 
     Returns
     -------
@@ -208,8 +269,8 @@ def decode_beats(log_odds: Frames) -> FloatArray:
     n = UPSAMPLING * (len(log_odds) - 1) + 1
     odds = np.interp(np.arange(n) / UPSAMPLING, np.arange(len(log_odds)), log_odds)
     gain = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS) + BEAT_BONUS
-    intervals = np.arange(round(60 * rate / FASTEST_BPM), round(60 * rate / SLOWEST_BPM) + 1)
-    if n <= intervals[0]:
+    intervals = np.arange(round(60 * rate / fastest_bpm), round(60 * rate / slowest_bpm) + 1)
+    if not len(intervals) or n <= intervals[0]:
         return np.zeros(0)
     return _traced(odds, _forward(gain, intervals), intervals) / rate
 

@@ -195,7 +195,9 @@ class _Extraction:
 def _edge(audio: Audio, feature: str) -> str:
     """Return why the recording cannot have the feature, or nothing."""
     if audio.silent:
-        return f"silent: the peak lies below {audio.policy.silence_dbfs:g} dBFS"
+        loud = np.abs(audio.samples).max() >= 10 ** (audio.policy.silence_dbfs / 20)
+        aside = ", the mean aside," if loud else ""
+        return f"silent: the peak{aside} lies below {audio.policy.silence_dbfs:g} dBFS"
     if audio.duration_sec < SHORTEST_SEC:
         return f"shorter than {SHORTEST_SEC:g} s"
     if feature in _NEEDS_LENGTH and audio.duration_sec < SHORTEST_STRUCTURE_SEC:

@@ -4,7 +4,8 @@ Every extractor takes an `Audio`. What was done to the file on the way is its `A
 result's receipt: scores are comparable only under one policy.
 
 A file is read whole or not at all: one that was cut, or whose header claims another length than it has, is refused
-(`audio._containers` says what each format allows to be checked).
+(`audio._containers` says what each format allows to be checked). WAV, FLAC, Ogg (Vorbis, Opus), MP3 and AIFF are read
+everywhere; MP4 (m4a), AAC and WebM where the command ffmpeg or the package torchcodec is installed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from music_evals.audio._samples import (
     HIGHEST_RATE,
     LOWEST_RATE,
     Samples,
+    Swing,
     as_float,
     bounded,
     check_format,
@@ -67,7 +69,8 @@ __all__ = [
 SAMPLE_RATE = 22050  # Hz; the rate that librosa, the official code and basic-pitch work at
 
 DECODERS = tuple(OPENERS)
-"""Decoders by name: soundfile reads WAV, FLAC, OGG, MP3 and AIFF; torchcodec (optional) what its FFmpeg reads."""
+"""Decoders by name: soundfile reads WAV, FLAC, Ogg, MP3 and AIFF; ffmpeg (the command, optional) these and MP4, AAC,
+WebM and Matroska; torchcodec (optional) these and CAF, Wave64, AU and ASF."""
 
 Value = TypeVar("Value")
 
@@ -84,8 +87,10 @@ class AudioPolicy:
         Scale the loudest sample to 1. Silence stays as it is.
     silence_dbfs
         A recording whose peak lies below this, before it is normalised, is silent: none of its features is defined.
+        So is one that keeps as near to its mean, such as a constant offset and nothing else.
     decoder
-        One of `DECODERS`. It is never chosen by what is installed.
+        One of `DECODERS`. What ``"soundfile"`` does not read, MP4, AAC and WebM, goes to ffmpeg where it is installed,
+        else to torchcodec; nothing else depends on what is installed.
 
     Raises
     ------
@@ -173,14 +178,16 @@ class Audio:
     ----------
     samples
         float32, mono, shape (n,), within -1..1 where they were normalised; must not be written to.
-    sample_rate
-        In Hz.
-    policy
-        How the samples came about.
+    sample_rate, policy
+        In Hz; how the samples came about.
     silent
-        True if the recording was silent before it was normalised.
+        True if the recording was silent before it was normalised, or no farther from its mean than silence.
     reload
         Loads the same source under another policy; None where there is no source but the samples.
+    read_by
+        Name and version of the decoder, where it is another than the policy's: ``"ffmpeg 7.1"``.
+    source_rate
+        Rate of the file or array in Hz; None where there is no source.
 
     Raises
     ------
@@ -194,6 +201,8 @@ class Audio:
     policy: AudioPolicy = DEFAULT_POLICY
     silent: bool = False
     reload: Callable[..., Audio] | None = dataclasses.field(default=None, repr=False)
+    read_by: str = ""
+    source_rate: int | None = None
     _memo: _Memo = dataclasses.field(default_factory=_Memo, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -255,9 +264,8 @@ def load_audio(
     Parameters
     ----------
     source
-        A file, or samples with their `rate`: shape (n,), (channels, n) or (n, channels), int16, int32, float32 or
-        float64. Whole numbers are scaled by the range of their type. Of the two dimensions exactly one may be within
-        `limits.max_channels`.
+        A file, or samples with their `rate`: shape (n,), (channels, n) or (n, channels), of which exactly one may be
+        within `limits.max_channels`; int16, int32, float32 or float64. Whole numbers are scaled by their type's range.
     rate
         Sample rate of an array in Hz. A file brings its own.
     policy
@@ -268,14 +276,16 @@ def load_audio(
     Returns
     -------
     Audio
-        A recording whose peak lies below `policy.silence_dbfs` is marked `silent` and not scaled.
+        A recording whose peak, or farthest sample from the mean, lies below `policy.silence_dbfs` is marked `silent`
+        and not scaled.
 
     Raises
     ------
     NoDataError
         There is no such file.
     UnreadableFileError
-        A folder, no audio, refused by the system, damaged, cut, or of another length than its header claims.
+        A folder, no audio, refused by the system, damaged, cut, of another length than its header claims, or of a
+        format that needs ffmpeg or torchcodec.
     FileTooLargeError
         Over `limits.max_sec` or `limits.max_bytes`.
     InvalidAudioError
@@ -357,10 +367,15 @@ def check_header(
     *,
     policy: AudioPolicy = DEFAULT_POLICY,
     limits: AudioLimits = DEFAULT_AUDIO_LIMITS,
-) -> None:
+) -> int:
     """Raise what `load_audio` raises of a file before it decodes it: a quick look at whether it may be read at all.
 
-    A header that claims less than the file holds passes here, and is refused when the file is decoded.
+    A header that claims less than the file holds, or no length, passes here; the file is judged when it is decoded.
+
+    Returns
+    -------
+    int
+        The sample rate of the file in Hz.
 
     Raises
     ------
@@ -368,8 +383,8 @@ def check_header(
         As `load_audio`, of a file.
 
     """
-    with _opened(Path(path), policy, limits):
-        pass
+    with _opened(Path(path), policy, limits) as decoded:
+        return decoded.rate
 
 
 def encode_flac(samples: npt.NDArray[np.floating[Any]], sample_rate: int) -> bytes:
@@ -400,7 +415,7 @@ def _opened(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Iterator[De
     _check_file(path, limits)
     with OPENERS[policy.decoder](path) as decoded:
         check_format(decoded.rate, decoded.channels, limits.max_channels, f"{path}: ")
-        if decoded.n_frames > limits.max_sec * decoded.rate:
+        if decoded.n_frames is not None and decoded.n_frames > limits.max_sec * decoded.rate:
             raise _too_long(path, limits, decoded.n_frames / decoded.rate)
         yield decoded
 
@@ -412,9 +427,11 @@ def _too_long(path: Path, limits: AudioLimits, found_sec: float | None = None) -
 
 def _load_file(path: Path, policy: AudioPolicy, limits: AudioLimits) -> Audio:
     with _opened(path, policy, limits) as decoded:
+        swing = Swing()
         blocks = mono_blocks(decoded, limits.max_sec * decoded.rate, _too_long(path, limits), f"{path}: ")
-        samples = resample(blocks, decoded.rate, policy.sample_rate)
-    return _finish(samples, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
+        samples = resample(swing.watched(blocks), decoded.rate, policy.sample_rate)
+    audio = _finish(samples, swing, policy, functools.partial(load_audio, path, limits=limits), f"{path}: ")
+    return dataclasses.replace(audio, read_by=decoded.read_by, source_rate=decoded.rate)
 
 
 def _check_file(path: Path, limits: AudioLimits) -> None:
@@ -445,8 +462,10 @@ def _load_array(array: npt.NDArray[Any], rate: int | None, policy: AudioPolicy, 
     frames, rate = _checked_array(array, rate, limits)
     blocks = [mix_down(as_float(frames[start : start + BLOCK]), "") for start in range(0, len(frames), BLOCK)]
     mono = np.concatenate([np.zeros(0, np.float32), *blocks])
-    samples = resample(iter([mono]), rate, policy.sample_rate)
-    return _finish(samples, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    swing = Swing()
+    samples = resample(swing.watched(iter([mono])), rate, policy.sample_rate)
+    audio = _finish(samples, swing, policy, functools.partial(load_audio, mono, rate=rate, limits=limits), "")
+    return dataclasses.replace(audio, source_rate=rate)
 
 
 def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimits) -> tuple[npt.NDArray[Any], int]:
@@ -470,11 +489,11 @@ def _checked_array(array: npt.NDArray[Any], rate: int | None, limits: AudioLimit
     return frames, rate
 
 
-def _finish(samples: Samples, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
+def _finish(samples: Samples, swing: Swing, policy: AudioPolicy, reload: Callable[..., Audio], place: str) -> Audio:
     if not len(samples):
         raise InvalidAudioError(f"{place}holds no samples")
     peak = np.abs(samples).max()
-    silent = bool(peak < 10 ** (policy.silence_dbfs / 20))
+    silent = bool(min(peak, swing.peak) < 10 ** (policy.silence_dbfs / 20))
     if policy.peak_normalise and not silent:
         samples = samples / peak
     return Audio(samples, policy.sample_rate, policy, silent, reload)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from music_evals.benchmark.found import Found
     from music_evals.benchmark.results import ScoreTask
 
-__all__ = ["Draws", "best_baselines", "n_distinct", "side_by_side", "swap_test_over_seeds", "table"]
+__all__ = ["Draws", "best_baselines", "n_distinct", "shared", "side_by_side", "swap_test_over_seeds", "table"]
 
 TESTS_PER_RESAMPLE = 10
 """Permutations for each resample: the smallest p-values need more of them than the ends of an interval."""
@@ -391,7 +391,7 @@ def _correct(tests: Sequence[Cell]) -> None:
 
 
 def _compare_means(found: Found, both: tuple[str, str], metric: str, draws: Draws) -> PairedTest:
-    a, b = _shared(found, *both)
+    a, b = shared(found, *both)
     return paired_mean_test(a.values(metric)[:, 0], b.values(metric)[:, 0], a.groups, **draws.of_tests)
 
 
@@ -471,7 +471,7 @@ def _merit(direction: str, value: float) -> float:
 def _comparisons(found: Found, draws: Draws) -> list[Cell]:
     tests: list[Cell] = []
     for first, second in itertools.combinations(found.judged, 2):
-        a, b = _shared(found, first, second)
+        a, b = shared(found, first, second)
         if len(a):
             made = paired_mean_tests(a.values(*found.names), b.values(*found.names), a.groups, **draws.of_tests)
             tests += [
@@ -482,7 +482,7 @@ def _comparisons(found: Found, draws: Draws) -> list[Cell]:
     return tests
 
 
-def _shared(found: Found, a: str, b: str) -> tuple[Pairs, Pairs]:
+def shared(found: Found, a: str, b: str) -> tuple[Pairs, Pairs]:
     """Return the pairs of two systems that are of the same item and original, in one order."""
     first, second = found.readable(a), found.readable(b)
     place = np.minimum(np.searchsorted(second.items, first.items), max(len(second) - 1, 0))

@@ -11,7 +11,10 @@ from music_evals.benchmark.contents import judged, n_failures, table_of, undefin
 from music_evals.benchmark.manifests import some
 from music_evals.benchmark.versions import on_kernels
 
-__all__ = ["cautions", "undefined_notes"]
+__all__ = ["cautions", "of_few", "undefined_notes"]
+
+SURE_SHARE = 0.9
+"""Of the items: where one in ten is missing, a mean may be off by a tenth of the scale."""
 
 MOST_REASONS = 3
 """Why a score is undefined, in a note."""
@@ -23,9 +26,11 @@ def cautions(results: Mapping[str, Any]) -> list[str]:
         *results["wording"]["on_remarks"],
         *on_kernels(results["kernels"]),
         *undefined_notes(results),
+        *_on_survivors(results),
         *_on_systems(results),
         *_on_groups(results),
         *results["wording"]["on_controls"],
+        *results.get("facets", {}).get("remarks", ()),
         *results["wording"].get("on_parts", ()),
         *_on_remarks(results),
         *_on_lists(results),
@@ -46,6 +51,25 @@ def undefined_notes(results: Mapping[str, Any]) -> Iterator[str]:
     for (system, why), titles in reported.items():
         every = " (nothing at all is defined)" if system in undefined_systems(results) else ""
         yield f"{system} has no {some(list(dict.fromkeys(titles)))}{every}: {why}"
+
+
+def of_few(cell: Mapping[str, Any]) -> bool:
+    """Return whether fewer than nine in ten of the items that did not fail define a score, but some do."""
+    return bool(0 < cell["n_defined"] < SURE_SHARE * (cell["n"] - cell["n_failed"]))
+
+
+def _on_survivors(results: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which means are over the items that define a score, where those are few."""
+    scores = table_of(results)["scores"]
+    for system in judged(results):
+        cells = scores.get(system, {})
+        few = [scale["title"] for name, scale in results["scales"].items() if name in cells and of_few(cells[name])]
+        if few:
+            yield (
+                f"fewer than {SURE_SHARE:.0%} of the {results['wording']['items']} of {system} define "
+                f"{some(list(dict.fromkeys(few)))}: the mean is over those, marked 'only', and may not hold for "
+                "the rest"
+            )
 
 
 def _on_systems(results: Mapping[str, Any]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from music_evals.benchmark.cells import format_difference
 from music_evals.benchmark.columns import Pairs
 from music_evals.benchmark.contents import comparisons, failures, n_failures, significant
 from music_evals.benchmark.found import Found
-from music_evals.benchmark.tables import PAGE, blocks, legend, part_blocks, published_blocks, summary
+from music_evals.benchmark.tables import PAGE, blocks, facet_blocks, legend, part_blocks, published_blocks, summary
 from music_evals.benchmark.templates import render, static
 
 __all__ = ["Ranked", "score_page", "shares"]
@@ -21,7 +21,7 @@ __all__ = ["Ranked", "score_page", "shares"]
 LISTED = 200
 """Rows of a list of what is undefined or remarked on; the records hold all."""
 
-_TOLD_APART = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference"})
+_TOLD_APART = frozenset({"role", "entrances", "n_pairs", "n_groups", "sees_reference", "shared", "note"})
 """What the receipt tells of a system in columns, or not at all."""
 
 
@@ -38,12 +38,13 @@ def score_page(
     *,
     lead: str = "",
     highlight: str | None = None,
+    compared: str = "",
     pictures: Sequence[str] = (),
     items: Sequence[str] = (),
     style: str = "",
     script: str = "",
 ) -> str:
-    """Return the page."""
+    """Return the page; `compared` stands in place of the list of all tests."""
     wording = results["wording"]
     item = wording["items"].removesuffix("s")
     return render(
@@ -54,13 +55,14 @@ def score_page(
         script=script,
         lead=lead,
         summary=summary(results).splitlines(),
-        blocks=[*blocks(results), *part_blocks(results)],
+        blocks=[*facet_blocks(results), *blocks(results), *part_blocks(results)],
         highlight=highlight,
         legend=legend(results, PAGE),
         cautions=cautions(results),
         tests=list(_tests(results)),
         n_significant=len(significant(results)),
         how_compared=_how_compared(results),
+        compared=compared,
         pictures=pictures,
         published=results["published"],
         published_blocks=list(published_blocks(results)),

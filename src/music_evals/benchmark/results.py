@@ -22,6 +22,7 @@ from music_evals.benchmark.collecting import collect
 from music_evals.benchmark.found import OUTSIDE, Found
 from music_evals.benchmark.grids import MOST_LISTED
 from music_evals.benchmark.listed import Listed
+from music_evals.benchmark.versions import definition_in
 from music_evals.errors import UnknownNameError
 from music_evals.metrics.catalogue import Metric
 
@@ -54,6 +55,14 @@ def _one_view(_: Found) -> Mapping[str, Collection[str]]:
     return {}
 
 
+def _nothing_about(_: Found) -> Mapping[str, Mapping[str, Any]]:
+    return {}
+
+
+def _nothing_of_facets(_: Found, *, confidence: float) -> Mapping[str, Any]:  # noqa: ARG001
+    return {}
+
+
 @dataclasses.dataclass(frozen=True)
 class ScoreTask:
     """What one benchmark hands to the results, tables and pages that all share."""
@@ -73,6 +82,10 @@ class ScoreTask:
     items: str = "pairs"  # what is counted, as ``"pairs"`` of ``"groups"``
     groups: str = "groups"
     remarks: str = "lengths that differ"  # what remarks are about, as ``"lengths that differ"``
+    # Records -> what else is known of systems, by name; ``note`` stands beside the name.
+    about: Callable[[Found], Mapping[str, Mapping[str, Any]]] = _nothing_about
+    # Records and the confidence of intervals -> one score a facet, as `tables.facet_blocks` shows them, with remarks.
+    facets: Callable[..., Mapping[str, Any]] = _nothing_of_facets
     # ``systems`` of the results -> what a reader should know of the controls.
     on_controls: Callable[[Mapping[str, Mapping[str, Any]]], Iterable[str]] = _nothing_to_say
     # ``notes`` of the results -> what a reader should know of the remarks, beside their number.
@@ -143,7 +156,8 @@ def build_results(
     dict
         What the header says; ``kernels`` that made the scores; ``wording``: what the tables call things;
         ``intervals``; ``scales``: metric -> facet, range, direction, title; ``systems``: name -> ``role``,
-        ``entrances``, ``n_pairs``, ``n_groups`` and what the header says of it; what `aggregate.table` gives, or for a
+        ``entrances``, ``n_pairs``, ``n_groups`` and what header and task say of it; ``facets``, where the task sums
+        them up; what `aggregate.table` gives, or for a
         task with views ``tables``: view -> the same; for a task with parts ``parts``: part -> ``n_items``, ``n_songs``
         and ``scores``, system -> the score that ranks;
         ``failures``, ``undefined`` and ``notes`` with their reasons, no more than `MOST_LISTED` of each; ``unlisted``,
@@ -153,7 +167,12 @@ def build_results(
 
     """
     draws = aggregate.Draws(confidence, n_resamples, seed)
-    systems = {name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name)} for name in found.systems}
+    more = task.about(found)
+    systems = {
+        name: {**found.header.get("systems", {}).get(name, {}), **_about(found, name), **more.get(name, {})}
+        for name in found.systems
+    }
+    facets = task.facets(found, confidence=confidence)
     scales = {name: task.scale(name) for name in found.names}
     undefined = found.undefined(MOST_LISTED)
     best = {} if validation is None else aggregate.best_baselines(validation, task)
@@ -181,11 +200,14 @@ def build_results(
             "seed": seed,
             "clusters": task.groups.removesuffix("s"),
         },
-        "scales": {name: _scale(scale, companion=name in task.companions) for name, scale in scales.items()},
+        "scales": {
+            name: _scale(scale, found.header, companion=name in task.companions) for name, scale in scales.items()
+        },
         "systems": systems,
         **(ranked if task.ranked_by else {}),
         **({"tables": tables} if views else aggregate.table(found, task, best, draws)),
         **({"parts": parts} if parts else {}),
+        **({"facets": facets} if facets else {}),
         "failures": list(found.failures),
         "undefined": undefined,
         "notes": list(found.remarks[:MOST_LISTED]),
@@ -217,9 +239,12 @@ def _part(found: Found, task: ScoreTask, items: Collection[str], draws: aggregat
     return {"n_items": table["n_items"], "n_songs": table["n_songs"], "scores": scores}
 
 
-def _scale(scale: Metric, *, companion: bool) -> dict[str, Any]:
+def _scale(scale: Metric, header: Row, *, companion: bool) -> dict[str, Any]:
     kept = ("facet", "low", "high", "direction", "best")
-    return {key: getattr(scale, key) for key in kept} | {"title": scale.heading, "companion": companion}
+    definition = definition_in(header, scale.name)
+    title = scale.heading_of(str(header.get("variant")), definition)
+    about = {"title": title, "definition": definition, "companion": companion}
+    return {key: getattr(scale, key) for key in kept} | about
 
 
 def _about(found: Found, system: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -112,6 +112,8 @@ class PairJob(Job):
     workers: int = 1
     # Called with the pairs that are left to do, where there are any.
     before: Callable[[Sequence[Any], Progress | None], None] | None = None
+    # Systems that a later job on the same records adds: a selection that has them besides says the same.
+    later: Collection[str] = ()
 
     def __post_init__(self) -> None:
         self._chosen = [*self.judged.pairs, *self.controls]
@@ -126,7 +128,7 @@ class PairJob(Job):
     def selection(self, rows: Records) -> Iterable[Row]:
         """Return the rows that say what is judged in this sitting; none where the last ones of `rows` say the same."""
         start, batches = last_selection(rows)
-        told = (row for batch in batches for row in rows.read(batch.numbers))
+        told = (row for batch in batches for row in rows.read(batch.numbers) if row.get("system") not in self.later)
         if start >= 0 and rows[start] == self._selected[0] and _equal(told, self._pair_rows()):
             return []
         return itertools.chain(self._selected, self._pair_rows())

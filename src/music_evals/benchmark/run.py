@@ -24,7 +24,7 @@ from music_evals import benchmark
 from music_evals.benchmark.engines import ENGINES, Answers, Unit, Work, check_address, on_ray
 from music_evals.benchmark.records import Records, reading_rows
 from music_evals.benchmark.shards import open_records
-from music_evals.benchmark.versions import kernel_row, kernel_rows
+from music_evals.benchmark.versions import definitions_of, kernel_row, kernel_rows
 from music_evals.errors import InvalidInputError, UnknownNameError, check_extras
 from music_evals.locations import check_local
 from music_evals.numerics import kernels
@@ -260,7 +260,8 @@ def record(job: Job, path: Path, settings: Settings, *, progress: Progress | Non
     # Every unit is written as soon as it is done, so that a run may be ended at any time, and resumed.
     started = time.monotonic()
     shards = settings.engine == RAY  # of a new run; one that is resumed has the form that it began with
-    with open_records(path, job.header, job.items, overwrite=settings.overwrite, shards=shards) as records:
+    header = {**job.header, **definitions_of(job.header)}
+    with open_records(path, header, job.items, overwrite=settings.overwrite, shards=shards) as records:
         with reading_rows():
             found = records.rows
             units = job.left(found)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.cautions import cautions
+from music_evals.benchmark.cautions import cautions, of_few
 from music_evals.benchmark.cells import (
     BESIDE,
     SIGNIFICANCE,
@@ -48,6 +48,7 @@ __all__ = [
     "blocks",
     "cell_note",
     "details_text",
+    "facet_blocks",
     "legend",
     "markdown_report",
     "markdown_table",
@@ -56,6 +57,7 @@ __all__ = [
     "summary",
     "text_report",
     "text_table",
+    "without_value",
 ]
 
 LISTED = 50
@@ -124,10 +126,14 @@ PAGE = Style(str, str, {"": "", "best": "★", "better": "▲", "worse": "▼", 
 
 
 def cell_note(cell: Mapping[str, Any]) -> str:
-    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do."""
+    """Return what belongs beside a score: the noise floor of a divergence, the items that count where not all do.
+
+    ``only`` stands before their number where so few define the score that its mean may say little of the others.
+    """
     floor = f"floor {format_value(cell['null'])}" if "null" in cell else ""
     failed = f", {cell['n_failed']} failed" if cell["n_failed"] else ""
-    counts = f"n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
+    only = "only " if of_few(cell) else ""
+    counts = f"{only}n {cell['n_defined']}/{cell['n']}{failed}" if cell["n_defined"] < cell["n"] else ""
     return ", ".join(filter(None, [floor, counts]))
 
 
@@ -224,6 +230,30 @@ def part_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     yield Block(title, tuple(f"{name} ({part['n_items']})" for name, part in parts.items()), rows)
 
 
+def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
+    """Yield one score a facet, where the task has them: systems in rows, facets in columns."""
+    if "facets" not in results:
+        return
+    found, head = results["facets"], []
+    for facet, names in found["metrics"].items():
+        n, of = len(names["used"]), len(names["used"]) + len(names["left_out"])
+        head.append(f"{facet.capitalize()} ↑" + (f" ({n} of {of})" if n < of else ""))
+    rows = []
+    for system, cells in found["scores"].items():
+        shown = (
+            Cell(format_value(one["value"]), "", format_interval(one), without_value(one)) for one in cells.values()
+        )
+        rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
+    counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
+    caption = f"0 is unrelated music, 1 the same music of this run{counts}"
+    yield Block("By facet, between the controls", tuple(head), tuple(rows), caption=caption)
+
+
+def without_value(cell: Mapping[str, Any]) -> str:
+    """Return the share of a facet that has no value, where there is one."""
+    return f"undefined {100 * cell['undefined']:.0f} %" if cell["undefined"] else ""
+
+
 def _scores(
     results: Mapping[str, Any], table: Mapping[str, Any], names: Sequence[str], title: str = "", caption: str = ""
 ) -> Block:
@@ -233,7 +263,7 @@ def _scores(
             system,
             results["systems"][system]["role"],
             tuple(_cell(results, table, system, name) for name in names),
-            _scored(cells[names[0]]),
+            " ".join(filter(None, [results["systems"][system].get("note", ""), _scored(cells[names[0]])])),
         )
         for system, cells in held.items()
         if not cells.keys().isdisjoint(names)
@@ -377,7 +407,7 @@ def _first(points: Sequence[str], n: int | None = None) -> tuple[str, ...]:
 
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return all tables as text for a terminal, one for each facet, then what differs; failures are listed apart."""
-    tables = map(text_table, blocks(results))
+    tables = map(text_table, (*facet_blocks(results), *blocks(results)))
     return "\n\n".join([summary(results, TEXT.name), *tables, details_text(results, published=published)])
 
 
@@ -425,6 +455,7 @@ def markdown_report(results: Mapping[str, Any]) -> str:
     """Return what `text_report` tells as Markdown, with the published results of others and the failures."""
     parts = [summary(results, MARKDOWN.name).replace("\n", "; ")]
     for block in (
+        *facet_blocks(results),
         *blocks(results),
         *part_blocks(results),
         *_told(results, MARKDOWN),

@@ -8,9 +8,19 @@ from importlib import metadata
 from typing import Any
 
 from music_evals import __version__
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.numerics import kernels
 
-__all__ = ["PACKAGES", "kernel_row", "kernel_rows", "kernels_of", "on_kernels", "package_versions"]
+__all__ = [
+    "PACKAGES",
+    "definition_in",
+    "definitions_of",
+    "kernel_row",
+    "kernel_rows",
+    "kernels_of",
+    "on_kernels",
+    "package_versions",
+]
 
 Row = Mapping[str, Any]
 
@@ -29,6 +39,21 @@ def package_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return versions | {"music_evals": __version__}
+
+
+def definitions_of(header: Row) -> dict[str, dict[str, int]]:
+    """Return the ``definitions`` of a new run by score, but for those that are 1: older headers have none either."""
+    names = (*header.get("metrics", ()), *header.get("companions", ()))
+    numbers = {
+        name: CATALOGUE[name].definition_under(str(header.get("variant"))) for name in names if name in CATALOGUE
+    }
+    changed = {name: number for name, number in numbers.items() if number > 1}
+    return {"definitions": changed} if changed else {}
+
+
+def definition_in(header: Row, name: str) -> int:
+    """Return by which definition the run of a header, or of its results, computed a score."""
+    return int(header.get("definitions", {}).get(name, 1))
 
 
 def kernel_rows(rows: Iterable[Row]) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ def _names() -> dict[str, list[str]]:
         "model": plain(MODELS),
         "window": [f"{house}/{name}" for house in WINDOWS for name in plain(house)],
         "metrics": list(PRESERVATION_METRICS),
-        "companions": ["all", *COMPANIONS],
+        "companions": ["all", "none", *COMPANIONS],
         "baselines": ["all", "none", *BASELINES],
         "variant": list(VARIANTS),
     }

@@ -1,4 +1,4 @@
-"""The verb ``listening-test``: what people are to hear, and the key to it."""
+"""The verb ``listening-test``: what people are to hear, the key to it, and how scores agree with what they said."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from music_evals.cli._shared import Bar, add_verb, chosen, say, to_stdout
+from music_evals.cli._shared import Bar, add_interval_options, add_verb, chosen, say, to_stdout
 
 if TYPE_CHECKING:
     from music_evals.studies.stimuli import Study
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _HELP = """\
-Build a blind listening study out of results.
+Build a blind listening study out of results, and compare scores with what listeners said.
 """
 
 _PAIRS_HELP = """\
@@ -23,6 +23,23 @@ copies on the same items, whole, on one instrument, at equal loudness.
 
 Writes into --out: audio/, files whose names say nothing; pairs.csv, the key, which stays with the leader of the study;
 and pairs.json, how it was made. All of it is taken from the records of the runs.
+"""
+
+_AGREEMENT_HELP = """\
+Tell how the metrics of a run agree with people: rank correlations with their mean ratings by stimulus and by system,
+and the share of their preferences that a metric has, with intervals over items and listeners; and how far the listeners
+agree with each other.
+
+RATINGS is one's own or published data, one row a rating (CSV, JSON lines or Parquet), with the columns item, system,
+listener, rating and, where there are any, facet (the question) and scale (such as 0-100). No such data ships with this
+package.
+"""
+
+_AGREEMENT_EXAMPLES = """\
+examples:
+  music-evals listening-test agreement results/edit ratings.csv
+  music-evals listening-test agreement results/two answers.csv --key results/study/pairs.csv
+  music-evals listening-test agreement results/edit published.parquet --reverse "how much was changed" --json
 """
 
 _EXAMPLES = """\
@@ -36,7 +53,12 @@ examples:
 def add(verbs: Any) -> None:
     """Add the verb ``listening-test``."""
     verb = add_verb(
-        verbs, "listening-test", _nothing, help="build a blind listening study", description=_HELP, epilog=_EXAMPLES
+        verbs,
+        "listening-test",
+        _nothing,
+        help="build a blind listening study; compare scores with listeners",
+        description=_HELP,
+        epilog=_EXAMPLES,
     )
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     step = add_verb(
@@ -94,6 +116,48 @@ def add(verbs: Any) -> None:
     where.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the study")
     where.add_argument("--overwrite", action="store_true", help="replace a study that is there")
     where.add_argument("--json", action="store_true", help="print pairs.json in place of the summary")
+    _add_agreement(steps)
+
+
+def _add_agreement(steps: Any) -> None:
+    step = add_verb(
+        steps,
+        "agreement",
+        _agree,
+        help="compare the scores of a run with the ratings of listeners",
+        description=_AGREEMENT_HELP,
+        epilog=_AGREEMENT_EXAMPLES,
+    )
+    step.add_argument("run", metavar="RUN", help="folder of a run of any task, its --out")
+    step.add_argument("ratings", metavar="RATINGS", help="table of ratings: .csv, .jsonl or .parquet")
+    step.add_argument(
+        "--key",
+        metavar="FILE",
+        help="pairs.csv of the study: the table then may name played files (column estimate), and systems as the study",
+    )
+    step.add_argument(
+        "--reverse",
+        action="append",
+        default=[],
+        metavar="QUESTION",
+        help="lower ratings of this question are better; may be given again",
+    )
+    step.add_argument(
+        "--level",
+        default="interval",
+        help="of the ratings, for Krippendorff's alpha: interval (default), ordinal or nominal",
+    )
+    add_interval_options(step, resamples=False)
+    step.add_argument(
+        "--resamples",
+        type=int,
+        default=1000,
+        dest="n_resamples",
+        metavar="N",
+        help="draws of items and listeners behind the intervals (default: %(default)s)",
+    )
+    step.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
+    step.add_argument("--json", action="store_true", help="print everything as JSON in place of the tables")
 
 
 def _nothing(_: argparse.Namespace) -> int:
@@ -110,6 +174,29 @@ def _run(options: argparse.Namespace) -> int:
         say(f"note: {len(same)} files sound exactly like one of another system of their item; see the column same_as")
     with to_stdout():
         print(json.dumps(study.about, indent=1) if options.json else _summary(study))
+    return 0
+
+
+def _agree(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.listening import agreement_of_run, agreement_text
+    from music_evals.studies.pairs import read_pairs
+    from music_evals.studies.ratings import read_ratings
+
+    key = read_pairs(options.key, check_files=False) if options.key else ()
+    made = agreement_of_run(
+        options.run,
+        read_ratings(options.ratings, key=key, reverse=options.reverse),
+        key=key,
+        level=options.level,
+        confidence=options.confidence,
+        n_resamples=options.n_resamples,
+        seed=options.seed,
+    )
+    with to_stdout():
+        print(json.dumps(made, indent=1, allow_nan=False) if options.json else agreement_text(made))
+    if options.json:
+        for note in made["notes"]:
+            say(f"note: {note}")
     return 0
 
 

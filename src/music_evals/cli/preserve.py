@@ -17,6 +17,7 @@ from music_evals.cli._shared import (
     finish_scores,
     quieten,
     say,
+    to_stdout,
     why_not_drawn,
 )
 from music_evals.errors import InvalidInputError
@@ -56,11 +57,24 @@ def add(verbs: Any) -> None:
     where = add_output_options(verb, drawn=True)
     add_published_option(where, beside="how to read the scores, notes, remarks and ")
     where.add_argument(
+        "--grade",
+        action="store_true",
+        help="print one score over all facets too, between unrelated music (0) and the same music (1); it hides what "
+        "was changed, and is written nowhere",
+    )
+    where.add_argument(
         "--timelines",
         type=int,
         default=10,
         metavar="N",
         help="pairs to draw in report.html, the worst of each system (default: %(default)s)",
+    )
+    where.add_argument(
+        "--audio",
+        default="beside",
+        metavar="PLACE",
+        help="where the music of these pairs lies, for the players of report.html: beside (in the folder report_audio, "
+        "the default), embedded (in the page) or none",
     )
 
 
@@ -106,7 +120,11 @@ def _add_input(what: Any) -> None:
 
 def _add_measures(how: Any) -> None:
     how.add_argument("--metrics", metavar="NAMES", help="names with commas (default: all eleven)")
-    how.add_argument("--companions", metavar="NAMES", help="further scores: all, or names with commas (default: none)")
+    how.add_argument(
+        "--companions",
+        metavar="NAMES",
+        help="further scores: all, none, or names with commas (default: four beside all eleven, none beside others)",
+    )
     how.add_argument("--variant", default="corrected", help="corrected (default), official or paper")
     how.add_argument(
         "--backend",
@@ -136,7 +154,26 @@ def _run(options: argparse.Namespace) -> int:
         outcome = run_preservation(settings, progress=bar)
     if undrawn:
         say(undrawn)
-    return finish_scores(outcome, options, report=text_report)
+    code = finish_scores(outcome, options, report=text_report)
+    if options.grade:
+        _print_grades(outcome, settings.confidence, as_json=options.json)
+    return code
+
+
+def _print_grades(outcome: Any, confidence: float, *, as_json: bool) -> None:
+    from music_evals.benchmark.cells import format_interval, format_value, plain
+    from music_evals.benchmark.preservation.facets import grade
+
+    lines = []
+    for system, found in grade(outcome.found, confidence=confidence).items():
+        cell = plain({"value": found.estimate, "low": found.low, "high": found.high})
+        lines.append(f"over all facets, {system}: {format_value(cell['value'])} {format_interval(cell)}")
+    lines = [line.rstrip() for line in lines] or ["over all facets: nothing, since this run has not both controls"]
+    if as_json:  # stdout holds results.json and nothing else
+        say("\n".join(lines))
+        return
+    with to_stdout():
+        print("\n".join(lines))
 
 
 def _backends(texts: Sequence[str]) -> dict[str, str]:

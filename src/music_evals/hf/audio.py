@@ -159,7 +159,8 @@ def _read(text: str) -> str | Audio | Score:
     if text.startswith(_AUDIO):
         with np.load(text.removeprefix(_AUDIO), allow_pickle=False) as held:
             about = json.loads(str(held["about"]))
-            return Audio(held["samples"], about["sample_rate"], AudioPolicy(**about["policy"]), about["silent"])
+            policy = AudioPolicy(**about["policy"])
+            return Audio(held["samples"], about["sample_rate"], policy, about["silent"], read_by=about["read_by"])
     return text
 
 
@@ -186,5 +187,6 @@ def _wav(audio: Audio) -> bytes:
 
 
 def _npz(audio: Audio) -> bytes:
-    about = {"sample_rate": audio.sample_rate, "silent": audio.silent, "policy": dataclasses.asdict(audio.policy)}
+    about = {name: getattr(audio, name) for name in ("sample_rate", "silent", "read_by")}
+    about["policy"] = dataclasses.asdict(audio.policy)
     return _written(lambda file: np.savez(file, samples=audio.samples, about=json.dumps(about)))

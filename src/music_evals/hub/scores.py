@@ -15,8 +15,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.contents import unlisted
+from music_evals.benchmark.versions import definition_in
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.yaml_edit import quoted
+from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.protocols import RENDERED_DATASETS
 
 __all__ = [
@@ -248,6 +250,10 @@ def _departures(results: Results, task: Task) -> Iterator[str]:
             found = found[key]
         if found != wanted:
             yield f"{place.rpartition('.')[2] if place.startswith('options') else place.replace('.', ' ')} {found}"
+    for name in results.get("scales", {}):
+        definition = definition_in(results, name)
+        if name in CATALOGUE and definition != CATALOGUE[name].definition_under(results["variant"]):
+            yield f"{name} by definition {definition}"
 
 
 def _inpainting(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:

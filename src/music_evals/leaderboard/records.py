@@ -6,7 +6,7 @@ A record holds what a ranking needs, the scores of every item included. Its id i
 Two mappings say what may be ranked together: records where both are equal. ``settings`` holds what concerns all metrics
 of the run: the dataset with its config, split and content (the fingerprint where the run has one, else the revision),
 variant, protocol, and of text tasks the encoder, the options and the packages that read texts. ``extractors`` holds
-what this metric alone hears the music with.
+what this metric alone hears the music with, and as ``definition`` the number of its formula where that is not 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
-from music_evals.benchmark.versions import UNKNOWN
+from music_evals.benchmark.versions import UNKNOWN, definition_in
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
 from music_evals.pipelines.inpainting import FEATURES
@@ -295,7 +296,7 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
                 system,
                 metric,
                 cell,
-                title=scales[metric]["title"],
+                title=metric_of(metric).heading,
                 direction=scales[metric]["direction"],
                 kind=MEAN,
                 n_failed=cell["n_failed"],
@@ -331,8 +332,11 @@ def _deciding(extractor: Row) -> dict[str, Any]:
     return {key: extractor[key] for key in kept if extractor.get(key)} | ({"packages": packages} if packages else {})
 
 
-def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: Any) -> ResultRecord:
+def _record(
+    run: LoadedResults, system: str, metric: str, cell: Row, *, extractors: Row = MappingProxyType({}), **fields: Any
+) -> ResultRecord:
     """Return a record without its id; what is not given is empty."""
+    definition = definition_in(run.results, metric)
     facts = run.results["systems"][system]
     numbers: dict[str, Any] = {key: _number(cell.get(key)) for key in ("value", "low", "high")}
     return ResultRecord(
@@ -350,7 +354,8 @@ def _record(run: LoadedResults, system: str, metric: str, cell: Row, **fields: A
         receipt=json.loads(dump_json(_receipt(run, system))),
         **_place(run),
         **numbers,
-        **{"references": (), "reference_values": (), "extractors": {}, **fields},
+        **{"references": (), "reference_values": (), **fields},
+        extractors={**extractors, **({"definition": definition} if definition > 1 else {})},
     )
 
 

@@ -29,7 +29,7 @@ from music_evals.leaderboard.entries import Entry, entries_of, is_ranked, key_of
 from music_evals.leaderboard.presets import HEADLINES, PRESETS, TASK_NAMES, Preset, add_published, fits, published
 from music_evals.leaderboard.ranks import ALPHA, Comparison, Progress, compare_pairs, rank_ranges
 from music_evals.leaderboard.records import DIVERGENCE, ResultRecord
-from music_evals.metrics.catalogue import metric_of
+from music_evals.metrics.catalogue import CATALOGUE, metric_of
 from music_evals.stats import PairedTest
 from music_evals.stats.intervals import effective_clusters
 
@@ -228,12 +228,20 @@ def _columns(entries: Sequence[Entry]) -> list[tuple[Row, dict[str, ResultRecord
         seen[metric] += 1
         one = next(iter(found.values()))
         name = metric if metrics.count(metric) == 1 else f"{metric} #{seen[metric]}"
-        columns.append((_column(name, metric, one.title, one.direction, one.extractors), found))
+        columns.append((_column(name, metric, _heading(one), one.direction, one.extractors), found))
     for column, _ in columns:
         others = [other for other, _ in columns if other["metric"] == column["metric"] and other is not column]
         if others:
-            column["differs"] = "; ".join(_differences(column["extractors"], others[0]["extractors"]))
+            sides = ({"definition": 1, **side["extractors"]} for side in (column, others[0]))
+            column["differs"] = "; ".join(_differences(*sides))
     return columns
+
+
+def _heading(record: ResultRecord) -> str:
+    """Return the heading of a column, which names a definition that is not this version's."""
+    metric, definition = CATALOGUE.get(record.metric), record.extractors.get("definition", 1)
+    is_current = metric is None or definition == metric.definition_under(record.variant)
+    return record.title if is_current else f"{record.title}, definition {definition}"
 
 
 def _column(

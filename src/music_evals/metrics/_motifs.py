@@ -9,7 +9,7 @@ import numpy as np
 
 from music_evals.annotations import F0Track, Melody
 
-__all__ = ["OFFICIAL_EPSILON", "frame_patterns", "note_patterns"]
+__all__ = ["OFFICIAL_EPSILON", "frame_patterns", "intervals", "note_patterns"]
 
 Pattern = tuple[int, ...]
 
@@ -20,8 +20,14 @@ OFFICIAL_EPSILON: Final = 1e-8
 
 def note_patterns(melody: Melody, n: int) -> Counter[Pattern]:
     """Return how often each row of n intervals between consecutive notes occurs, in whole semitones."""
-    steps: list[int] = np.rint(np.diff(melody.pitches)).astype(np.int64).tolist()
+    steps = intervals(melody)
     return Counter(zip(*(steps[i:] for i in range(n)), strict=False))
+
+
+def intervals(melody: Melody) -> list[int]:
+    """Return the intervals between consecutive notes, in whole semitones."""
+    steps: list[int] = np.rint(np.diff(melody.pitches)).astype(np.int64).tolist()
+    return steps
 
 
 def frame_patterns(track: F0Track, n: int) -> set[Pattern]:

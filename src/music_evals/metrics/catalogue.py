@@ -31,6 +31,7 @@ __all__ = [
     "LIKELIHOODS",
     "LYRIC_SCORES",
     "PRESERVATION_METRICS",
+    "SHOWN_COMPANIONS",
     "Metric",
     "block",
     "features_of",
@@ -77,11 +78,14 @@ class Metric:
         Mean over pairs of unrelated pieces with the default extractors: the held-out half of `known_edits`, both
         renderers (``benchmarks/preservation_validity/responses.csv``). A guide and no constant. NaN where it was not
         measured or says nothing.
+    definition
+        Number of its formula, counted up where a version of this package changes what the score means: results of
+        another definition are labelled, and never ranked together. ``official`` and ``paper`` never change.
 
     Raises
     ------
     InvalidInputError
-        A direction or kind that does not exist, or a range whose ends are swapped.
+        A direction or kind that does not exist, a range whose ends are swapped, or a definition below 1.
 
     """
 
@@ -98,12 +102,15 @@ class Metric:
     kind: str = "item"
     features: tuple[str, ...] = ()
     chance: float = math.nan
+    definition: int = 1
 
     def __post_init__(self) -> None:
-        if self.direction not in DIRECTIONS or self.kind not in KINDS or not self.low < self.high:
+        is_known = self.direction in DIRECTIONS and self.kind in KINDS
+        if not is_known or not self.low < self.high or self.definition < 1:
             raise InvalidInputError(
-                f"{self.name}: expected a direction of {', '.join(DIRECTIONS)}, a kind of {', '.join(KINDS)} and a "
-                f"range with its lower end first; got {self.direction!r}, {self.kind!r}, {self.low:g} to {self.high:g}"
+                f"{self.name}: expected a direction of {', '.join(DIRECTIONS)}, a kind of {', '.join(KINDS)}, a range "
+                f"with its lower end first and a definition from 1 on; got {self.direction!r}, {self.kind!r}, "
+                f"{self.low:g} to {self.high:g} and {self.definition}"
             )
         object.__setattr__(self, "heading", self.heading or self.title)
 
@@ -111,6 +118,15 @@ class Metric:
     def best(self) -> float:
         """The best that can be had: of preservation, the value of a recording compared with itself."""
         return {"higher": self.high, "lower": self.low, "zero": 0.0, "none": math.nan}[self.direction]
+
+    def definition_under(self, variant: str) -> int:
+        """Return the number of the formula that this version computes under a variant."""
+        return 1 if variant in {"official", "paper"} else self.definition
+
+    def heading_of(self, variant: str, definition: int) -> str:
+        """Return the heading of results, which names their definition where this version has another one."""
+        is_current = definition == self.definition_under(variant)
+        return self.heading if is_current else f"{self.heading}, definition {definition}"
 
 
 def block(*metrics: Metric) -> Mapping[str, Metric]:
@@ -159,7 +175,7 @@ PRESERVATION_METRICS: Final = block(
         chance=0.44,
     ),
     _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06),
-    _music("chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), chance=0.67),
+    _music("chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), definition=2),
     _music(
         "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",), chance=18.8
     ),
@@ -198,8 +214,14 @@ COMPANIONS: Final = block(
     _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05),
     _companion("raw_chroma_accuracy", "Raw chroma accuracy", "melody", features=("f0",)),
     _companion("overall_accuracy", "Overall accuracy", "melody", features=("f0",)),
+    _companion("melody_contour_accuracy", "Melody contour accuracy", "melody", features=("f0",)),
+    _companion("interval_lcs", "Interval LCS", "melody", features=("melody",)),
 )  # fmt: skip
 """What is reported beside the eleven, never mixed into them."""
+
+SHOWN_COMPANIONS: Final = ("ssm_correlation", "raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
+"""Companions that a run shows unless it is asked for others: the eleven hardly see which pitch sounds when, and form
+only as far as sections are found. Each has a module of its own."""
 
 # MuChin: structured lyrics in points, and descriptions by the similarity of their tags.
 _MUCHIN: Final = "wang2024muchin"
@@ -269,4 +291,5 @@ def features_of(name: str, variant: str = "corrected") -> tuple[str, ...]:
     """
     check_variant(variant)
     needed = metric_of(name).features
-    return ("f0",) if variant == "official" and needed == ("melody",) else needed
+    is_motif = name in PRESERVATION_METRICS and needed == ("melody",)
+    return ("f0",) if variant == "official" and is_motif else needed

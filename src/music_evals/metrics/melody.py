@@ -11,7 +11,8 @@ Conventions
 
 Metrics: `voicing_recall`, `motif_jaccard`, `motif_recall`; beside them `voicing_false_alarm`, `raw_pitch_accuracy`,
 `raw_chroma_accuracy`, `overall_accuracy`, without which voicing recall says little: it is blind to pitch, and about
-0.9 for melodies that have nothing to do with one another.
+0.9 for melodies that have nothing to do with one another. `melody_contour_accuracy` follows a melody through a
+transposition and a change of tempo, `interval_lcs` through notes that were left out or put in.
 
 Variants
 --------
@@ -41,13 +42,16 @@ Vishe et al.: "MuseCPBench", melody metrics. Official code:
 github.com/Yashvishe13/Music-context-preservation-benchmark, ``cp_metrics/melody_motifs.py`` at 9df5a46.
 J. Salamon, E. Gómez, D. Ellis, G. Richard: "Melody extraction from polyphonic music signals", IEEE Signal Processing
 Magazine 31(2), 2014 (the measures of frames).
+M. Mongeau, D. Sankoff: "Comparison of musical sequences", Computers and the Humanities 24, 1990 (melodies compared in
+their order, note by note, whatever their key).
+H. Hyyrö: "Bit-parallel LCS-length computation revisited", AWOCA 2004.
 
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -55,11 +59,13 @@ import numpy.typing as npt
 
 from music_evals.annotations import F0Track, Melody
 from music_evals.errors import NotComparableError, UnsupportedTypeError
-from music_evals.metrics._motifs import OFFICIAL_EPSILON, frame_patterns, note_patterns
+from music_evals.metrics._motifs import OFFICIAL_EPSILON, frame_patterns, intervals, note_patterns
 from music_evals.metrics._undefined import undefined
 from music_evals.metrics.arrays import check_variant
 
 __all__ = [
+    "interval_lcs",
+    "melody_contour_accuracy",
     "motif_jaccard",
     "motif_recall",
     "overall_accuracy",
@@ -76,6 +82,9 @@ TOLERANCE_CENTS: Final = 50.0
 
 # Times of the same frame in two recordings may differ by rounding.
 _ROUNDING_SEC: Final = 1e-6
+
+# Differences of pitch that are equal but for rounding.
+_ROUNDING_CENTS: Final = 1e-6
 
 _UNVOICED = "the reference has no voiced frame"
 
@@ -227,6 +236,134 @@ def _official_grid(name: str, reference: F0Track, estimate: F0Track) -> _Grid:
         )
     sides = [(side.voiced.astype(np.float64), np.maximum(side.frequencies_hz, 0.0)) for side in (reference, estimate)]
     return _Grid(*sides[0], *sides[1])
+
+
+def melody_contour_accuracy(reference: F0Track, estimate: F0Track, *, variant: str = "corrected") -> float:
+    """Share of the reference's voiced frames whose pitch class the estimate has, after a transposition and a stretch.
+
+    Frames of the reference are looked up in the estimate, at the nearest frame, under two linear maps of time: second
+    by second, and end to end, by the ratio of the lengths of both tracks. Under each map the differences of pitch,
+    octaves folded away, are counted within the window of 100 cents that holds most of them: that is the best
+    transposition, of any size. The better map counts. Voicing is not judged: a frame of the estimate that is unvoiced
+    counts by its guess, if it has one.
+
+    In [0, 1], higher is better, not symmetric; exactly 1 for a melody against itself, transposed or evenly stretched.
+    0 where the estimate has no pitch, undefined (NaN) where the reference has no voiced frame. Not in the paper.
+
+    Parameters
+    ----------
+    reference, estimate
+        Frequencies in Hz over time.
+    variant
+        Checked only: neither paper nor code has it.
+
+    Returns
+    -------
+    float
+        Share of frames.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    Examples
+    --------
+    >>> reference = F0Track(np.arange(4) * 0.1, np.array([220.0, 220.0, 330.0, 0.0]))
+    >>> estimate = F0Track(np.arange(8) * 0.1, np.repeat([440.0, 440.0, 660.0, 0.0], 2))  # twice as slow
+    >>> melody_contour_accuracy(reference, estimate)
+    1.0
+
+    """
+    check_variant(variant)
+    if not reference.voiced.any():
+        return undefined("melody_contour_accuracy", _UNVOICED)
+    if not len(estimate.times_sec):
+        return 0.0
+    times_sec, pitches = reference.times_sec[reference.voiced], reference.frequencies_hz[reference.voiced]
+    stretch = _length_sec(estimate) / _length_sec(reference)
+    most = max(_agreeing(pitches, _read_at(estimate, times_sec * factor)) for factor in (1.0, stretch))
+    return most / len(pitches)
+
+
+def _length_sec(track: F0Track) -> float:
+    """Return the end of the last frame."""
+    times_sec = track.times_sec
+    hop_sec = float(np.median(np.diff(times_sec))) if len(times_sec) > 1 else 1.0
+    return float(times_sec[-1]) + hop_sec
+
+
+def _read_at(track: F0Track, times_sec: FloatArray) -> FloatArray:
+    """Return the frequencies of the nearest frames, guesses too; 0 where there is none, or beyond the track."""
+    grid = track.times_sec
+    middles = (grid[1:] + grid[:-1]) / 2
+    nearest = np.searchsorted(middles, times_sec + _ROUNDING_SEC, side="right")
+    inside = times_sec < _length_sec(track)
+    return np.where(inside, np.abs(track.frequencies_hz[nearest]), 0.0)
+
+
+def _agreeing(reference_hz: FloatArray, estimate_hz: FloatArray) -> int:
+    """Return how many pairs share their difference of pitch class with the most others, within 50 cents."""
+    pitched = estimate_hz > 0
+    if not pitched.any():
+        return 0
+    cents = np.sort(1200 * np.log2(estimate_hz[pitched] / reference_hz[pitched]) % 1200)
+    circle = np.concatenate([cents, cents + 1200])  # a window may reach over the octave
+    ends = np.searchsorted(circle, cents + 2 * TOLERANCE_CENTS + _ROUNDING_CENTS, side="right")
+    return int(np.max(ends - np.arange(len(cents))))
+
+
+def interval_lcs(reference: Melody, estimate: Melody, *, variant: str = "corrected") -> float:
+    """Share of the melodic intervals that reference and estimate have in common in the same order.
+
+    With L the length of the longest common subsequence of both rows of intervals between consecutive notes, in whole
+    semitones, 2 L / (n_R + n_E). Unlike motifs it needs no unbroken rows of right notes, and unlike them it sees a new
+    order. In [0, 1], higher is better, symmetric; 1 for equal rows only; unchanged by transposition, tempo and note
+    lengths. 0 where one side has fewer than two notes; undefined (NaN) where both have. Not in the paper.
+
+    Parameters
+    ----------
+    reference, estimate
+        Notes.
+    variant
+        Checked only: neither paper nor code has it.
+
+    Returns
+    -------
+    float
+        Share of intervals.
+
+    Raises
+    ------
+    UnknownNameError
+        An unknown variant.
+
+    Examples
+    --------
+    >>> intervals_sec = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [3.0, 4.0]])
+    >>> reference = Melody(intervals_sec, np.array([60.0, 62.0, 64.0, 65.0]))  # 2 2 1
+    >>> interval_lcs(reference, Melody(intervals_sec, np.array([67.0, 69.0, 70.0, 67.0])))  # 2 1 -3
+    0.6666666666666666
+
+    """
+    check_variant(variant)
+    first, second = (intervals(melody) for melody in (reference, estimate))
+    if not first and not second:
+        return undefined("interval_lcs", "neither side has two notes")
+    return 2 * _lcs_length(first, second) / (len(first) + len(second))
+
+
+def _lcs_length(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return the length of the longest common subsequence, by Hyyrö's rows of bits: a whole number is a row."""
+    places: dict[int, int] = {}
+    for place, value in enumerate(first):
+        places[value] = places.get(value, 0) | 1 << place
+    whole = (1 << len(first)) - 1
+    row = whole  # a 0 where the length grows by one
+    for value in second:
+        met = row & places.get(value, 0)
+        row = (row + met | row - met) & whole
+    return len(first) - row.bit_count()
 
 
 def motif_jaccard(

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnsupportedTypeError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, Metric, metric_of
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS, Metric, metric_of
 from music_evals.metrics.rhythm import ALIGNMENTS
 
 __all__ = ["FACETS", "check_options", "facet_companions", "measure", "select_companions", "select_metrics"]
@@ -125,25 +125,35 @@ _ACCEPTED: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxy
 
 
 def select_metrics(names: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the metrics that are asked for, in the order of `PRESERVATION_METRICS`; None for all."""
-    return _select(names, PRESERVATION_METRICS, "metric")
+    """Return the metrics that are asked for, in the order of `PRESERVATION_METRICS`; None for all of these.
+
+    Companions that have a module of their own are metrics where they are named.
+    """
+    if names is None:
+        return tuple(PRESERVATION_METRICS)
+    return _select(names, {**PRESERVATION_METRICS, **{name: COMPANIONS[name] for name in SHOWN_COMPANIONS}}, "metric")
 
 
 def select_companions(names: Iterable[str] | bool, metrics: Iterable[str]) -> tuple[str, ...]:  # noqa: FBT001
-    """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets."""
+    """Return the companions that are asked for, in the order of `COMPANIONS`; True for all of the metrics' facets.
+
+    One that is among the metrics is no companion of theirs.
+    """
     if isinstance(names, bool):
         return facet_companions(metrics) if names else ()
-    return _select(names, COMPANIONS, "companion")
+    known = frozenset(metrics)
+    return tuple(name for name in _select(names, COMPANIONS, "companion") if name not in known)
 
 
 def facet_companions(metrics: Iterable[str]) -> tuple[str, ...]:
-    """Return all companions of the facets that these metrics belong to."""
-    facets = {PRESERVATION_METRICS[name].facet for name in metrics}
-    return tuple(name for name, scale in COMPANIONS.items() if scale.facet in facets)
+    """Return all companions of the facets that these metrics belong to, but for those among them."""
+    own = frozenset(metrics)
+    facets = {metric_of(name).facet for name in own}
+    return tuple(name for name, scale in COMPANIONS.items() if scale.facet in facets and name not in own)
 
 
-def _select(names: Iterable[str] | None, known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
-    wanted = tuple(known) if names is None else (names,) if isinstance(names, str) else tuple(names)
+def _select(names: Iterable[str], known: Mapping[str, Metric], kind: str) -> tuple[str, ...]:
+    wanted = (names,) if isinstance(names, str) else tuple(names)
     for name in wanted:
         if name not in known:
             raise UnknownNameError(kind, name, known)

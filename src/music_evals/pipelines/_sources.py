@@ -198,9 +198,10 @@ class SourceLoader:
             values[name] = getattr(found, name)
             undefined |= found.undefined
         as_asked = audio.policy == settings.audio_policy
-        notes = () if as_asked else (f"decoded under another policy than asked for: {audio.policy}",)
+        notes = [] if as_asked else [f"decoded under another policy than asked for: {audio.policy}"]
+        notes += [f"decoded by {audio.read_by}"] if audio.read_by else []
         features = Features(audio.duration_sec, **values, undefined=undefined)
-        return Source(features, "audio", audio.content_hash, notes, failures)
+        return Source(features, "audio", audio.content_hash, tuple(notes), failures)
 
     def _of_score(self, score: Score) -> Source:
         content = json.dumps(score.to_dict(), sort_keys=True)

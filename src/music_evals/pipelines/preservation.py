@@ -11,6 +11,7 @@ a number.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ import numpy.typing as npt
 from music_evals.annotations import Features, Score
 from music_evals.audio.io import Audio, AudioPolicy
 from music_evals.audio.store import FeatureStore
+from music_evals.audio.tempo_levels import share_level
 from music_evals.errors import (
     InvalidInputError,
     MusicEvalsError,
@@ -139,6 +141,7 @@ def compare(
 
     """
     settings = Settings.of(metrics=metrics, companions=companions, variant=variant, options=options)
+    reference, estimate = _at_one_level(reference, estimate, settings)
     return {name: _value(name, reference, estimate, settings) for name in settings.scores}
 
 
@@ -163,14 +166,17 @@ def judge(reference: Source, estimate: Source, settings: Settings) -> Judgement:
             if error is not None:
                 failures[name] = error
     values: dict[str, Value] = {}
+    compared = _at_one_level(reference.features, estimate.features, settings)
     for name in settings.scores:
         if name in failures:
             continue
         try:
-            values[name] = _value(name, reference.features, estimate.features, settings)
+            values[name] = _value(name, *compared, settings)
         except NotComparableError as error:
             failures[name] = error
-    return Judgement(values, failures, _notes(reference, estimate, settings))
+    return Judgement(
+        values, failures, (*_notes(reference, estimate, settings), *_recounted(reference, estimate, compared))
+    )
 
 
 def evaluate_preservation(
@@ -199,7 +205,7 @@ def evaluate_preservation(
     predictions
         The edited music in the same order, each of the kind of its reference.
     metrics
-        Names out of `PRESERVATION_METRICS`; None for all eleven.
+        Names out of `PRESERVATION_METRICS`, or of `SHOWN_COMPANIONS`; None for all eleven of the former.
     companions
         Further scores by name, out of `COMPANIONS`; True for all of the metrics' facets.
     variant
@@ -400,6 +406,31 @@ def _pair_up(
             except UnsupportedTypeError as error:
                 raise located(error, f"{name}[{index}]") from error
     return list(zip(first, second, strict=True))
+
+
+def _at_one_level(reference: Features, estimate: Features, settings: Settings) -> tuple[Features, Features]:
+    """Return the features with the beats of both sides counted at one metrical level, where `corrected` asks for it."""
+    if settings.variant != "corrected" or reference.beats is None or estimate.beats is None:
+        return reference, estimate
+    first, second = share_level(reference.beats, estimate.beats)
+    if first is not reference.beats:
+        reference = dataclasses.replace(reference, beats=first)
+    if second is not estimate.beats:
+        estimate = dataclasses.replace(estimate, beats=second)
+    return reference, estimate
+
+
+def _recounted(reference: Source, estimate: Source, compared: tuple[Features, Features]) -> list[str]:
+    """Return a remark for a side whose beats were counted again."""
+    notes = []
+    for side, source, features in zip(("reference", "prediction"), (reference, estimate), compared, strict=True):
+        old, new = source.features.beats, features.beats
+        if old is not None and new is not None and new is not old:
+            notes.append(
+                f"{side}: beats counted at {new.bpm:.0f} a minute, not {old.bpm:.0f}: the onsets of both recordings "
+                "say by how much one is faster, and the tempi that were found contradict them"
+            )
+    return notes
 
 
 def _value(name: str, reference: Features, estimate: Features, settings: Settings) -> Value:

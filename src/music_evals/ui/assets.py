@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["html", "script", "style"]
 
 
-SHARED = {"player.js": "music_evals.benchmark"}
+SHARED = dict.fromkeys(("player.js", "ab_player.js", "ab_player.css"), "music_evals.benchmark")
 """Files that reports and pages share -> the package that holds them."""
 
 

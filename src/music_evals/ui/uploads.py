@@ -52,7 +52,7 @@ MEMORY_BYTES = 2 * 2**30  # of the process that decodes; six minutes of stereo a
 MAX_RECORDING_SAMPLES = 360 * 96_000  # mixed down, before resampling: 138 MB as floats
 MAX_CHANNELS = 16
 SCORE_TYPES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
-RECORDING_TYPES = (".wav", ".flac", ".ogg", ".mp3", ".aiff")
+RECORDING_TYPES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a", ".aac", ".webm")
 
 Value = TypeVar("Value")
 
@@ -134,8 +134,7 @@ def _translate(order: str) -> Path | Score:
     from music_evals.audio.io import AudioLimits, AudioPolicy, check_header, load_audio
 
     limits = AudioLimits(max_sec=asked["max_sec"], max_bytes=MAX_RECORDING_BYTES, max_channels=MAX_CHANNELS)
-    check_header(path, limits=limits)
-    rate = soundfile.info(path).samplerate
+    rate = check_header(path, limits=limits)
     limits = dataclasses.replace(limits, max_sec=min(limits.max_sec, MAX_RECORDING_SAMPLES / rate))
     audio = load_audio(path, policy=AudioPolicy(sample_rate=rate, peak_normalise=False), limits=limits)
     soundfile.write(target, audio.samples, rate, subtype="FLOAT")

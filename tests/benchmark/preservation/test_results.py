@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from music_evals.benchmark.preservation.plots import RIM, differing_notes, diffe
 from music_evals.benchmark.preservation.report import _left_out, render_report, worst_pairs
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.published import read_published
+from music_evals.benchmark.records import check_same_run
 from music_evals.benchmark.results import build_results, collect
 from music_evals.benchmark.tables import legend, markdown_report, text_report
+from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import CorruptRecordsError
 from music_evals.metrics.catalogue import PRESERVATION_METRICS
 from music_evals.stats import mean_interval
@@ -82,6 +85,27 @@ def test_means_intervals_and_counts_are_those_of_the_pairs() -> None:
         {"item": "e", "system": "s", "metric": "beat_f_measure", "error": "BackendError: broken"}
     ]
     json.dumps(results, allow_nan=False)
+
+
+def test_results_of_an_older_definition_are_labelled() -> None:
+    rows = records({("mine", "a"): [0.5, 0.7], (UNRELATED, "a"): [0.5, 0.7]})
+    swapped = [{**row, "metric": "chroma_dtw_similarity"} if row.get("metric") == METRICS[1] else row for row in rows]
+    header = {**swapped[0], "metrics": [METRICS[0], "chroma_dtw_similarity"]}
+    old = results_of([header, *swapped[1:]])
+    assert old["scales"]["chroma_dtw_similarity"]["definition"] == 1
+    assert "Chroma DTW similarity, definition 1" in text_report(old)
+    new = results_of([{**header, **definitions_of(header)}, *swapped[1:]])
+    assert new["definitions"] == {"chroma_dtw_similarity": 2}
+    assert new["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
+    official = results_of([{**header, "variant": "official"}, *swapped[1:]])
+    assert official["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
+
+
+def test_a_run_is_not_resumed_by_another_definition() -> None:
+    header = {"variant": "corrected", "metrics": ["chroma_dtw_similarity", "delta_bpm"], "companions": []}
+    with pytest.raises(CorruptRecordsError, match=r"chroma_dtw_similarity was 'absent' and is now 2.*another folder"):
+        check_same_run(header, {**header, **definitions_of(header)}, Path("records"))
+    assert definitions_of({**header, "variant": "paper"}) == {}
 
 
 def test_the_order_of_records_changes_nothing() -> None:
@@ -167,7 +191,9 @@ def test_intervals_of_few_groups_are_told() -> None:
     assert [text.startswith("a score that is the same in all groups") for text in alike] == [True]
     alone = results_of(records(scores, groups=dict.fromkeys(map(str, range(12)), "one")))
     assert alone["scores"]["s"]["beat_f_measure"]["low"] is None
-    (caution,) = cautions(alone)
+    survivors, caution = cautions(alone)
+    assert survivors.startswith("fewer than 90% of the pairs of s define")
+    assert "only n 4/12" in markdown_report(alone)
     assert caution.startswith("one group says nothing of a second")
     assert caution in markdown_report(alone)
     assert caution in render_report(alone, collect(records(scores), PRESERVATION))

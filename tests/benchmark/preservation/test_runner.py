@@ -199,6 +199,26 @@ def test_a_judge_that_a_process_does_not_find_ends_the_run(
         run(pairs, tmp_path / "records.jsonl", judge)
 
 
+def test_a_first_sitting_without_its_controls_says_nothing_new(
+    tmp_path: Path, pairs: PairSet, judge: Any, write_files: Write
+) -> None:
+    """Pairs, then controls; resumed, and with a pair more."""
+    path = tmp_path / "records.jsonl"
+
+    def selections(chosen: PairSet) -> int:
+        header = {"task": "preservation", "variant": "corrected"}
+        for controls, later in (((), CONTROLS), (make_controls(chosen.pairs), ())):
+            job = PairJob(header, chosen, controls, METRICS, "corrected", judge, engine="local", later=later)
+            rows = record(job, path, Settings(path.parent))
+        return len([row for row in rows if row["kind"] == "selection"])
+
+    assert selections(pairs) == 2
+    assert selections(pairs) == 2
+    write_files("r", {"g.wav": "9"})
+    write_files("e", {"g.wav": "9"})
+    assert selections(pairs_in_folders(tmp_path / "r", [f"s={tmp_path / 'e'}"])) == 4
+
+
 def test_controls_draw_no_outlines(tmp_path: Path, pairs: PairSet, judge: Any) -> None:
     rows = run(dataclasses.replace(pairs, pairs=()), tmp_path / "r.jsonl", judge, controls=make_controls(pairs.pairs))
     assert {row["system"] for row in rows if row["kind"] == "score"} == set(CONTROLS)

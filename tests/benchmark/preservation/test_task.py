@@ -17,6 +17,7 @@ from music_evals.benchmark.preservation.report import SHOWN_PAIRS
 from music_evals.benchmark.preservation.task import Settings, run_preservation
 from music_evals.datasets.known_edits.labels import kinds
 from music_evals.errors import InvalidInputError, MissingBackendError, UndefinedMetricWarning, UnknownNameError
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import COMPANIONS, PRESERVATION_METRICS, evaluate_preservation
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
@@ -80,7 +81,8 @@ def test_the_page_needs_nothing_from_outside_and_escapes_names(
         assert not any(
             (attributes.get(name) or "#").partition("#")[0] for name in ("src", "href", "xlink:href", "data")
         )
-    assert "script" not in {tag for tag, _ in parsed.tags}
+    assert [attributes for tag, attributes in parsed.tags if tag == "script"] == [{}]  # ours, in the page
+    assert page.count("alert(1)") == page.count("&lt;script&gt;alert(1)")
     ids = [attributes["id"] for _, attributes in parsed.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
     text = " ".join(parsed.text)
@@ -137,7 +139,7 @@ def test_settings_that_make_no_sense(
 
 @pytest.mark.parametrize(
     "change",
-    [{"metrics": "beat_f_measur"}, {"companions": "same_mod"}, {"variant": "paperr"}],
+    [{"metrics": "beat_f_measur"}, {"companions": "same_mod"}, {"variant": "paperr"}, {"audio": "besides"}],
 )
 def test_names_that_do_not_exist(folders: dict[str, Any], tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises(UnknownNameError, match="did you mean"):
@@ -146,9 +148,16 @@ def test_names_that_do_not_exist(folders: dict[str, Any], tmp_path: Path, change
 
 def test_names_of_metrics(folders: dict[str, Any], tmp_path: Path) -> None:
     assert len(Settings(tmp_path, **folders).measures.metrics) == 11
-    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 25
+    assert len(Settings(tmp_path, **folders, metrics="all", companions="all").measures.scores) == 27
     some = Settings(tmp_path, **folders, metrics="delta_bpm, circle_of_fifths_distance", companions="tempo_log2")
     assert some.measures.scores == ("circle_of_fifths_distance", "delta_bpm", "tempo_log2")
+    # four companions beside all eleven, unless others are asked for, and none beside chosen ones
+    assert set(Settings(tmp_path, **folders).measures.companions) == set(SHOWN_COMPANIONS)
+    assert Settings(tmp_path, **folders, companions="none").measures.companions == ()
+    assert Settings(tmp_path, **folders, metrics="delta_bpm").measures.companions == ()
+    # one that is asked for as a metric is no companion of itself
+    own = Settings(tmp_path, **folders, metrics="ssm_correlation", companions="all").measures
+    assert (own.metrics, own.companions) == (("ssm_correlation",), ("boundary_f_measure_3s",))
 
 
 def test_backends_that_are_not_there(folders: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +211,7 @@ def test_results_do_not_hang_on_workers_order_or_resume(folders: dict[str, Any],
     first = results("a", workers=1)
     assert results("b", workers=3) == first
     assert results("a", workers=1) == first  # resumed
+    assert results("b", workers=2, overwrite=True) == first
     turned = results("c", estimates=folders["estimates"][::-1])
     assert turned["scores"] == first["scores"]
     assert results("d", controls=False)["scores"]["one"] == first["scores"]["one"]
@@ -268,7 +278,7 @@ def test_intervals_are_those_of_the_library(tmp_path: Path) -> None:
     sides = ([tmp_path / side / f"{name}.mid" for name in shifts] for side in "re")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        library = evaluate_preservation(*sides)
+        library = evaluate_preservation(*sides, companions=SHOWN_COMPANIONS)
     for name, cell in results["scores"]["e"].items():
         assert cell["value"] == pytest.approx(library[name], nan_ok=True), name
         expected = [None if np.isnan(end) else pytest.approx(end) for end in library[f"{name}_ci"]]

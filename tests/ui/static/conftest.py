@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from music_evals.benchmark.templates import static
 from music_evals.ui.assets import script
 
 Call = Callable[..., Any]
@@ -18,7 +19,7 @@ def call() -> Callable[[str], Call]:
     """`call("rollEditor")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    context.eval(script("kept", "kept_notes", "rolls", "roll_editor", "ab_player"))
+    context.eval(script("kept", "kept_notes", "rolls", "roll_editor", "ab_player") + static("pairs.js"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

@@ -14,8 +14,9 @@ import music_evals
 
 PACKAGE = Path(music_evals.__file__).parent
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPTS = sorted(PACKAGE.glob("ui/static/*.js"))
-STYLES = sorted(PACKAGE.glob("ui/static/*.css"))
+SHARED = PACKAGE / "benchmark" / "static"  # of pages and reports
+SCRIPTS = [*sorted(PACKAGE.glob("ui/static/*.js")), SHARED / "ab_player.js", SHARED / "pairs.js"]
+STYLES = [*sorted(PACKAGE.glob("ui/static/*.css")), SHARED / "ab_player.css", SHARED / "timelines.css"]
 FORBIDDEN = {
     r"\.(inner|outer)HTML\b|insertAdjacentHTML|document\.write": "text goes in as text: textContent, append",
     r"\beval\(|new Function": "text is never run",

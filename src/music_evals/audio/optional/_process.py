@@ -19,13 +19,17 @@ __all__ = ["run_worker"]
 TIMEOUT_SEC = 1800
 
 
-def run_worker(package: str, task: str, audio: Audio) -> Any:
-    """Run ``workers/<package>_worker.py TASK SAMPLES.npy`` and return what it prints as JSON."""
+def run_worker(package: str, task: str, audio: Audio, *, wav: bool = False) -> Any:
+    """Run ``workers/<package>_worker.py TASK SAMPLES`` and return what it prints as JSON; SAMPLES is .npy or .wav."""
     # The process works in a temporary folder of its own, which is removed with all that the package left in it.
     worker = Path(__file__).parent / "workers" / f"{package}_worker.py"
     with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder) / "samples.npy", audio.samples)
-        command = [sys.executable, str(worker), task, "samples.npy"]
+        samples = Path(folder, "samples.wav" if wav else "samples.npy")
+        if wav:
+            _write_wav(samples, audio)
+        else:
+            np.save(samples, audio.samples)
+        command = [sys.executable, str(worker), task, samples.name]
         try:
             done = subprocess.run(  # noqa: S603 - our own script
                 command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_SEC, check=False
@@ -42,3 +46,13 @@ def run_worker(package: str, task: str, audio: Audio) -> Any:
         return json.loads(last)
     except json.JSONDecodeError as error:
         raise BackendError(f"{package} ended without a result; its last line is {last[:100]!r}") from error
+
+
+def _write_wav(path: Path, audio: Audio) -> None:
+    """Write the samples as they are: as 16 bits where these hold them all, else as floats."""
+    import soundfile
+
+    scaled = audio.samples.astype(np.float64) * 2**15
+    whole = bool((scaled == np.round(scaled)).all() and np.abs(audio.samples).max() < 1)
+    samples = scaled.astype(np.int16) if whole else audio.samples
+    soundfile.write(path, samples, audio.sample_rate, subtype="PCM_16" if whole else "FLOAT")

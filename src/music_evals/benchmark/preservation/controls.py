@@ -1,27 +1,86 @@
 """Where a metric begins and ends: originals against themselves, and against originals of other groups.
 
 Both are made of the originals alone, so that they say nothing of any system. Which originals are taken depends on what
-they hold and on the seed, not on their order.
+they hold and on the seed, not on their order. Unrelated originals differ in key and tempo as far as the corpus allows:
+music that shares them is partly alike, and a row of it would not say what chance gives. What is known of an original
+is what the run itself extracted from it, so that nothing is extracted twice.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from music_evals.benchmark.preservation.pairs import CEILING, REENCODED, UNRELATED, Pair
 
-__all__ = ["MOST_PAIRS", "make_controls"]
+__all__ = ["MOST_PAIRS", "TEMPO_TOLERANCE", "Heard", "heard", "make_controls", "shares_key", "shares_tempo"]
 
 MOST_PAIRS = 50
 """Pairs of each control: enough for a mean, few enough to cost little."""
 
+TEMPO_TOLERANCE = 0.04
+"""Tempi that differ by no more are one: Gouyon et al., IEEE Trans. Audio Speech Lang. Process. 14(5), 2006."""
 
-def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
-    """Return each original against itself, re-encoded; then originals against those of another group."""
-    # Where there are more than `MOST_PAIRS` originals, the seed draws them, and who meets whom.
+# Prices of a pair of unrelated music. Each is more than all cheaper ones of fifty pairs together, so that the choice is
+# made by the first, then the second, then the third.
+_FORBIDDEN, _SHARED, _ALONG, _DRAWN = 1e7, 1e4, 1.0, 1e-3
+
+
+class Heard(NamedTuple):
+    """What a run extracted from an original; None for what it did not extract, or did not find."""
+
+    music: str | None = None
+    """Hash of the music, whatever its file."""
+    key: tuple[int, str] | None = None
+    """Pitch class of the tonic, and mode."""
+    bpm: float | None = None
+
+
+NOTHING_HEARD = Heard()
+
+
+def heard(outline: Mapping[str, Any] | None) -> Heard:
+    """Return what an outline of the records says of an original."""
+    if outline is None:
+        return NOTHING_HEARD
+    key, beats = outline.get("key"), outline.get("beats") or ()
+    gap_sec = float(np.median(np.diff(beats))) if len(beats) > 1 else 0.0
+    return Heard(outline.get("music"), tuple(key) if key else None, 60 / gap_sec if gap_sec > 0 else None)
+
+
+def shares_key(first: Heard, second: Heard) -> bool | None:
+    """Tell whether two originals have one key; a relative key is the same, as in `circle_of_fifths_distance`."""
+    if first.key is None or second.key is None:
+        return None
+    return _major(first.key) == _major(second.key)
+
+
+def _major(key: tuple[int, str]) -> int:
+    return (key[0] + 3 * (key[1] == "minor")) % 12
+
+
+def shares_tempo(first: Heard, second: Heard) -> bool | None:
+    """Tell whether two originals have one tempo, or one that is 2, 4, ... times the other."""
+    # Octaves are forgiven: extractors often take one tempo for its double, which makes no other music of it.
+    if first.bpm is None or second.bpm is None:
+        return None
+    octaves = math.log2(first.bpm) - math.log2(second.bpm)
+    return abs(octaves - round(octaves)) <= math.log2(1 + TEMPO_TOLERANCE)
+
+
+def make_controls(
+    pairs: Sequence[Pair], hear: Callable[[str], Heard] = lambda _: NOTHING_HEARD, *, seed: int = 0
+) -> list[Pair]:
+    """Return each original against itself, re-encoded; then originals against those of another group.
+
+    `hear` says what is known of an original, from the hash of its file. Where there are more than `MOST_PAIRS`
+    originals, the seed draws them; it also draws who meets whom among equally good choices.
+    """
     originals: dict[str, Pair] = {}
     for pair in sorted(pairs, key=lambda pair: (pair.item, pair.system)):
         originals.setdefault(pair.reference.content, pair)
@@ -32,21 +91,41 @@ def make_controls(pairs: Sequence[Pair], *, seed: int = 0) -> list[Pair]:
     ]
     unrelated = [
         dataclasses.replace(first, system=UNRELATED, estimate=second.reference)
-        for first, second in _strangers(drawn)
-        if first.entrance == second.entrance
+        for first, second in _strangers(drawn, [hear(pair.reference.content) for pair in drawn], seed)
     ]
     return [*_distinct(same), *_distinct(unrelated)]
 
 
-def _strangers(drawn: Sequence[Pair]) -> list[tuple[Pair, Pair]]:
-    """Pair originals of different groups."""
-    # They stand in a circle, group by group; each meets the one that is as far along as the largest group is long, and
-    # so of another group, unless one group holds more than half of them: what then meets its own group is left out.
-    order = {group: place for place, group in enumerate(dict.fromkeys(pair.group for pair in drawn))}
-    circle = sorted(drawn, key=lambda pair: order[pair.group])
-    longest = max((len(list(members)) for _, members in itertools.groupby(circle, lambda pair: pair.group)), default=0)
-    met = [(first, circle[(place + longest) % len(circle)]) for place, first in enumerate(circle)]
-    return [(first, second) for first, second in met if first.group != second.group]
+def _strangers(drawn: Sequence[Pair], told: Sequence[Heard], seed: int) -> list[tuple[Pair, Pair]]:
+    """Pair originals of different groups, each once on either side; who has no stranger is left out."""
+    # An assignment of least cost. The originals stand in a circle as they were drawn, and the next along is the
+    # cheapest: so rows are rarely turned round, and two pairs rarely share both originals. What is drawn last makes the
+    # choice the only one, whatever the solver.
+    from scipy.optimize import linear_sum_assignment
+
+    cost = np.zeros((len(drawn), len(drawn)))
+    for row, first in enumerate(drawn):
+        for column, second in enumerate(drawn):
+            along = (column - row - 1) % len(drawn)
+            chance = int(_draw(f"{first.reference.content}\0{second.reference.content}", seed)[:12], 16) / 16**12
+            cost[row, column] = _ALONG * along + _DRAWN * chance + _SHARED * _alike(told[row], told[column])
+            if not _may_meet(first, second, told[row], told[column]):
+                cost[row, column] = _FORBIDDEN
+    rows, columns = linear_sum_assignment(cost)
+    return [
+        (drawn[row], drawn[column]) for row, column in zip(rows, columns, strict=True) if cost[row, column] < _FORBIDDEN
+    ]
+
+
+def _alike(first: Heard, second: Heard) -> float:
+    """Return how much two originals share, 0 to 2; what is not known counts for half."""
+    shared = (shares_key(first, second), shares_tempo(first, second))
+    return sum(0.5 if one is None else float(one) for one in shared)
+
+
+def _may_meet(first: Pair, second: Pair, told: Heard, other: Heard) -> bool:
+    one_music = told.music is not None and told.music == other.music  # in files that differ, as by their tags
+    return first.group != second.group and first.entrance == second.entrance and not one_music
 
 
 def _distinct(pairs: Sequence[Pair]) -> list[Pair]:

@@ -18,6 +18,7 @@ __all__ = [
     "chord_symbol",
     "differing_notes",
     "differing_spans",
+    "note_name",
     "outward",
     "radar",
     "timeline",
@@ -88,8 +89,14 @@ def _closed(angles: Floats, places: Floats) -> tuple[Floats, Floats]:
     return np.append(angles, angles[:1]), np.append(places, places[:1])
 
 
-_NAMES, _WIDTH, _LANE, _GAP, _MELODY = 120, 880, 16, 6, 56
+_NAMES, _WIDTH, _LANE, _GAP, _MELODY = 136, 880, 16, 6, 96
 _LETTER_PX = 7
+_ON_ONE_WIDTH_SEC = 60.0  # what lasts longer gets a wider picture, so that chords keep room for their labels
+_WIDEST = 10  # widths
+_PITCH_GAP_PX = 11  # between two names of notes
+_PITCH_ROOM_PX = 4  # of a name to the edge of its lane
+_PITCH_STEPS = (1, 2, 3, 4, 6, 12, 24, 48, 96)  # semitones; each holds every C, or every second one
+_NOTE_NAMES = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 
 
 def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label: str, playable: bool = False) -> str:
@@ -97,11 +104,13 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
     # A chord differs while the other file has another one; a beat or boundary where the other file has none within 70
     # ms or 0.5 s; a note where the other file has none of its pitch that begins within 100 ms.
     end_sec = max(reference["duration_sec"], estimate["duration_sec"], 1e-3)
-    lanes = _Lanes(_WIDTH / end_sec)
+    lanes = _Lanes(end_sec)
     for kind, word, height, draw in _DRAWN:
         for side, own, other in (("original", reference, estimate), ("edit", estimate, reference)):
             if kind in own:
-                lanes.add(f"{word}, {side}", draw(lanes, own[kind], other.get(kind, [])), height, side)
+                sides = own[kind], other.get(kind, [])
+                marks = _pitch_axis(*sides) if kind == "melody" else []
+                lanes.add(f"{word}, {side}", draw(lanes, *sides), height, side, marks)
     lanes.add("seconds", _axis(lanes, end_sec))
     return lanes.drawn(label, playable=playable)
 
@@ -109,23 +118,40 @@ def timeline(reference: Mapping[str, Any], estimate: Mapping[str, Any], *, label
 class _Lanes:
     """Lanes below each other, and beside them their names."""
 
-    def __init__(self, px_per_sec: float) -> None:
-        self.px_per_sec = px_per_sec
+    def __init__(self, end_sec: float) -> None:
+        self.width = round(_WIDTH * min(max(1.0, end_sec / _ON_ONE_WIDTH_SEC), _WIDEST))
+        self.px_per_sec = self.width / end_sec
         self._top, self._names, self._parts = _GAP, list[str](), list[str]()
 
-    def add(self, name: str, drawn: str, height: int = _LANE, side: str = "") -> None:
-        self._names.append(f'<text x="4" y="{self._top + 12}">{html.escape(name)}</text>')
+    def add(
+        self,
+        name: str,
+        drawn: str,
+        height: int = _LANE,
+        side: str = "",
+        marks: Sequence[tuple[float, str]] = (),
+    ) -> None:
+        """Add a lane; `marks` are heights within it and what stands beside them."""
+        if side:
+            self._names.append(f'<rect class="side {side}" x="0" y="{self._top}" width="4" height="{height}"/>')
+        self._names.append(f'<text x="9" y="{self._top + 12}">{html.escape(name)}</text>')
+        self._names += [
+            f'<text class="pitch" x="{_NAMES - 3}" y="{self._top + y + 4:.1f}">{html.escape(text)}</text>'
+            for y, text in marks
+        ]
         self._parts.append(f'<g class="{side}" transform="translate(0 {self._top})">{drawn}</g>')
         self._top += height + _GAP
 
     def drawn(self, label: str, *, playable: bool) -> str:
         scale = f' data-per-sec="{self.px_per_sec:.4f}"' if playable else ""
         head = f'<line class="playhead" x1="0" x2="0" y1="0" y2="{self._top}"/>' if playable else ""
+        rem = 46 * (_NAMES + self.width) / (_NAMES + _WIDTH)
         return (
             '<div class="timeline" tabindex="0" role="group" aria-label="Beats, chords, sections and melody">'
-            f'<div class="sheet"><svg class="names" aria-hidden="true" viewBox="0 0 {_NAMES} {self._top}">'
+            f'<div class="sheet" style="grid-template-columns:{_NAMES}fr {self.width}fr;min-width:{rem:.1f}rem">'
+            f'<svg class="names" aria-hidden="true" viewBox="0 0 {_NAMES} {self._top}">'
             f'{"".join(self._names)}</svg><svg class="lanes" role="img" aria-label="{html.escape(label, quote=True)}"'
-            f'{scale} viewBox="0 0 {_WIDTH} {self._top}">{"".join(self._parts)}{head}</svg></div></div>'
+            f'{scale} viewBox="0 0 {self.width} {self._top}">{"".join(self._parts)}{head}</svg></div></div>'
         )
 
 
@@ -153,16 +179,64 @@ def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
     return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
 
 
-def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
+def _pitch_span(own: Spans, other: Spans) -> tuple[float, float]:
+    """Return the lowest and the highest pitch that is drawn, one scale for both sides; NaN without any."""
     pitches = [pitch for *_, pitch in (*own, *other)]
-    if not pitches:
+    return (min(pitches) - 1, max(pitches) + 1) if pitches else (np.nan, np.nan)
+
+
+def _pitch_axis(own: Spans, other: Spans) -> list[tuple[float, str]]:
+    """Return the heights of notes in the lane of the melody, and their names, as many as can be read."""
+    low, high = _pitch_span(own, other)
+    if np.isnan(low):
+        return []
+    px = _MELODY / (high - low)
+    step = next((step for step in _PITCH_STEPS if step * px >= _PITCH_GAP_PX), _PITCH_STEPS[-1])
+    return [
+        ((high - pitch) * px, note_name(pitch))
+        for pitch in range(int(np.ceil(low)), int(np.floor(high)) + 1)
+        if pitch % step == 0 and _PITCH_ROOM_PX <= (high - pitch) * px <= _MELODY - _PITCH_ROOM_PX
+    ]
+
+
+def note_name(pitch: float) -> str:
+    """Return the name of the nearest note.
+
+    Examples
+    --------
+    >>> note_name(60), note_name(69.4)
+    ('C4', 'A4')
+
+    """
+    nearest = round(pitch)
+    return f"{_NOTE_NAMES[nearest % 12]}{nearest // 12 - 1}"
+
+
+def _melody(lanes: _Lanes, own: Spans, other: Spans) -> str:
+    low, high = _pitch_span(own, other)
+    if np.isnan(low):
         return ""
-    low, high = min(pitches) - 1, max(pitches) + 1  # one scale for both sides
     height = _MELODY / (high - low)
-    ground = _box(lanes, 0, _WIDTH / lanes.px_per_sec, "ground", height=_MELODY)
-    return ground + "".join(
-        _box(lanes, start, end, "note differs" if differs else "note", top=(high - pitch) * height - 2, height=4)
-        for (start, end, pitch), differs in zip(own, differing_notes(own, other), strict=True)
+    ground = _box(lanes, 0, lanes.width / lanes.px_per_sec, "ground", height=_MELODY)
+    lines = "".join(
+        f'<line class="pitch" x1="0" x2="{lanes.width}" y1="{y:.1f}" y2="{y:.1f}"/>' for y, _ in _pitch_axis(own, other)
+    )
+    notes = zip(own, differing_notes(own, other), strict=True)
+    return (
+        ground
+        + lines
+        + "".join(
+            _box(
+                lanes,
+                start,
+                end,
+                "note differs" if differs else "note",
+                top=(high - pitch) * height - 2,
+                height=4,
+                title=note_name(pitch),
+            )
+            for (start, end, pitch), differs in notes
+        )
     )
 
 

@@ -1,18 +1,22 @@
-"""The report of a preservation run: the shared page, radars of the systems and timelines of the worst pairs."""
+"""The report of a preservation run: the shared page, radars, differences, a list of pairs, pairs to see and hear."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from music_evals.benchmark import canvas
 from music_evals.benchmark.cells import format_value
-from music_evals.benchmark.preservation.plots import PICTURE_STYLE, RIM, outward, radar, timeline
+from music_evals.benchmark.preservation.differences import differences
+from music_evals.benchmark.preservation.pair_list import mean_places, pair_list, placed
+from music_evals.benchmark.preservation.pairs import UNRELATED
+from music_evals.benchmark.preservation.players import AUDIO_FOLDER, MOST_SEC, Players, clock
+from music_evals.benchmark.preservation.plots import RIM, outward, radar, timeline
 from music_evals.benchmark.report import Ranked, score_page, shares
 from music_evals.benchmark.results import Found
-from music_evals.benchmark.templates import render
+from music_evals.benchmark.templates import render, static
 from music_evals.metrics.catalogue import features_of
 
 __all__ = ["SHOWN_PAIRS", "render_report", "worst_pairs"]
@@ -25,19 +29,68 @@ LANES = {"beats": "beats", "chords": "chords", "segments": "sections", "melody":
 
 LEAST_AXES = 3  # two axes make no radar
 
+TOLD = 2  # scores of unrelated music in the sentence on chance
+
 _PACKAGE = "music_evals.benchmark.preservation"
 
+_STYLES = ("timelines.css", "ab_player.css", "pairs.css")
+_SCRIPTS = ("ab_player.js", "pairs.js", "report.js")
 
-def render_report(results: Mapping[str, Any], found: Found, *, timelines: int = SHOWN_PAIRS) -> str:
-    """Return the page."""
+
+def render_report(
+    results: Mapping[str, Any], found: Found, *, timelines: int = SHOWN_PAIRS, players: Players | None = None
+) -> str:
+    """Return the page; with `players` the pairs that are drawn can be heard, and their music is written down."""
     canvas.check_backend()
     facts = {"variant": results["variant"], "policy": results["extractors"].get("policy", "none")}
-    drawn = _timelines(results, found, timelines)
-    return score_page(results, found, facts, pictures=[_radars(results)], items=[drawn], style=PICTURE_STYLE)
+    ranked = worst_pairs(results, found)
+    drawn = shares(ranked, timelines)
+    anchors = {(pair["item"], pair["system"]): f"pair-{place}" for place, (pair, _) in enumerate(drawn, start=1)}
+    return score_page(
+        {**results, "published": _published(results)},
+        found,
+        facts,
+        pictures=[_radars(results), pair_list(results, found, anchors)],
+        items=[_timelines(results, found, drawn, players, n_pairs=sum(len(pairs) for pairs, _ in ranked))],
+        compared=differences(results, found),
+        style="".join(map(static, _STYLES)),
+        script="".join(map(static, _SCRIPTS)),
+    )
+
+
+def _published(results: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the published section; what it says of chance is what unrelated music reaches in this run."""
+    published = results["published"]
+    differing = dict(published["differences"])
+    if "chance" in differing:
+        del differing["chance"]
+        if chance := _chance(results):
+            differing["chance"] = chance
+    return {**published, "differences": differing}
+
+
+def _chance(results: Mapping[str, Any]) -> str:
+    """Say where unrelated music stands best in this run; empty without a row of it."""
+    cells = results["scores"].get(UNRELATED, {})
+    places = {
+        name: float(outward(name, cells[name]["value"], results["scales"][name]))
+        for name in placed(results)
+        if name in cells
+    }
+    best = sorted((name for name, place in places.items() if place > 0), key=lambda name: -places[name])[:TOLD]
+    if not best:
+        return ""
+    reached = " and ".join(
+        f"{format_value(cells[name]['value'])} in {results['scales'][name]['title']}" for name in best
+    )
+    return (
+        f"In this run {UNRELATED} reaches {reached}: read every score between the two control rows, not between the "
+        "worst and the best value."
+    )
 
 
 def _radars(results: Mapping[str, Any]) -> str:
-    names = [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
+    names = placed(results)
     if len(names) < LEAST_AXES:
         return ""
     scores, scales = results["scores"], results["scales"]
@@ -53,35 +106,82 @@ def _radars(results: Mapping[str, Any]) -> str:
 
 def worst_pairs(results: Mapping[str, Any], found: Found) -> list[Ranked]:
     """Return the pairs of each system that can be drawn, with the means of their places on the radar, worst first."""
-    names = [name for name in results["metrics"] if results["scales"][name]["direction"] != "zero"]
     ranked: list[Ranked] = []
-    for system in found.judged if names else ():
+    for system in found.judged:
         pairs = found.readable(system)
-        columns = zip(names, pairs.values(*names).T, strict=True)
-        places = np.array([outward(name, column, results["scales"][name]) for name, column in columns])
-        n_defined = np.count_nonzero(~np.isnan(places), axis=0)
-        drawn = np.flatnonzero((n_defined > 0) & found.outlines.of_both(pairs))
-        means = np.nansum(places[:, drawn], axis=0) / n_defined[drawn]
-        order = np.argsort(means, kind="stable")  # by item where they are equal
-        ranked.append((pairs.take(drawn[order]), means[order]))
+        means = mean_places(results, pairs)
+        drawn = np.flatnonzero(~np.isnan(means) & found.outlines.of_both(pairs))
+        order = drawn[np.argsort(means[drawn], kind="stable")]  # by item where they are equal
+        ranked.append((pairs.take(order), means[order]))
     return ranked
 
 
-def _timelines(results: Mapping[str, Any], found: Found, n: int) -> str:
-    pairs = worst_pairs(results, found)
+def _timelines(
+    results: Mapping[str, Any],
+    found: Found,
+    chosen: Sequence[tuple[Mapping[str, Any], float]],
+    players: Players | None,
+    *,
+    n_pairs: int,
+) -> str:
+    from markupsafe import Markup
+
     drawn = []
-    for pair, mean in shares(pairs, n):
+    for place, (pair, mean) in enumerate(chosen, start=1):
         item, system = pair["item"], pair["system"]
         label = f"{item}, {system}"
         sides = [found.outlines[pair[side]["content"]] for side in ("reference", "estimate")]
         values = {name: format_value(found.value(item, system, name)) for name in results["metrics"]}
         scores = ", ".join(f"{results['scales'][name]['title']} {value}" for name, value in values.items())
-        picture = timeline(*sides, label=f"Timeline of {label}")
-        drawn.append({"label": label, "mean": mean, "scores": scores, "picture": picture})
+        player = players.player(pair) if players else None
+        picture = Markup(timeline(*sides, label=f"Timeline of {label}", playable=player is not None))  # noqa: S704  (escaped there)
+        drawn.append(
+            {
+                "label": label,
+                "anchor": f"pair-{place}",
+                "mean": mean,
+                "scores": scores,
+                "picture": picture,
+                "player": player,
+                "end": clock(player.seconds) if player else "",
+                "files": [_file_name(item, name) for name in ("original", system)],
+            }
+        )
+    if players:
+        players.tidy()
     if not drawn:
         return ""
-    n_pairs = sum(len(chosen) for chosen, _ in pairs)
-    return render(_PACKAGE, "timelines.html", drawn=drawn, n_pairs=n_pairs, left_out=_left_out(results))
+    return render(
+        _PACKAGE,
+        "timelines.html",
+        drawn=drawn,
+        n_pairs=n_pairs,
+        left_out=_left_out(results),
+        remarks=_on_players(players),
+    )
+
+
+def _file_name(item: str, side: str) -> str:
+    """Return what a file is called where it is saved: letters, digits and underscores alone."""
+    return "".join(letter if letter.isalnum() else "_" for letter in f"{item}_{side}")[:80] + ".flac"
+
+
+def _on_players(players: Players | None) -> list[str]:
+    """Say how pairs are heard, and which cannot be."""
+    if players is None or players.place == "none":
+        return ["This page was made without players."]
+    where = {
+        "beside": f"in the folder {AUDIO_FOLDER}, which belongs to this page, as FLAC of 16 bits",
+        "embedded": "in this page, as FLAC of 16 bits, mixed down to mono at 22.05 kHz",
+    }
+    told = [
+        f"The music lies {where[players.place]}; of each file the first {MOST_SEC / 60:g} minutes.",
+        "The keys of a player work once you have clicked it.",
+    ]
+    if players.missing:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in players.missing.items())
+        told.append(f"Without a player, since a file cannot be heard: {reasons}.")
+    return told
 
 
 def _left_out(results: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from music_evals.benchmark.preservation.facets import facets, on_shared, told_of_controls
 from music_evals.benchmark.preservation.pairs import CEILING, CONTROLS, UNRELATED
 from music_evals.benchmark.preservation.reencoding import REENCODED_AUDIO, REENCODED_SCORE
 from music_evals.benchmark.published import published_preservation
@@ -27,6 +28,7 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield "all originals are of one group: there is no row of unrelated music to compare with"
     if UNRELATED in systems and systems[UNRELATED]["n_pairs"] == 2:
         yield f"the two pairs of {UNRELATED} share originals: they are not independent, as its interval supposes"
+    yield from on_shared(systems.get(UNRELATED, {}))
 
 
 def _group_by_music(found: Found) -> None:
@@ -42,9 +44,11 @@ PRESERVATION: Final = ScoreTask(
     controls=CONTROLS,
     controls_explained=(
         f"{CEILING}: each original against a copy of itself, {REENCODED_AUDIO} (scores: {REENCODED_SCORE}), which is "
-        f"as near as extractors find the same music. {UNRELATED}: originals of different groups, which is what chance "
-        "gives."
+        f"as near as extractors find the same music. {UNRELATED}: originals of different groups, chosen so that key "
+        "and tempo differ where the corpus allows it, which is what chance gives."
     ),
+    about=told_of_controls,
+    facets=facets,
     how=_how,
     published=lambda header: published_preservation(header["metrics"]),
     on_controls=_on_controls,

@@ -9,10 +9,11 @@ from typing import Any, Final
 from music_evals.benchmark.cautions import cautions, undefined_notes
 from music_evals.benchmark.cells import SIGNIFICANCE, counted, coverage_note, format_interval, format_value
 from music_evals.benchmark.contents import heading, judged, significant
+from music_evals.benchmark.preservation.facets import on_shared
 from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
-from music_evals.benchmark.tables import TEXT, blocks, details_text, summary, text_table
+from music_evals.benchmark.tables import TEXT, blocks, details_text, facet_blocks, summary, text_table, without_value
 
-__all__ = ["preserved_sentence", "text_report"]
+__all__ = ["facet_sentence", "preserved_sentence", "text_report"]
 
 WIDTH: Final = 80
 """Characters in a line of a terminal that nobody has made wider."""
@@ -39,15 +40,20 @@ WORDS: Final = {
 def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     """Return the own scores as text for a terminal; `published` adds below what table.md has besides.
 
-    Scores of one system stand in a column, beside those of the controls; several systems stand in tables, one a facet.
+    Scores of one system stand in a column, beside those of the controls, and its facets in a sentence, so that all of
+    it fits on one screen; several systems stand in tables, one a facet.
     """
     systems = judged(results)
     scores = [_column(results, systems[0])] if len(systems) == 1 else map(text_table, blocks(results))
-    said = [*(preserved_sentence(results, name) for name in systems), *_remarks(results, published=published)]
+    alone = len(systems) == 1
+    by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
+    said = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
+    said += _remarks(results, published=published)
     about = summary(results, TEXT.name)
     parts = [
         about.replace("\n", "; ") if len(systems) == 1 else about,
         *scores,
+        *(() if alone else map(text_table, facet_blocks(results))),
         "\n".join(map(_filled, filter(None, said))),
     ]
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))
@@ -79,6 +85,17 @@ def _column(results: Mapping[str, Any], system: str) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def facet_sentence(results: Mapping[str, Any], system: str) -> str:
+    """Say in one sentence where the facets of a system lie between the controls."""
+    cells = results["facets"]["scores"][system]
+    told = []
+    for facet, cell in cells.items():
+        beside = filter(None, [format_interval(cell), without_value(cell)])
+        told.append(" ".join([facet, format_value(cell["value"]), *(f"({text})" for text in beside)]))
+    name = TEXT.name(system)
+    return f"By facet, from unrelated music (0) to the same music (1), {name} has {', '.join(told)}."
 
 
 def preserved_sentence(results: Mapping[str, Any], system: str) -> str:
@@ -131,6 +148,9 @@ def _remarks(results: Mapping[str, Any], *, published: bool) -> Iterator[str]:
     if any(results["systems"][name]["n_groups"] == 1 for name in judged(results)):
         yield "One group says nothing of a second: no interval."
     yield from (f"{text[0].upper()}{text[1:]}." for text in undefined_notes(results))
+    about = results["systems"].get(UNRELATED, {})
+    if any(on_shared(about)):
+        yield f"Unrelated music is partly alike: {about['note'].strip('[]')}."
     if failed := len(results["failures"]):
         yield f"{counted(failed, 'failures')}, which table.md lists."
     if results.get("comparisons"):

@@ -21,19 +21,30 @@ from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
 from music_evals.benchmark.engines import Unit, local
+from music_evals.benchmark.on_demand import Outlines
 from music_evals.benchmark.outputs import RECORDS, Outcome, remove_results, write_scores
 from music_evals.benchmark.preservation.compiled import cache_home
-from music_evals.benchmark.preservation.controls import make_controls
+from music_evals.benchmark.preservation.controls import heard, make_controls
 from music_evals.benchmark.preservation.pair_datasets import pairs_of_dataset
-from music_evals.benchmark.preservation.pairs import Columns, Pair, PairSet, pairs_in_folders, pairs_in_manifest
+from music_evals.benchmark.preservation.pairs import (
+    CONTROLS,
+    Columns,
+    Pair,
+    PairSet,
+    pairs_in_folders,
+    pairs_in_manifest,
+)
+from music_evals.benchmark.preservation.players import PLACES, Players
 from music_evals.benchmark.preservation.report import SHOWN_PAIRS, render_report
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.preservation.worker import CompileExtractors, PairJudge
+from music_evals.benchmark.records import Records
 from music_evals.benchmark.rows import Judge, PairJob
 from music_evals.benchmark.run import Progress, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import PACKAGES, package_versions
-from music_evals.errors import InvalidInputError, MissingBackendError
+from music_evals.errors import InvalidInputError, MissingBackendError, UnknownNameError
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines import preservation as pipeline
 
 __all__ = [
@@ -73,7 +84,8 @@ class Settings(RunSettings):
     reference_column, estimate_column, system_column, group_by
         See `pairs.Columns`. Folders are grouped by ``"file"`` (None) or ``"folder"``.
     metrics, companions
-        Names with commas; None for all metrics and no companions. ``"all"`` takes all.
+        Names with commas; ``"all"`` takes all. Metrics of None are all, companions of None those of
+        `catalogue.SHOWN_COMPANIONS` beside all metrics, and none beside chosen ones; ``"none"`` leaves them out.
     variant
         ``"corrected"``, ``"official"`` or ``"paper"``.
     backends
@@ -84,13 +96,16 @@ class Settings(RunSettings):
         Add the rows of the same music and of unrelated music.
     timelines
         Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
+    audio
+        Where the music of these pairs lies, for the players of the report: ``"beside"`` it in the folder
+        ``report_audio``, ``"embedded"`` in the page, or ``"none"``.
 
     Raises
     ------
     InvalidInputError
         Settings that contradict each other, or a number out of range.
     UnknownNameError
-        A metric, companion or variant that does not exist.
+        A metric, companion, variant or place of audio that does not exist.
 
     """
 
@@ -109,6 +124,7 @@ class Settings(RunSettings):
     features: str | os.PathLike[str] | None = None
     controls: bool = True
     timelines: int = SHOWN_PAIRS
+    audio: str = "beside"
 
     BOUNDS: ClassVar = {**RunSettings.BOUNDS, "timelines": (0, sys.maxsize)}
 
@@ -120,17 +136,27 @@ class Settings(RunSettings):
         self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
+        if self.audio not in PLACES:
+            raise UnknownNameError("place of audio", self.audio, PLACES)
 
     @property
     def measures(self) -> pipeline.Settings:
         """Metrics, companions, variant and backends, checked."""
-        companions = _names(self.companions)
+        metrics = _names(self.metrics)
         return pipeline.Settings.of(
-            metrics=_names(self.metrics),
-            companions=True if companions is None and self.companions else companions or (),
+            metrics=metrics,
+            companions=_companions(self.companions, beside_all=metrics is None),
             variant=self.variant,
             backends=self.backends,
         )
+
+
+def _companions(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
+    """Return the companions that are asked for, True for all."""
+    if text is None:
+        return SHOWN_COMPANIONS if beside_all else ()
+    names = _names(text)
+    return text != "" if names is None else [] if names == ["none"] else names
 
 
 def _names(text: str | None) -> list[str] | None:
@@ -159,7 +185,7 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
         job = PairJob(
             header=_header(settings, pairs),
             judged=pairs,
-            controls=make_controls(pairs.pairs, seed=settings.seed) if settings.controls else (),
+            controls=(),
             scores=measures.scores,
             variant=settings.variant,
             judge=judge or PairJudge(stored),
@@ -169,9 +195,32 @@ def run_preservation(settings: Settings, *, progress: Progress | None = None, ju
             if judge
             else functools.partial(compile_extractors, CompileExtractors(settings.variant, settings.backends)),
         )
-        rows = record(job, out / RECORDS, settings, progress=progress)
-    page = functools.partial(render_report, timelines=settings.timelines)
-    return write_scores(PRESERVATION, rows, settings, page)
+        rows = _record(job, pairs.pairs, settings, progress)
+        # recordings of a dataset lie in the scratch folder: the report is made while they are there
+        files = (file for pair in pairs.pairs for file in (pair.reference, pair.estimate))
+        players = Players(settings.audio, out, {file.content: file.path for file in files})
+        page = functools.partial(render_report, timelines=settings.timelines, players=players)
+        outcome = write_scores(PRESERVATION, rows, settings, page)
+    if players.folder is not None:
+        outcome.files["audio"] = players.folder
+    return outcome
+
+
+def _record(job: PairJob, pairs: Sequence[Pair], settings: Settings, progress: Progress | None) -> Records:
+    """Judge the pairs, and then the controls: who meets whom depends on what was heard in the originals."""
+    path = Path(settings.out) / RECORDS
+    if not settings.controls:
+        return record(job, path, settings, progress=progress)
+    n_later = len(make_controls(pairs, seed=settings.seed))  # or nearly so many, for the progress
+
+    def begun(done: int, total: int, label: str) -> None:
+        if progress is not None:
+            progress(done, total if label == COMPILING else total + n_later, label)
+
+    outlines = Outlines(record(dataclasses.replace(job, later=CONTROLS), path, settings, progress=begun))
+    controls = make_controls(pairs, lambda content: heard(outlines.get(content)), seed=settings.seed)
+    resumed = dataclasses.replace(settings, overwrite=False)
+    return record(dataclasses.replace(job, controls=controls), path, resumed, progress=progress)
 
 
 def _pairs(settings: Settings, scratch: Path, progress: Progress | None) -> PairSet:

@@ -210,10 +210,13 @@ def judge_edit(
 
 
 def metric_names(scores: list[str]) -> list[str]:
-    """Return those of some scores that are metrics of preservation, and not their companions."""
+    """Return those of some scores that are metrics of preservation, and not their companions.
+
+    The first score is the module's own, whatever it is beside others.
+    """
     from music_evals.metrics.catalogue import PRESERVATION_METRICS
 
-    return [name for name in scores if name in PRESERVATION_METRICS]
+    return [name for place, name in enumerate(scores) if name in PRESERVATION_METRICS or not place]
 
 
 def _extractors(scores: list[str], variant: str) -> dict[str, str]:

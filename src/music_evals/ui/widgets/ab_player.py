@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from music_evals.audio.io import encode_flac
 from music_evals.audio.loudness import integrated_loudness, level_gains
+from music_evals.benchmark.preservation.players import clock, levels_text
 from music_evals.ui.assets import html, script, style
-from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE, clock
+from music_evals.ui.widgets.timeline_view import TIMELINE_STYLE
 
 if TYPE_CHECKING:
     import gradio as gr
@@ -84,25 +85,6 @@ def player(first: Track, second: Track, picture: str = "") -> dict[str, Any]:
         "tracks": tracks,
         "seconds": round(seconds, 3),
     }
-
-
-def levels_text(first_lufs: float, second_lufs: float, *, sources: tuple[str, str] = ("its file", "its file")) -> str:
-    """Say what was done to the levels.
-
-    Examples
-    --------
-    >>> levels_text(-14.0, -17.2)
-    'Equal loudness: the original plays 3.2 dB softer than its file, to match the edit.'
-
-    """
-    if np.isnan(first_lufs) or np.isnan(second_lufs):
-        return "Loudness could not be matched: a side is silent or shorter than 0.4 s. Both play as they are."
-    change = first_lufs - second_lufs
-    if abs(change) < 0.1:
-        return "Equal loudness: both play as they are."
-    louder, softer = ("original", "edit") if change > 0 else ("edit", "original")
-    source = sources[0] if change > 0 else sources[1]
-    return f"Equal loudness: the {louder} plays {abs(change):.1f} dB softer than {source}, to match the {softer}."
 
 
 def encode(track: Track) -> bytes:

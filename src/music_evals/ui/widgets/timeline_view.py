@@ -10,10 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from music_evals.annotations import Features
+from music_evals.benchmark.preservation.players import clock
 from music_evals.benchmark.preservation.plots import (
     PICTURE_STYLE,
     differing_notes,
     differing_spans,
+    note_name,
     timeline,
     unmatched,
 )
@@ -26,7 +28,6 @@ __all__ = ["TIMELINE_STYLE", "Disagreement", "clock", "disagreements", "timeline
 BEAT_TOLERANCE_SEC: Final = 0.07  # these two as in the picture and in the metrics
 BOUNDARY_TOLERANCE_SEC: Final = 0.5
 SHOWN: Final = 60  # of one kind in the list; all are in the picture
-NOTE_NAMES: Final = ("C", "C#", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
 NO_FEATURES: Final = "Neither side has chords, beats, sections or a melody that could be drawn."
 
 TIMELINE_STYLE: Final = style("timeline") + PICTURE_STYLE
@@ -83,26 +84,7 @@ def _notes(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreemen
     for own, other, title in ((original, edit, "original"), (edit, original, "edit")):
         for (start, _, pitch), alone in zip(own, differing_notes(own, other), strict=True):
             if alone:
-                yield Disagreement(start, "note", f"{_note_name(pitch)} in the {title} only")
-
-
-def _note_name(pitch: float) -> str:
-    """Return the name of the nearest note, 60 = C4."""
-    nearest = round(pitch)
-    return f"{NOTE_NAMES[nearest % 12]}{nearest // 12 - 1}"
-
-
-def clock(time_sec: float) -> str:
-    """Return a time as minutes, seconds and tenths.
-
-    Examples
-    --------
-    >>> clock(83.46)
-    '1:23.5'
-
-    """
-    tenths = round(time_sec * 10)
-    return f"{tenths // 600}:{tenths // 10 % 60:02d}.{tenths % 10}"
+                yield Disagreement(start, "note", f"{note_name(pitch)} in the {title} only")
 
 
 def timeline_html(original: Features, edit: Features) -> str:

@@ -1,4 +1,6 @@
-"""Run one model of madmom on samples: ``python madmom_worker.py TASK SAMPLES.npy``; prints JSON.
+"""Run one model of madmom on samples: ``python madmom_worker.py TASK SAMPLES``; prints JSON.
+
+The samples are an array at 44.1 kHz (.npy), or a WAV file that madmom reads and resamples as it does with anybody's.
 
 A script for another process, and perhaps another interpreter: madmom 0.16.1 expects names that Python 3.10 and numpy 2
 have removed, and they are given back here rather than in the process of the user.
@@ -55,8 +57,11 @@ def main() -> None:
     from madmom.audio.signal import Signal
 
     task, path = sys.argv[1:]
-    samples = np.load(path, allow_pickle=False)
-    json.dump(TASKS[task](Signal(samples, sample_rate=SAMPLE_RATE, num_channels=1)), sys.stdout)
+    if path.endswith(".npy"):
+        samples = Signal(np.load(path, allow_pickle=False), sample_rate=SAMPLE_RATE, num_channels=1)
+    else:
+        samples = path
+    json.dump(TASKS[task](samples), sys.stdout)
 
 
 if __name__ == "__main__":

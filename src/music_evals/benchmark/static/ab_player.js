@@ -1,5 +1,7 @@
-// Two recordings that play at the same time; one is heard. Both sources start at one moment of one clock, so a switch is
-// a change of volume and nothing else. Whatever carries data-sec moves the player, and so do timelines.
+// Two recordings, one of which is heard, for Spaces and reports. Where their bytes can be read, both play at the same time:
+// they start at one moment of one clock, so a switch is a change of volume and nothing else. A page that was opened from a
+// disk may not read the files beside it: there two elements take turns at one place of the music. Whatever carries
+// data-sec moves the player, and so do timelines. Of all players of a page one sounds.
 ((ns) => {
   "use strict";
 
@@ -34,12 +36,118 @@
     return next.to - next.from >= SHORTEST_LOOP_SEC ? next : { ...next, from: 0, to: now.length };
   };
 
-  const start = ({ element, props, watch }) => {
-    const state = { ctx: null, buffers: [], gains: [], sources: [], bytes: [], track: 0, playing: false, position: 0,
-      startedAt: 0, loop: false, from: 0, to: 0, length: 0, round: 0 };
+  let ctx = null; // of all players
+  let stopOther = () => {}; // of the player that sounds
+
+  /** Both recordings as samples: their sources start together, and the volume says which is heard. */
+  const decoded = (files, gains, onEnd) => {
+    let buffers = [], sources = [], volumes = [], begun = null;
+    const stop = () => {
+      for (const source of sources) {
+        source.onended = null;
+        source.stop();
+        source.disconnect();
+      }
+      sources = [];
+      begun = null;
+    };
+    return {
+      load: async () => {
+        ctx ||= new AudioContext();
+        if (!buffers.length) {
+          const bytes = await Promise.all(files());
+          const read = await Promise.all(bytes.map((part) => ctx.decodeAudioData(part.slice(0))));
+          const frames = Math.max(...read.map((buffer) => buffer.length));
+          buffers = read.map((buffer) => { // of one length, so that loops stay together
+            const padded = ctx.createBuffer(buffer.numberOfChannels, frames, buffer.sampleRate);
+            for (let i = 0; i < buffer.numberOfChannels; i += 1) padded.copyToChannel(buffer.getChannelData(i), i);
+            return padded;
+          });
+        }
+        await ctx.resume();
+      },
+      start: (at, track, { loop, from, to, length }) => {
+        stop();
+        const when = ctx.currentTime + 0.03;
+        volumes = buffers.map((_, i) => new GainNode(ctx, { gain: i === track ? gains[i] : 0 }));
+        sources = buffers.map((buffer, i) => {
+          const source = new AudioBufferSourceNode(ctx, { buffer, loop, loopStart: from, loopEnd: to });
+          source.connect(volumes[i]).connect(ctx.destination);
+          source.start(when, at);
+          return source;
+        });
+        sources[0].onended = () => {
+          if (!loop) onEnd();
+        };
+        begun = { playing: true, position: at, startedAt: when, loop, from, to, length };
+      },
+      stop,
+      choose: (track) => volumes.forEach((volume, i) =>
+        volume.gain.setTargetAtTime(i === track ? gains[i] : 0, ctx.currentTime, 0.003)),
+      now: () => positionAt(begun, ctx.currentTime),
+    };
+  };
+
+  /** Both recordings as elements of sound: the one that is heard plays, and the other takes over where it stands. */
+  const streamed = (urls, gains, onEnd) => {
+    const sounds = urls.map((url, i) => Object.assign(new Audio(), { preload: "none", src: url, volume: gains[i] }));
+    let heard = sounds[0], loops = null;
+    const goTo = (at) => {
+      heard.currentTime = at;
+    };
+    const resume = () => heard.play().catch(() => {}); // it was stopped before it could begin
+    const stop = () => sounds.forEach((sound) => sound.pause());
+    sounds.forEach((sound) => sound.addEventListener("ended", () => {
+      if (sound !== heard) return;
+      if (loops?.loop) {
+        goTo(loops.from);
+        resume();
+      } else {
+        onEnd();
+      }
+    }));
+    return {
+      load: () => Promise.all(sounds.map((sound) => new Promise((ready, failed) => {
+        if (sound.readyState > 0) {
+          ready();
+          return;
+        }
+        sound.addEventListener("loadedmetadata", ready, { once: true });
+        sound.addEventListener("error", failed, { once: true });
+        sound.load();
+      }))),
+      start: (at, track, loop) => {
+        stop();
+        loops = loop;
+        heard = sounds[track];
+        goTo(at);
+        resume();
+      },
+      stop,
+      choose: (track) => {
+        const at = heard.currentTime;
+        stop();
+        heard = sounds[track];
+        goTo(at);
+        resume();
+      },
+      now: () => {
+        if (loops.loop && heard.currentTime >= loops.to) goTo(loops.from);
+        return heard.currentTime;
+      },
+    };
+  };
+
+  /** Tell whether a page may read the bytes of a file: not of one that lies beside it on a disk. */
+  const readable = (url) => new URL(url, document.baseURI).protocol !== "file:";
+
+  /** Start a player in its element. By default its keys are those of the whole page, and files are fetched at once. */
+  const start = ({ element, props, watch }, { keysOf = document, lazy = false } = {}) => {
+    const state = { sound: null, bytes: [], track: 0, playing: false, position: 0, loop: false, from: 0, to: 0, length: 0,
+      round: 0 };
     const find = (selector) => element.querySelector(selector);
     const tracks = () => props.value?.tracks || [];
-    const now = () => positionAt(state, state.ctx ? state.ctx.currentTime : 0);
+    const now = () => (state.playing ? state.sound.now() : state.position);
     const say = (text) => {
       const note = find(".ab-status");
       if (note) note.textContent = text;
@@ -47,7 +155,7 @@
 
     /** A narrow page shows a part of the timelines only: it follows the line. */
     const follow = (head) => {
-      const frame = find(".timeline-frame");
+      const frame = find(".timeline");
       const seen = frame.getBoundingClientRect();
       const names = find(".timeline .names").getBoundingClientRect();
       const line = head.getBoundingClientRect();
@@ -82,40 +190,40 @@
       showTimeline(at);
     };
 
+    const stopAt = (at) => {
+      state.sound?.stop();
+      Object.assign(state, { playing: false, position: at });
+      show();
+    };
+
+    const makeSound = () => {
+      const urls = tracks().map(({ file }) => file.url), gains = tracks().map(({ gain }) => gain);
+      const onEnd = () => stopAt(0);
+      return urls.every(readable) ? decoded(fetchAll, gains, onEnd) : streamed(urls, gains, onEnd);
+    };
+
+    const fetchAll = () => {
+      if (!state.bytes.length) {
+        state.bytes = tracks().map(async ({ file }) => {
+          const answer = await fetch(file.url);
+          if (!answer.ok) throw new Error(answer.statusText);
+          return answer.arrayBuffer();
+        });
+      }
+      return state.bytes;
+    };
+
     const ready = async () => {
-      if (state.buffers.length) return true;
       const { round } = state;
       try {
-        state.ctx ||= new AudioContext();
-        const bytes = await Promise.all(state.bytes);
-        const decoded = await Promise.all(bytes.map((part) => state.ctx.decodeAudioData(part.slice(0))));
-        if (round !== state.round) return false;
-        const frames = Math.max(...decoded.map((buffer) => buffer.length));
-        state.buffers = decoded.map((buffer) => { // of one length, so that loops stay together
-          const padded = state.ctx.createBuffer(1, frames, buffer.sampleRate);
-          padded.copyToChannel(buffer.getChannelData(0), 0);
-          return padded;
-        });
+        state.sound ||= makeSound();
+        await state.sound.load();
       } catch {
+        if (round === state.round) Object.assign(state, { sound: null, bytes: [] });
         say("This browser could not load the sound.");
         return false;
       }
-      return true;
-    };
-
-    const silence = () => {
-      for (const source of state.sources) {
-        source.onended = null;
-        source.stop();
-        source.disconnect();
-      }
-      state.sources = [];
-    };
-
-    const stopAt = (at) => {
-      silence();
-      Object.assign(state, { playing: false, position: at });
-      show();
+      return round === state.round;
     };
 
     const tick = () => {
@@ -129,40 +237,31 @@
     };
 
     const playFrom = (wanted) => {
-      silence();
       const at = startFor(wanted, state);
-      const when = state.ctx.currentTime + 0.03;
-      state.gains = state.buffers.map((_, i) =>
-        new GainNode(state.ctx, { gain: i === state.track ? tracks()[i].gain : 0 }));
-      state.sources = state.buffers.map((buffer, i) => {
-        const options = { buffer, loop: state.loop, loopStart: state.from, loopEnd: state.to };
-        const source = new AudioBufferSourceNode(state.ctx, options);
-        source.connect(state.gains[i]).connect(state.ctx.destination);
-        source.start(when, at);
-        return source;
-      });
-      state.sources[0].onended = () => {
-        if (!state.loop) stopAt(0);
-      };
-      Object.assign(state, { playing: true, position: at, startedAt: when });
+      state.sound.start(at, state.track, { loop: state.loop, from: state.from, to: state.to, length: state.length });
+      Object.assign(state, { playing: true, position: at });
       requestAnimationFrame(tick);
       show();
     };
 
+    const stopHere = () => {
+      if (state.playing) stopAt(now());
+    };
+
     const play = async () => {
       if (state.playing) {
-        stopAt(now());
+        stopHere();
         return;
       }
       if (!(await ready())) return;
-      await state.ctx.resume();
+      if (stopOther !== stopHere) stopOther();
+      stopOther = stopHere;
       playFrom(state.position);
     };
 
     const choose = (track) => {
       state.track = track;
-      state.gains.forEach((gain, i) =>
-        gain.gain.setTargetAtTime(i === track ? tracks()[i].gain : 0, state.ctx.currentTime, 0.003));
+      if (state.playing) state.sound.choose(track);
       show();
     };
 
@@ -216,7 +315,7 @@
     const onKey = { " ": play, x: () => choose(1 - state.track), l: () => loop({ loop: !state.loop }) };
     const keys = (event) => {
       if (!document.contains(element)) {
-        document.removeEventListener("keydown", keys);
+        keysOf.removeEventListener("keydown", keys);
         return;
       }
       if (!find(".ab") || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -227,19 +326,15 @@
       event.preventDefault();
       onKey[key]();
     };
-    document.addEventListener("keydown", keys);
+    keysOf.addEventListener("keydown", keys);
 
     const load = () => {
-      silence();
+      state.sound?.stop();
       const length = Number(props.value?.seconds) || 0;
-      Object.assign(state, { buffers: [], gains: [], playing: false, position: 0, track: 0, loop: false, from: 0,
+      Object.assign(state, { sound: null, bytes: [], playing: false, position: 0, track: 0, loop: false, from: 0,
         to: length, length, round: state.round + 1 });
-      state.bytes = tracks().map(async ({ file }) => {
-        const answer = await fetch(file.url);
-        if (!answer.ok) throw new Error(answer.statusText);
-        return answer.arrayBuffer();
-      });
-      state.bytes.forEach((part) => part.catch(() => say("The sound is gone; compare the files again.")));
+      const gone = () => say("The sound is gone; compare the files again.");
+      if (!lazy) fetchAll().forEach((part) => part.catch(gone));
       show();
     };
     watch("value", load);

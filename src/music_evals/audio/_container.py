@@ -1,0 +1,48 @@
+"""What every walk through a container needs: what it finds, how it fails, what may follow the end."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import IO
+
+__all__ = ["CONVERT", "COPY", "Container", "ContradictionError", "check_tail", "only_zeros"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Container:
+    """What a container claims."""
+
+    format: str  # ``"WAV"``, ``"AIFF"``, ``"FLAC"``, ``"OGG"``, ``"MP3"``, ``"MP4"``, ``"AAC"`` or ``"MATROSKA"``
+    n_frames: int | None = None  # samples a channel, or None where the container does not count them
+    slack: int = 0  # by how many more or fewer an honest file may decode
+    md5: bytes = b""  # FLAC: digest of the samples; empty where there is none
+    sample_bytes: int = 0  # FLAC: bytes of one sample in that digest
+    mends: tuple[tuple[int, bytes], ...] = ()  # WAV, AIFF: where the header should say something else, and what
+    end: int | None = None  # WAV, AIFF: where the file should end; None where it does
+
+
+COPY = "get a whole copy"
+CONVERT = "convert it to WAV or FLAC if it is audio of another kind"
+
+
+class ContradictionError(Exception):
+    """A container does not hold what it claims."""
+
+    def __init__(self, reason: str, remedy: str = COPY) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
+
+def only_zeros(file: IO[bytes], start: int) -> bool:
+    """Tell whether a file holds nothing but zeros from here on."""
+    file.seek(start)
+    return not any(any(block) for block in iter(lambda: file.read(1 << 16), b""))
+
+
+_TAGS = (b"TAG", b"APETAGEX", b"LYRICSBEGIN", b"ID3")  # what may follow the last frame
+
+
+def check_tail(tail: bytes, start: int, kind: str) -> None:
+    """Raise unless what follows the last frame is a tag, or zeros."""
+    if not tail.startswith(_TAGS) and any(tail):
+        raise ContradictionError(f"no {kind} frame at byte {start}, where the next should be")

@@ -1,0 +1,316 @@
+"""Do the metrics of a run agree with people? Its records beside the ratings of listeners, for any task.
+
+Ratings (`studies.ratings`) and records meet at item and system. Where the ratings are those of a blind study, its key
+says what the run calls a system. What was rated and is not judged in the run tells how far listeners agree with each
+other, and nothing of a metric: so do a hidden reference and other controls, which score perfectly by definition.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.cells import align, counted, format_interval, format_value, plain
+from music_evals.benchmark.contents import heading
+from music_evals.benchmark.found import Found
+from music_evals.benchmark.load import LoadedResults, find_task, load_results
+from music_evals.benchmark.manifests import some
+from music_evals.errors import NoDataError
+from music_evals.stats import holm
+from music_evals.stats.agreement import Agreement, RatingTable, agreement, krippendorff_alpha, leave_one_out
+from music_evals.studies.pairs import StudyPair
+from music_evals.studies.ratings import Rating, check_ratings
+
+__all__ = ["FEW", "LOW_ALPHA", "agreement_of_run", "agreement_text"]
+
+LOW_ALPHA = 0.667
+"""Below it Krippendorff (Content Analysis, 2004, 11.4.3) draws not even tentative conclusions from ratings."""
+
+FEW = 10
+"""With fewer items or listeners an interval is to be read with care."""
+
+TESTED = ("stimuli", "preferences")
+"""Kinds of agreement with a p-value."""
+
+
+class _Question(NamedTuple):
+    """The ratings of one question, and what was rated."""
+
+    ratings: list[Rating]
+    stimuli: list[tuple[str, str]]
+    """Item and system, as in the ratings."""
+    rows: npt.NDArray[np.int64]
+    """Number of the stimulus of each rating."""
+
+    @classmethod
+    def of(cls, ratings: list[Rating]) -> _Question:
+        stimuli = sorted({(rating.item, rating.system) for rating in ratings})
+        numbers = {stimulus: number for number, stimulus in enumerate(stimuli)}
+        rows = np.array([numbers[rating.item, rating.system] for rating in ratings], dtype=np.int64)
+        return cls(ratings, stimuli, rows)
+
+    def table(self, clusters: Mapping[str, str]) -> RatingTable:
+        """Return its numbers; items that `clusters` does not know are clusters of their own."""
+        items = [item for item, _ in self.stimuli]
+        return RatingTable(
+            [rating.rating for rating in self.ratings],
+            self.rows,
+            [rating.listener for rating in self.ratings],
+            items=items,
+            systems=[system for _, system in self.stimuli],
+            clusters=[f"known {clusters[item]}" if item in clusters else f"item {item}" for item in items],
+        )
+
+
+def agreement_of_run(
+    run: str | os.PathLike[str] | LoadedResults,
+    ratings: Sequence[Rating],
+    *,
+    key: Sequence[StudyPair] = (),
+    level: str = "interval",
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Return how each score of a run agrees with the listeners, for each question that they answered.
+
+    Parameters
+    ----------
+    run
+        Folder of a run of any task, or its results.
+    ratings
+        From `studies.ratings.read_ratings`.
+    key
+        Rows of the study's `pairs.csv`, by which a stimulus is found in the run: its system, and the one of several
+        predictions that was heard. None are needed where ratings name items and systems as the run does.
+    level
+        Of Krippendorff's alpha: ``"interval"``, ``"ordinal"`` or ``"nominal"``.
+    confidence
+        Nominal coverage of the intervals.
+    n_resamples, seed
+        Of their bootstrap.
+
+    Returns
+    -------
+    dict
+        ``run``; ``intervals``: ``confidence``, ``n_resamples``, ``seed``; ``questions``: question -> ``n_ratings``,
+        ``n_listeners``, ``n_items``, ``n_systems``, ``n_stimuli``, ``n_clusters`` (of items), ``n_judged`` (stimuli
+        of systems that the run judges), ``not_judged`` (system -> other stimuli), ``level``, ``alpha``,
+        ``leave_one_out``; ``agreement``: a row for each question and score, with ``facet`` and ``title`` of the score
+        and ``stimuli``, ``systems`` and ``preferences``, each with ``estimate``, ``low``, ``high``, ``p_value``,
+        ``p_holm`` (corrected over all of them) and ``n``: see `stats.agreement`, whose correlations are turned so that
+        above 0 always agrees with people; ``notes``, in words. None where something is not defined.
+
+    Raises
+    ------
+    NoDataError
+        Nothing that was rated is in the run, or there are no ratings.
+    PairCountError, InvalidInputError
+        As `studies.ratings.check_ratings`, or an option out of range.
+    UnknownNameError
+        A level that does not exist.
+    MusicEvalsError
+        What `load.load_results` raises for a folder that holds no results.
+
+    """
+    check_ratings(ratings)
+    loaded = run if isinstance(run, LoadedResults) else load_results(run)
+    found, names = loaded.found, _scores(loaded)
+    clusters = _clusters(found)
+    called = _in_run(loaded, key)
+    questions: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
+    for facet in dict.fromkeys(rating.facet for rating in ratings):
+        asked = _Question.of([rating for rating in ratings if rating.facet == facet])
+        table = asked.table(clusters)
+        made = [called.get(stimulus, _Made(*stimulus)) for stimulus in asked.stimuli]
+        scores, there = _values(loaded, names, made)
+        questions[facet] = _about(asked, table, there, level)
+        judged = agreement(table, scores, confidence=confidence, n_resamples=n_resamples, seed=seed)
+        rows += [_row(loaded.results, facet, name, one) for name, one in zip(names, judged, strict=True)]
+    if not any(about["n_judged"] for about in questions.values()):
+        raise NoDataError(_no_meeting(loaded, ratings))
+    corrected = holm([row[kind]["p_value"] for row in rows for kind in TESTED]).reshape(-1, len(TESTED))
+    for row, p_values in zip(rows, corrected.tolist(), strict=True):
+        for kind, p_value in zip(TESTED, p_values, strict=True):
+            row[kind]["p_holm"] = p_value
+    content: dict[str, Any] = plain(
+        {
+            "run": loaded.folder.name,
+            "intervals": {"confidence": confidence, "n_resamples": n_resamples, "seed": seed},
+            "questions": questions,
+            "agreement": rows,
+            "notes": list(_notes(questions)),
+        }
+    )
+    return content
+
+
+def _scores(loaded: LoadedResults) -> list[str]:
+    """Return the scores that every item has, and that have a better and a worse end."""
+    task, scales = find_task(loaded.task), loaded.results["scales"]
+    return [name for name in scales if scales[name]["direction"] != "none" and not task.is_divergence(name)]
+
+
+def _clusters(found: Found) -> dict[str, str]:
+    """Return the group of each item."""
+    groups: dict[str, str] = {}
+    for system in found.systems:
+        pairs = found.readable(system)
+        names = pairs.table.groups.words.to_pylist()
+        items = pairs.table.items.text(pairs.rows)
+        groups |= {item: names[code] for item, code in zip(items, pairs.groups.tolist(), strict=True)}
+    return groups
+
+
+class _Made(NamedTuple):
+    """What the run calls a stimulus."""
+
+    item: str
+    system: str
+    seed: int | None = None
+    """The one prediction of several that was heard; None where there is one, or their mean counts."""
+
+
+def _in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, str], _Made | None]:
+    """Return what the run calls each stimulus of a study; None for those of other runs."""
+    runs = {pair.run for pair in key}
+    other = {loaded.folder.name} & runs  # a run whose folder has another name now is taken for all of them
+    return {
+        (pair.item_id, pair.system): _Made(pair.item_id, pair.run_system or pair.system, pair.run_seed)
+        if not other or pair.run in {"", loaded.folder.name}
+        else None
+        for pair in key
+    }
+
+
+def _values(
+    loaded: LoadedResults, names: Sequence[str], stimuli: Sequence[_Made | None]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return the scores of stimuli, higher being better, shape (n, names); and which stimuli the run judged."""
+    found, values = loaded.found, np.full((len(stimuli), len(names)), np.nan)
+    there = np.zeros(len(stimuli), dtype=bool)
+    places: dict[tuple[str, int | None], list[int]] = {}
+    for place, made in enumerate(stimuli):
+        if made is not None and made.system in found.judged:
+            places.setdefault((made.system, made.seed), []).append(place)
+    for (system, seed), rows in places.items():
+        items = [made.item for made in (stimuli[row] for row in rows) if made is not None]
+        there[rows] = found.table.rows_of(items, system) >= 0
+        for column, name in enumerate(names):
+            own = _of_seed(found, items, system, seed, name)
+            direction = loaded.results["scales"][name]["direction"]
+            turned = own if direction == "higher" else -own if direction == "lower" else -np.abs(own)
+            values[rows, column] = np.where(np.isfinite(turned), turned, np.nan)
+    return values, there
+
+
+def _of_seed(found: Found, items: Sequence[str], system: str, seed: int | None, name: str) -> npt.NDArray[np.float64]:
+    """Return the scores of the predictions with one seed, or the mean over all."""
+    seeds = found.header.get("systems", {}).get(system, {}).get("seeds", ())
+    by_seed = found.by_seed(items, system, name) if seed in seeds else ()
+    return by_seed[list(seeds).index(seed)] if len(by_seed) == len(seeds) > 1 else found.values(items, system, name)
+
+
+def _about(asked: _Question, table: RatingTable, there: npt.NDArray[np.bool_], level: str) -> dict[str, Any]:
+    matrix = table.matrix
+    outside = Counter(system for (_, system), inside in zip(asked.stimuli, there, strict=True) if not inside)
+    return {
+        "n_ratings": len(asked.ratings),
+        "n_listeners": table.n_listeners,
+        "n_items": len({item for item, _ in asked.stimuli}),
+        "n_systems": table.n_systems,
+        "n_stimuli": len(asked.stimuli),
+        "n_clusters": table.n_clusters,
+        "n_judged": int(there.sum()),
+        "not_judged": dict(outside),
+        "level": level,
+        "alpha": krippendorff_alpha(matrix, level=level),
+        "leave_one_out": leave_one_out(matrix),
+    }
+
+
+def _row(results: Mapping[str, Any], facet: str, name: str, found: Agreement) -> dict[str, Any]:
+    scale = results["scales"][name]
+    about = {"question": facet, "metric": name, "title": heading(results, name), "facet": scale["facet"]}
+    return {**about, **{kind: {**one._asdict(), "p_holm": float("nan")} for kind, one in found._asdict().items()}}
+
+
+def _no_meeting(loaded: LoadedResults, ratings: Sequence[Rating]) -> str:
+    items = loaded.found.table.items.words.to_pylist() or ["none"]
+    rated = some(list(dict.fromkeys(rating.system for rating in ratings)))
+    return (
+        f"nothing that was rated is in {loaded.folder}: the ratings are of {rated} on items such as "
+        f"{ratings[0].item!r}, the run holds {some(list(loaded.found.systems))} on items such as {items[0]!r}; both "
+        "must use the same names, or the key of the study must say which are the same"
+    )
+
+
+def _notes(questions: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for facet, about in questions.items():
+        if about["not_judged"]:
+            outside = ", ".join(f"{system} ({n})" for system, n in about["not_judged"].items())
+            yield f"{facet}: rated and not judged in the run, and so no part of any agreement with it: {outside}"
+        if min(about["n_clusters"], about["n_listeners"]) < 2:
+            yield f"{facet}: one listener or one group of items says nothing of another: no interval, no test"
+        elif min(about["n_clusters"], about["n_listeners"]) < FEW:
+            yield (
+                f"{facet}: with {counted(about['n_clusters'], 'groups')} of items and "
+                f"{counted(about['n_listeners'], 'listeners')} the intervals are rough"
+            )
+        if about["alpha"] < LOW_ALPHA:
+            yield (
+                f"{facet}: listeners agree little with each other (alpha {about['alpha']:.2f}, below {LOW_ALPHA}); "
+                "no score can agree with all of them"
+            )
+
+
+def agreement_text(made: Mapping[str, Any]) -> str:
+    """Return the result of `agreement_of_run` as text for a terminal, a table for each question.
+
+    Parameters
+    ----------
+    made
+        What `agreement_of_run` returned.
+
+    Returns
+    -------
+    str
+        Without a line break at its end.
+
+    """
+    parts = []
+    for facet, about in made["questions"].items():
+        lines = [["", "stimuli", "p", "systems", "preferences", "p"]]
+        for row in made["agreement"]:
+            if row["question"] == facet:
+                told = [[_told(row[kind]), format_value(row[kind]["p_holm"])] for kind in TESTED]
+                lines.append([row["title"], *told[0], _told(row["systems"]), *told[1]])
+        parts.append(f"{_heading(facet, about)}\n{align(lines)}")
+    parts.append(
+        "stimuli, systems: rank correlation with the mean rating, above 0 where people like what scores better; "
+        "preferences:\nshare of a listener's preferences within an item that the score has too, 0.5 is chance. "
+        f"Intervals ({100 * made['intervals']['confidence']:g} %): items\nand listeners drawn anew; p: against no "
+        "agreement, Holm-corrected over the whole report."
+    )
+    notes = "\n".join(f"note: {note}" for note in made["notes"])
+    return "\n\n".join(filter(None, [*parts, notes]))
+
+
+def _heading(facet: str, about: Mapping[str, Any]) -> str:
+    return (
+        f"{facet}: {counted(about['n_ratings'], 'ratings')} by {counted(about['n_listeners'], 'listeners')} of "
+        f"{counted(about['n_items'], 'items')} and {counted(about['n_systems'], 'systems')}; Krippendorff's alpha "
+        f"({about['level']}) {format_value(about['alpha'])}, a listener against the others "
+        f"{format_value(about['leave_one_out'])}"
+    )
+
+
+def _told(cell: Mapping[str, Any]) -> str:
+    interval = format_interval({**cell, "value": cell["estimate"]})
+    return f"{format_value(cell['estimate'])} {interval}".rstrip()

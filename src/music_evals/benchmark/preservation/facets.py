@@ -1,0 +1,257 @@
+"""What readers can hold: one score a facet, 0 at unrelated music and 1 at the same music of the user's own corpus.
+
+A facet is the mean of the positions of its metrics between the two controls of the run (`stats.calibration`), so that
+it follows from the means in the tables. The metrics are those of the run, not their companions; one whose controls
+overlap is left out of it for all systems, and named. There is no score over facets unless it is asked for: `grade`.
+
+Beside it stands what the controls of this very run say of its scores: how far from their ends unrelated music and the
+same music lie, and how many of the unrelated pairs share key or tempo.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.columns import Pairs
+from music_evals.benchmark.found import Found
+from music_evals.benchmark.preservation.controls import heard, shares_key, shares_tempo
+from music_evals.benchmark.preservation.pairs import CEILING, UNRELATED
+from music_evals.metrics.catalogue import PRESERVATION_METRICS, Metric
+from music_evals.stats.calibration import LEAST_AUC, Clustered, Position, combined_positions, separation
+
+__all__ = ["FAR_FROM_WORST", "NEAR_BEST", "facets", "grade", "on_shared", "told_of_controls"]
+
+FAR_FROM_WORST, NEAR_BEST = 0.5, 0.9
+"""Shares of the range of a score: unrelated music above the first, and the same music below the second, are named."""
+
+MANY_SHARED = 0.2
+"""From this share of unrelated pairs on, a corpus is said to share its key or tempo."""
+
+MANY_UNDEFINED = 0.2
+"""From this share of scores without a value on, a facet is said to rest upon the others."""
+
+_SHARED = {"key": (shares_key, "harmony and melody"), "tempo": (shares_tempo, "rhythm")}
+
+
+def told_of_controls(found: Found) -> dict[str, dict[str, Any]]:
+    """Return of the unrelated pairs how many share key and tempo, of those where both are known, and a note on it."""
+    pairs = found.of(UNRELATED)
+    if UNRELATED not in found.controls or not len(pairs):
+        return {}
+    pairs = pairs.take(~pairs.failed)
+    sides = [[heard(found.outlines.get(pair[side]["content"])) for side in ("reference", "estimate")] for pair in pairs]
+    shared: dict[str, dict[str, int]] = {}
+    for what, (shares, _) in _SHARED.items():
+        known = [one for one in (shares(*both) for both in sides) if one is not None]
+        shared[what] = {"shared": sum(known), "known": len(known)}
+    alike = [f"{n['shared']} of {n['known']} in one {what}" for what, n in shared.items() if n["shared"]]
+    return {UNRELATED: {"shared": shared, "note": f"[{', '.join(alike)}]" if alike else ""}}
+
+
+def on_shared(about: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a reader should know of unrelated pairs that share key or tempo."""
+    for what, (_, facet) in _SHARED.items():
+        n = about.get("shared", {}).get(what, {"shared": 0, "known": 0})
+        if n["shared"] > MANY_SHARED * n["known"]:
+            yield (
+                f"originals of this corpus share their {what}: {n['shared']} of {n['known']} pairs of {UNRELATED} are "
+                f"in one {what}, though chosen to differ; their scores of {facet} may lie above those of chance"
+            )
+
+
+class _Calibrated(NamedTuple):
+    """Metrics with their facets, the controls, and which metrics tell the controls apart."""
+
+    scales: Mapping[str, Metric]
+    same: Clustered
+    unrelated: Clustered
+    apart: Mapping[str, float]
+
+    @property
+    def used(self) -> list[str]:
+        return [name for name, chance in self.apart.items() if chance >= LEAST_AUC]
+
+    @property
+    def by_facet(self) -> dict[str, list[str]]:
+        """All metrics of each facet."""
+        names = list(dict.fromkeys(scale.facet for scale in self.scales.values()))
+        return {facet: [name for name, scale in self.scales.items() if scale.facet == facet] for facet in names}
+
+    def weights(self, facet: str) -> npt.NDArray[np.float64]:
+        """Return the share of each metric in a facet, shape (n_metrics,); all 0 where none is used."""
+        used = [name in self.used and scale.facet == facet for name, scale in self.scales.items()]
+        shares: npt.NDArray[np.float64] = np.array(used, dtype=np.float64) / max(sum(used), 1)
+        return shares
+
+
+def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
+    """Return the calibrated scores of the facets, as results.json holds them; nothing without both controls.
+
+    Parameters
+    ----------
+    found
+        The records of a run.
+    confidence
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        ``scores``: system -> facet -> ``value`` (0 unrelated, 1 the same music, higher is better, not clipped),
+        ``low``, ``high``, ``undefined`` (share of the scores of its metrics that have no value), ``n`` pairs and
+        ``n_groups``; ``metrics``: facet -> ``used`` and ``left_out``; ``separation``: metric -> the chance that the
+        same music scores better than unrelated music; ``remarks``, in words. NaN where there is no score.
+
+    """
+    held = _calibrated(found)
+    if held is None:
+        return {}
+    scores = {system: _scores(found.of(system), held, confidence) for system in found.judged}
+    return {
+        "scores": scores,
+        "metrics": {
+            facet: {
+                "used": [name for name in names if name in held.used],
+                "left_out": [name for name in names if name not in held.used],
+            }
+            for facet, names in held.by_facet.items()
+        },
+        "separation": dict(held.apart),
+        "remarks": [*_on_range(held), *_on_facets(held, scores)],
+    }
+
+
+def grade(found: Found, *, confidence: float = 0.95) -> dict[str, Position]:
+    """Return for each system one score over all facets, which count alike: the mean of what `facets` returns.
+
+    A single number hides what a system changed. It is in no result and on no page, and only worked out here.
+
+    Parameters
+    ----------
+    found
+        The records of a run, as ``Outcome.found`` or `benchmark.load.load_results` has them.
+    confidence
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        System -> `stats.calibration.Position`; NaN where a facet has no score. Empty without both controls.
+
+    """
+    held = _calibrated(found)
+    if held is None:
+        return {}
+    rows = np.array([held.weights(facet) for facet in held.by_facet])
+    whole = rows.sum(axis=0) * bool(rows.any(axis=1).all())
+    return {
+        system: combined_positions(_clustered(found.of(system), held), *held[1:3], [whole], confidence=confidence)[0]
+        for system in found.judged
+    }
+
+
+def _calibrated(found: Found) -> _Calibrated | None:
+    if not {CEILING, UNRELATED} <= set(found.controls):
+        return None
+    every = {name: PRESERVATION_METRICS[name] for name in found.header["metrics"]}
+    scales = {name: scale for name, scale in every.items() if scale.direction in {"higher", "lower"}}
+    same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
+    # every original stands in the first control: the group of one that is met
+    groups = dict(zip((pair["reference"]["content"] for pair in same), same.groups.tolist(), strict=True))
+    met = [groups.get(pair["estimate"]["content"], own) for pair, own in _with_groups(unrelated)]
+    values = [pairs.values(*scales) for pairs in (same, unrelated)]
+    apart = {
+        name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
+        for place, (name, scale) in enumerate(scales.items())
+    }
+    sides = np.column_stack([unrelated.groups, np.array(met, dtype=np.int64)])
+    return _Calibrated(scales, Clustered(values[0], same.groups), Clustered(values[1], sides), apart)
+
+
+def _with_groups(pairs: Pairs) -> Iterator[tuple[Mapping[str, Any], int]]:
+    yield from zip(pairs, pairs.groups.tolist(), strict=True)
+
+
+def _clustered(pairs: Pairs, held: _Calibrated) -> Clustered:
+    readable = pairs.take(~pairs.failed)
+    return Clustered(readable.values(*held.scales), readable.groups)
+
+
+def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dict[str, Any]]:
+    clustered, names = _clustered(pairs, held), list(held.by_facet)
+    weights = np.array([held.weights(facet) for facet in names])
+    positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
+    n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
+    cells = {}
+    for facet, position, row in zip(names, positions, weights, strict=True):
+        share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
+        cells[facet] = {
+            "value": position.estimate,
+            "low": position.low,
+            "high": position.high,
+            "undefined": float(share.mean()) if len(share) else np.nan,
+            "n": len(pairs),
+            "n_groups": len(np.unique(np.asarray(clustered.groups))),
+        }
+    return cells
+
+
+def _on_range(held: _Calibrated) -> Iterator[str]:
+    """Yield which scores do not begin or end where their range does, by the controls of this run."""
+    for side, sign, bound, where in (
+        (held.unrelated, 1, FAR_FROM_WORST, f"{UNRELATED} of this run reaches "),
+        (held.same, -1, NEAR_BEST, f"{CEILING} of this run reaches no more than "),
+    ):
+        named = [
+            f"{mean:.2f} in {scale.heading}"
+            for scale, mean in zip(held.scales.values(), _means(side), strict=True)
+            if np.isfinite(scale.high) and scale.direction == "higher" and sign * (_share(mean, scale) - bound) > 0
+        ]
+        if named:
+            yield f"{where}{_listed(named)}: read each score between the two controls"
+
+
+def _means(side: Clustered) -> list[float]:
+    columns = np.asarray(side.values).T
+    return [float(column[~np.isnan(column)].mean()) if (~np.isnan(column)).any() else np.nan for column in columns]
+
+
+def _share(mean: float, scale: Metric) -> float:
+    # scores that are below 0 for what is worse than chance begin at 0
+    return (mean - max(scale.low, 0.0)) / (scale.high - max(scale.low, 0.0))
+
+
+def _on_facets(held: _Calibrated, scores: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:
+    """Yield which metrics and scores the summary does without."""
+    dropped = [
+        f"{scale.heading} ({f'AUC {held.apart[name]:.2f}' if held.apart[name] == held.apart[name] else 'too few'})"
+        for name, scale in held.scales.items()
+        if name not in held.used
+    ]
+    if dropped:
+        yield (
+            f"left out of the summary by facet, since they do not tell {CEILING} from {UNRELATED} in this run: "
+            f"{', '.join(dropped)}"
+        )
+    thin = [
+        f"{100 * cell['undefined']:.0f} % of {facet} of {system}"
+        for system, cells in scores.items()
+        for facet, cell in cells.items()
+        if cell["undefined"] > MANY_UNDEFINED
+    ]
+    if thin:
+        yield f"the summary by facet rests upon what is defined; without a value are {_listed(thin)}"
+    if len(np.unique(np.asarray(held.unrelated.groups))) == 2:
+        yield "two originals give the summary by facet no interval: without one of them there is no unrelated music"
+
+
+def _listed(parts: Sequence[str], most: int = 6) -> str:
+    """Return some of many parts as one text."""
+    more = len(parts) - most
+    shown = [*parts[:most], counted(more, "others")] if more > 0 else list(parts)
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

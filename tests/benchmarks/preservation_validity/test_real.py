@@ -1,0 +1,388 @@
+"""Edits of real recordings: manifest, table, programs, evidence. The recording of these tests is generated."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import importlib.resources
+import json
+import os
+import string
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+import yaml
+
+from music_evals.errors import InvalidInputError
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+
+pd = pytest.importorskip("pandas")
+
+FOLDER = Path(__file__).resolve().parents[3] / "benchmarks" / "preservation_validity"
+PLAN = yaml.safe_load((FOLDER / "real_edits.yaml").read_text(encoding="utf-8"))
+RATE = 44100
+MODULES = ("analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings")
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[SimpleNamespace]:
+    """The scripts, imported as they import each other: by name alone."""
+    assert not set(MODULES) & set(sys.modules)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(FOLDER)
+        yield SimpleNamespace(**{name: importlib.import_module(name) for name in MODULES})
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def programs(real: SimpleNamespace) -> None:
+    """Skip where a program is missing."""
+    absent = real.real_edits.missing_programs()
+    if absent:
+        reason = f"{', '.join(absent)} not installed; {real.real_edits.PACKAGES}"
+        assert "audio_programs" not in os.environ.get("MUSIC_EVALS_REQUIRE", "").split(","), reason
+        pytest.skip(reason)
+
+
+def tune(semitones: float = 0.0) -> np.ndarray:
+    """Return 15 s: eight notes of decaying partials, then the same a fourth higher."""
+    notes = [60, 64, 67, 72, 71, 67, 65, 62]
+    note = RATE * 15 // 16 + 1  # samples
+    pitches = np.repeat([*notes, *(pitch + 5 for pitch in notes)], note)[: 15 * RATE] + semitones
+    phase = np.cumsum(440 * 2 ** ((pitches - 69) / 12) / RATE)
+    envelope = np.tile(np.exp(-np.arange(note) / RATE * 2), 16)[: 15 * RATE]
+    return 0.2 * envelope * sum(np.sin(2 * np.pi * k * phase) / k for k in (1, 2, 3))
+
+
+def line(real: SimpleNamespace, **changes: Any) -> Any:
+    facts = {
+        "name": "a", "source": "A", "repository": "owner/name", "commit": "0" * 40, "path": "a b/tune.wav",
+        "sha256": "0" * 64, "start_sec": 0.0, "length_sec": 15.0, "half": "test", "licence": "CC0-1.0",
+        "evidence": "LICENSE", "training": True,
+    }  # fmt: skip
+    return real.real_recordings.Recording(**{**facts, **changes})
+
+
+def attached(real: SimpleNamespace, folder: Path, samples: np.ndarray, **changes: Any) -> Any:
+    """Return the manifest's line of a recording that is written below a folder."""
+    recording = line(real, **changes)
+    path = folder / recording.place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, RATE)
+    return dataclasses.replace(recording, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+# The manifest.
+
+
+def test_the_halves_of_the_manifest_share_no_artist_and_say_where_each_licence_is_written(
+    real: SimpleNamespace,
+) -> None:
+    recordings = real.real_recordings.load_manifest(FOLDER / "recordings.csv")
+    sources = {half: {one.source for one in recordings if one.half == half} for half in real.real_recordings.HALVES}
+    assert not sources["development"] & sources["test"]
+    assert all(len(names) >= 5 for names in sources.values())
+    assert len({one.sha256 for one in recordings}) == len(recordings)
+    for one in recordings:
+        assert len(one.commit) == 40
+        assert len(one.sha256) == 64
+        assert one.evidence
+        assert one.training == (one.licence in {"Public domain", "CC0-1.0", "CC-BY", "CC-BY-3.0", "CC-BY-4.0"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"half": "train"}, {"length_sec": 14.0}, {"length_sec": 31.0}, {"start_sec": -1.0}, {"path": "../../secret"},
+        {"path": "/etc/passwd"}, {"licence": "CC-BY-NC-3.0"}, {"licence": "CC-BY-SA-4.0"}, {"evidence": ""},
+    ],
+)  # fmt: skip
+def test_a_line_that_breaks_a_rule_is_refused(real: SimpleNamespace, changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="a: "):
+        line(real, **changes)
+
+
+@pytest.mark.parametrize(("second", "words"), [({"name": "a"}, "twice"), ({"half": "development"}, "one half only")])
+def test_a_manifest_names_no_recording_twice_and_no_source_in_both_halves(
+    real: SimpleNamespace, tmp_path: Path, second: dict[str, Any], words: str
+) -> None:
+    rows = [vars(line(real)), {**vars(line(real)), "name": "b", **second}]
+    pd.DataFrame(rows).replace({True: "yes"}).to_csv(tmp_path / "manifest.csv", index=False)
+    with pytest.raises(InvalidInputError, match=words):
+        real.real_recordings.load_manifest(tmp_path / "manifest.csv")
+
+
+def test_a_recording_is_known_by_its_hash(real: SimpleNamespace, tmp_path: Path) -> None:
+    good = attached(real, tmp_path, tune())
+    other = dataclasses.replace(good, name="other", sha256="1" * 64)
+    absent = line(real, name="absent", path="none.wav")
+    found, missing = real.real_recordings.attach([good, other, absent], tmp_path)
+    assert found == {"a": tmp_path / "owner" / "name" / "a b" / "tune.wav"}
+    assert "another file" in missing["other"]
+    assert "is missing" in missing["absent"]
+
+
+def test_what_is_fetched_is_kept_only_where_its_hash_is_right(
+    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real.real_recordings, "RAW", (tmp_path / "public").as_uri())
+    served = tmp_path / "public" / "owner" / "name" / ("0" * 40) / "a b" / "tune.wav"
+    served.parent.mkdir(parents=True)
+    served.write_bytes(b"music")
+    good = line(real, sha256=hashlib.sha256(b"music").hexdigest())
+    real.real_recordings.fetch([good], tmp_path / "mine")
+    assert (tmp_path / "mine" / good.place).read_bytes() == b"music"
+    wrong = line(real, sha256="2" * 64)
+    with pytest.raises(InvalidInputError, match="is not the file of the manifest"):
+        real.real_recordings.fetch([wrong], tmp_path / "elsewhere")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+# The table of edits.
+
+
+def test_the_table_judges_the_eleven_as_the_rendered_one_does() -> None:
+    rendered = yaml.safe_load(
+        (importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text(encoding="utf-8")
+    )
+    assert PLAN["fields"] == rendered["fields"]
+    assert {name: PLAN["responds_to"][name] for name in PRESERVATION_METRICS} == rendered["responds_to"]
+    for kind, same in (("transpose", "transpose"), ("tempo", "stretch")):
+        ours, theirs = (table["kinds"][name]["labels"] for table, name in ((PLAN, kind), (rendered, same)))
+        assert ours == {field: label if isinstance(label, str) else label[1] for field, label in theirs.items()}
+
+
+def test_the_table_is_whole() -> None:
+    words = {
+        "source", "edit", "scratch", "strength", "minus_strength", "length", "quarter", "half", "three_quarters",
+        "cut_from", "cut_to", "noise_gain",
+    }  # fmt: skip
+    for name, facts in PLAN["kinds"].items():
+        commands = facts["commands"]
+        lists = [commands[strength] for strength in facts["strengths"]] if isinstance(commands, dict) else [commands]
+        for command in (command for each in lists for command in each):
+            assert {part[1] for part in string.Formatter().parse(command) if part[1]} <= words, name
+            assert command.split()[0] in {"ffmpeg", "sox", "rubberband"}
+        assert set(facts.get("labels", {})) <= set(PLAN["fields"])
+        assert set(facts.get("labels", {}).values()) <= {"same", "shifted", "scaled", "changed"}
+    assert not any("labels" in PLAN["kinds"][kind] for kind in PLAN["control"])
+    assert set(PLAN["responds_to"]) <= {*PRESERVATION_METRICS, *COMPANIONS}
+    assert all(rule["field"] in PLAN["fields"] for rule in PLAN["responds_to"].values())
+
+
+# The programs.
+
+
+@pytest.fixture(scope="module")
+def excerpt(real: SimpleNamespace, programs: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recording")
+    recording = attached(real, folder, np.concatenate([np.zeros(RATE), tune()]), start_sec=1.0)
+    return real.real_edits.make_excerpt(PLAN, recording, folder / recording.place, folder / "source.wav")
+
+
+def edit(real: SimpleNamespace, kind: str, strength: float, excerpt: Path) -> np.ndarray:
+    path = real.real_edits.make_edit(PLAN, kind, strength, excerpt, excerpt.parent / f"{kind}_{strength:g}.wav")
+    samples, rate = soundfile.read(path)
+    assert rate == RATE
+    assert samples.ndim == 1
+    return samples
+
+
+def rms_db(samples: np.ndarray) -> float:
+    return float(10 * np.log10(np.mean(samples**2)))
+
+
+def test_an_excerpt_has_its_length_its_start_and_room_above(real: SimpleNamespace, excerpt: Path) -> None:
+    samples, rate = soundfile.read(excerpt)
+    assert (len(samples), rate) == (15 * RATE, RATE)
+    assert 20 * np.log10(np.abs(samples).max()) == pytest.approx(-12, abs=0.05)
+    expected = tune() / np.abs(tune()).max() * 10 ** (-12 / 20)
+    np.testing.assert_allclose(samples, expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("kind", PLAN["control"])
+def test_edits_that_change_nothing_keep_the_length(real: SimpleNamespace, excerpt: Path, kind: str) -> None:
+    source = soundfile.read(excerpt)[0]
+    for strength in PLAN["kinds"][kind]["strengths"]:
+        samples = edit(real, kind, strength, excerpt)
+        assert len(samples) == pytest.approx(len(source), abs=2)
+        assert not np.array_equal(samples, source[: len(samples)])
+        # no program moves the music: around the second note it is most like the original where it was
+        place = slice(RATE * 9 // 10, RATE * 11 // 10)
+        likeness = {
+            lag: np.corrcoef(source[place], samples[place.start + lag : place.stop + lag])[0, 1]
+            for lag in range(-RATE // 100, RATE // 100, 21)
+        }
+        assert abs(max(likeness, key=likeness.__getitem__)) <= RATE // 500
+
+
+def test_gain_and_noise_are_as_loud_as_the_table_says(real: SimpleNamespace, excerpt: Path) -> None:
+    source = soundfile.read(excerpt)[0]
+    assert rms_db(edit(real, "gain", -18, excerpt)) == pytest.approx(rms_db(source) - 18, abs=0.05)
+    for kind, strength in (("noise", 20), ("loud_noise", 0)):
+        noise = edit(real, kind, strength, excerpt) - source
+        assert rms_db(noise) == pytest.approx(rms_db(source) - strength, abs=0.2)
+    assert rms_db(edit(real, "noise_alone", 0, excerpt)) == pytest.approx(rms_db(source), abs=0.2)
+
+
+def test_pitch_and_tempo_are_changed_as_the_table_says(real: SimpleNamespace, excerpt: Path) -> None:
+    def loudest_hz(samples: np.ndarray, at_sec: float) -> float:
+        frame = samples[round(at_sec * RATE) :][: RATE // 4] * np.hanning(RATE // 4)
+        return float(np.argmax(np.abs(np.fft.rfft(frame, 4 * RATE))) / 4)
+
+    source = soundfile.read(excerpt)[0]
+    note = loudest_hz(source, 2.9)
+    raised = edit(real, "transpose", 5, excerpt)
+    assert len(raised) == pytest.approx(len(source), abs=RATE // 100)
+    assert 12 * np.log2(loudest_hz(raised, 2.9) / note) == pytest.approx(5, abs=0.2)
+    slower = edit(real, "tempo", 0.8, excerpt)
+    assert len(slower) == pytest.approx(len(source) / 0.8, abs=RATE // 100)
+    assert 12 * np.log2(loudest_hz(slower, 2.9 / 0.8) / note) == pytest.approx(0, abs=0.2)
+
+
+def test_cuts_are_where_the_table_says(real: SimpleNamespace, excerpt: Path) -> None:
+    source = soundfile.read(excerpt)[0]
+    middle = len(source) // 2
+    assert np.array_equal(edit(real, "sections_swapped", 1, excerpt), [*source[middle:], *source[:middle]])
+    quarters = np.split(source, [round(len(source) * k / 4) for k in (1, 2, 3)])
+    np.testing.assert_allclose(edit(real, "sections_swapped", 2, excerpt), np.concatenate(quarters[::-1]), atol=1e-9)
+    kept = [*source[: round(len(source) * 0.35)], *source[round(len(source) * 0.65) :]]
+    assert np.array_equal(edit(real, "section_removed", 0.3, excerpt), kept)
+    assert np.array_equal(edit(real, "reversed", 1, excerpt), source[::-1])
+
+
+def test_an_edit_is_made_once_and_whole_or_not_at_all(real: SimpleNamespace, excerpt: Path, tmp_path: Path) -> None:
+    target = tmp_path / "edits" / "gain.wav"
+    real.real_edits.make_edit(PLAN, "gain", -6, excerpt, target)
+    made = target.stat().st_mtime_ns
+    assert real.real_edits.make_edit(PLAN, "gain", -6, excerpt, target).stat().st_mtime_ns == made
+    plan = {"kinds": {"bad": {"commands": ["sox {source} {edit}", "sox {source} {edit} no_such_effect"]}}}
+    with pytest.raises(RuntimeError, match=r"no_such_effect failed: .*sox"):
+        real.real_edits.make_edit(plan, "bad", 1, excerpt, tmp_path / "edits" / "bad.wav")
+    assert [path.name for path in target.parent.iterdir()] == ["gain.wav"]
+
+
+def test_the_versions_of_the_programs_are_read(real: SimpleNamespace, programs: None) -> None:
+    versions = real.real_edits.program_versions()
+    assert set(versions) == {"ffmpeg", "sox", "rubberband"}
+    assert all(version[0].isdigit() for version in versions.values())
+
+
+# From recordings to records.
+
+
+def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp_path: Path) -> None:
+    kinds = {
+        "gain": {**PLAN["kinds"]["gain"], "strengths": [-6]},
+        "transpose": {**PLAN["kinds"]["transpose"], "strengths": [1]},
+    }
+    plan = {**PLAN, "kinds": kinds}
+    recordings = [attached(real, tmp_path, tune(), name="a", source="A", path="a.wav")]
+    recordings.append(attached(real, tmp_path, tune(3)[::-1].copy(), name="b", source="B", path="b.wav"))
+    recordings.append(attached(real, tmp_path, tune(2), name="c", source="B", path="c.wav"))
+    files, missing = real.real_recordings.attach(recordings, tmp_path)
+    assert not missing
+    measure = real.real_measure.measure_recordings
+    path = measure(recordings, files, plan, "test", tmp_path / "work")
+    lines = path.read_text().splitlines()
+    records = [json.loads(each) for each in lines]
+    # two edits of each, and the pairs by different artists
+    assert sorted(each["item_id"] for each in records) == sorted(
+        [f"{name}:{edit}" for name in "abc" for edit in ("gain:-6", "transpose:1")]
+        + [f"unrelated:{pair}" for pair in ("a:b", "b:a", "a:c", "c:a")]
+    )
+    assert all({*PRESERVATION_METRICS, *COMPANIONS} <= set(each) for each in records)
+    by_id = {each["item_id"]: each for each in records}
+    assert by_id["a:gain:-6"]["raw_pitch_accuracy"] > 0.95 > by_id["a:transpose:1"]["raw_pitch_accuracy"]
+    path.write_text("\n".join(lines[:3]) + "\n")
+    assert measure(recordings, files, plan, "test", tmp_path / "work") == path
+    assert sorted(path.read_text().splitlines()) == sorted(lines)
+
+
+# From records to evidence.
+
+
+def scores(**values: dict[str, float]) -> Any:
+    """Return three recordings by two artists whose scores depend on the kind alone; 0 where nothing is said."""
+    rows = []
+    for piece, source in (("a", "A"), ("b", "B"), ("c", "B")):
+        for kind, facts in PLAN["kinds"].items():
+            for strength in facts["strengths"]:
+                row = {name: values.get(name, {}).get(kind, 0.0) for name in {*PRESERVATION_METRICS, *COMPANIONS}}
+                rows.append({"piece": piece, "source": source, "kind": kind, "strength": float(strength), **row})
+        row = {name: values.get(name, {}).get("unrelated", 0.0) for name in {*PRESERVATION_METRICS, *COMPANIONS}}
+        rows.append({"piece": piece, "source": source, "kind": "unrelated", "strength": 0.0, **row})
+    return pd.DataFrame(rows).assign(half="test", renderer="recordings")
+
+
+def test_evidence_by_hand(real: SimpleNamespace) -> None:
+    everything = dict.fromkeys([*PLAN["kinds"], "unrelated"], 1.0)
+    table = scores(
+        # sees exactly what it shall; noise alone outscores unrelated music and the louder noise
+        chroma_dtw_similarity=everything
+        | {"transpose": 0.5, "sections_swapped": 0.5, "section_removed": 0.5, "reversed": 0.5}
+        | {"noise_alone": 0.8, "unrelated": 0.7, "loud_noise": 0.6},
+        # an octave flip either way counts the same, and an MP3 has one
+        tempo_log2=dict.fromkeys(everything, 0.0) | {"mp3": -0.4, "tempo": 0.25},
+        circle_of_fifths_distance=dict.fromkeys(everything, 0.0) | {"eq": np.nan, "noise_alone": np.nan},
+    )
+    found = {item.metric: item for item in real.real_evidence.real_evidence(table, PLAN, "test")}
+    assert set(found) == {*PRESERVATION_METRICS, *COMPANIONS}
+    chroma = found["chroma_dtw_similarity"]
+    # of 10 edits that change the harmony, noise alone (.8) scores above the 2 of 19 that keep it under loud noise (.6)
+    assert chroma.auc == pytest.approx(1 - 2 / (10 * 19))
+    assert (chroma.same_music, chroma.worst_decile) == (1, 1)
+    assert (chroma.unrelated, chroma.noise) == (pytest.approx(0.7), pytest.approx(0.8))
+    # 20 to 10 dB and 10 to 0 dB do not score better, 0 dB to noise alone does
+    assert chroma.noise_order == pytest.approx(2 / 3)
+    tempo = found["tempo_log2"]
+    # 2 of 13 edits of the control are off by .4: more than one in ten
+    assert (tempo.same_music, tempo.worst_decile) == (0, pytest.approx(0.4))
+    n_edits = len(real.real_edits.edits_of(PLAN)) - 1
+    assert found["circle_of_fifths_distance"].undefined == pytest.approx(2 / n_edits)
+    assert np.isnan(found["same_mode"].auc)
+    assert found["same_mode"].n_sources == 2
+    text = real.real_evidence.evidence_table(list(found.values()))
+    assert "nan" not in text
+    assert text.count("\n") == len(found) + 2
+
+
+def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleNamespace) -> None:
+    if not (FOLDER / "real_scores.csv").exists():
+        pytest.skip(f"nothing is measured yet; run {real.real.COMMAND}")
+    table = pd.read_csv(FOLDER / "real_scores.csv")
+    halves = [half for half in real.real_recordings.HALVES if half in set(table.half)]
+    found = [item for half in halves for item in real.real_evidence.real_evidence(table, PLAN, half)]
+    committed = pd.read_csv(FOLDER / "real_evidence.csv")
+    made = pd.DataFrame([vars(item) for item in found])
+    pd.testing.assert_frame_equal(made, committed, check_exact=False, atol=1e-4, check_dtype=False)
+    assert real.real_evidence.evidence_table(found) in (FOLDER / "README.md").read_text(encoding="utf-8")
+    run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))
+    assert run["inputs"] == real.real._inputs(FOLDER / "recordings.csv")
+    assert run["pairs"] == len(table)
+
+
+# The command.
+
+
+def test_the_command_says_why_it_skips(
+    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["real.py", "--recordings", str(tmp_path), "--out", str(tmp_path)])
+    monkeypatch.setattr(real.real, "missing_programs", lambda: ["sox"])
+    real.real.main()
+    assert "sox not installed; apt install" in capsys.readouterr().err
+    monkeypatch.setattr(real.real, "missing_programs", list)
+    real.real.main()
+    said = capsys.readouterr().err
+    assert "vibe_ace skipped: " in said
+    assert "no recording is there" in said
+    assert not list(tmp_path.iterdir())
