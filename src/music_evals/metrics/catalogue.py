@@ -79,8 +79,9 @@ class Metric:
         renderers (``benchmarks/preservation_validity/responses.csv``). A guide and no constant. NaN where it was not
         measured or says nothing.
     definition
-        Number of its formula, counted up where a version of this package changes what the score means: results of
-        another definition are labelled, and never ranked together. ``official`` and ``paper`` never change.
+        Number of its formula, or of what is heard for it, counted up where a version of this package changes what the
+        score means: results of another definition are labelled, and never ranked together. The formulas of
+        ``official`` and ``paper`` never change.
 
     Raises
     ------
@@ -172,19 +173,20 @@ _music = functools.partial(_companion, paper="vishe2025musecpbench")
 PRESERVATION_METRICS: Final = block(
     _music(
         "circle_of_fifths_distance", "Circle-of-fifths distance", "harmony", direction="lower", features=("key",),
-        chance=0.44,
+        chance=0.44, definition=2,
     ),
     _music("major_minor_score", "Major-minor score", "harmony", features=("chords",), chance=0.06),
     _music("chroma_dtw_similarity", "Chroma DTW similarity", "harmony", features=("chroma",), definition=2),
     _music(
-        "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",), chance=18.8
+        "delta_bpm", "Delta BPM", "rhythm", high=_INF, direction="lower", unit="BPM", features=("beats",),
+        chance=18.8, definition=2,
     ),
-    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30),
-    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16),
-    _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.48),
+    _music("beat_f_measure", "Beat F-measure", "rhythm", features=("beats",), chance=0.30, definition=2),
+    _music("information_gain", "Information gain", "rhythm", features=("beats",), chance=0.16, definition=2),
+    _music("segment_ari", "Segment ARI", "structure", low=-1.0, features=("segments",), chance=0.48, definition=2),
     _music(
         "boundary_f_measure", "Boundary F-measure", "structure", heading="Boundary F, 0.5 s", features=("segments",),
-        chance=0.08,
+        chance=0.08, definition=2,
     ),
     _music("voicing_recall", "Voicing recall", "melody", features=("f0",), chance=0.84),
     _music("motif_jaccard", "Motif Jaccard", "melody", features=("melody",), chance=0.03),
@@ -197,18 +199,20 @@ _signed = functools.partial(
 )
 
 COMPANIONS: Final = block(
-    _companion("same_mode", "Same mode", "harmony", features=("key",)),
+    _companion("same_mode", "Same mode", "harmony", features=("key",), definition=2),
     _companion("chroma_dtw_centred", "Chroma DTW, centred", "harmony", low=-1.0, features=("chroma",), chance=0.26),
     _companion(
         "chroma_dtw_centred_transposed", "Chroma DTW, centred, any transposition", "harmony", low=-1.0,
         features=("chroma",), chance=0.56,
     ),
-    _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5),
-    _signed("tempo_octave", "Tempo octaves"),
-    _companion("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",)),
-    _companion("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",)),
-    _signed("beat_offset_sec", "Beat offset, s", unit="s"),
-    _companion("boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.53),
+    _signed("tempo_log2", "Tempo change, octaves folded", low=-0.5, high=0.5, definition=2),
+    _signed("tempo_octave", "Tempo octaves", definition=2),
+    _companion("beat_f_measure_aligned", "Beat F-measure, aligned", "rhythm", features=("beats",), definition=2),
+    _companion("information_gain_aligned", "Information gain, aligned", "rhythm", features=("beats",), definition=2),
+    _signed("beat_offset_sec", "Beat offset, s", unit="s", definition=2),
+    _companion(
+        "boundary_f_measure_3s", "Boundary F, 3 s", "structure", features=("segments",), chance=0.53, definition=2
+    ),
     _companion("ssm_correlation", "SSM correlation", "structure", low=-1.0, features=("structure",), chance=0.10),
     _companion("voicing_false_alarm", "Voicing false alarm", "melody", direction="lower", features=("f0",)),
     _companion("raw_pitch_accuracy", "Raw pitch accuracy", "melody", features=("f0",), chance=0.05),
