@@ -180,8 +180,8 @@ def pulse_profile(features: Frames) -> FloatArray:
     recurrence = irfft(power, length)[:n] / (n - np.arange(n))
     lags = PULSE_RANGE_SEC[0] * 2 ** (np.arange(n_lags) / PULSE_STEPS) * FRAME_RATE_HZ
     profile = np.interp(lags, np.arange(n), recurrence / max(float(recurrence[0]), float(np.finfo(np.float32).tiny)))
-    slow: npt.NDArray[np.float64] = moving_average(profile, PULSE_STEPS // 2 + 1)
-    return profile - slow
+    without_slope: FloatArray = np.asarray(profile - moving_average(profile, PULSE_STEPS // 2 + 1), dtype=np.float64)
+    return without_slope
 
 
 @functools.cache
