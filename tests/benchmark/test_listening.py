@@ -14,6 +14,7 @@ from music_evals.benchmark.listening import agreement_of_run, agreement_text
 from music_evals.benchmark.load import LoadedResults
 from music_evals.benchmark.preservation.results import PRESERVATION
 from music_evals.benchmark.results import build_results, collect
+from music_evals.benchmark.versions import definitions_of
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
 from music_evals.studies.pairs import StudyPair
@@ -34,7 +35,7 @@ def run(quality: dict[tuple[str, str], float]) -> LoadedResults:
     header = {"variant": "corrected", "metrics": METRICS[:2], "companions": METRICS[2:], "extractors": {}}
     dataset = {"id": "d", "config": None, "split": None, "revision": None}
     rows: list[dict[str, Any]] = [
-        {"kind": "run", "task": "preservation", "dataset": dataset, "versions": {}, **header},
+        {"kind": "run", "task": "preservation", "dataset": dataset, "versions": {}, **header, **definitions_of(header)},
         {"kind": "selection", "systems": list(SYSTEMS)},
     ]
     for item, system in quality:

@@ -78,7 +78,8 @@ def test_ten_tunes_are_filled(
     index = old.voice(voice)
     first, n = old.measures(measures)
     assert content["voice"] == {"number": index + 1, "name": old.score.voices[index]}
-    assert len(content["candidates"]) == (3 if draws else 1)
+    # no two candidates are alike: where a trained model is sure, draws that are new may run out
+    assert len(content["candidates"]) in ({2, 3} if kind == OURS else {3 if draws else 1})
     fillings = set()
     for candidate in content["candidates"]:
         path = tmp_path / "out" / candidate["file"]

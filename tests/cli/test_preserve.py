@@ -71,7 +71,7 @@ def test_a_run_ends_with_the_tables_and_where_things_are(
         "variant corrected; up: 3 pairs",
         "same",
         "unrelated",
-        "up preserved in part",
+        "By facet, from unrelated music (0) to the same music (1), up has",
     ):
         assert word in out
     assert out.splitlines()[-1] == f"{tmp_path / 'out'}: records.jsonl, results.json, table.md, report.html"

@@ -23,7 +23,7 @@ from music_evals.leaderboard import add_to_board, build_leaderboard, read_board
 from music_evals.leaderboard import records as leaderboard_records
 from music_evals.leaderboard.board import DetailReader
 from music_evals.leaderboard.records import details_of_run, read_run, records_of_run
-from music_evals.metrics.catalogue import COMPANIONS
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
 
 
 def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
@@ -116,9 +116,13 @@ def test_edits_from_end_to_end(write_files: Any, stub_judge: Any, tmp_path: Path
     assert (one.items, one.unranked) == (("a", "b", "c", "d"), "")
     assert one.extractors["beats"]["backend"] == "librosa"
     assert "chords" not in one.extractors
-    assert "definition" not in one.extractors  # 1, as in records that are older than the number
-    assert found["good", "chroma_dtw_similarity"].extractors["definition"] == 2
-    assert results["definitions"] == {"chroma_dtw_similarity": 2}
+    assert "definition" not in found["good", "motif_recall"].extractors  # 1, as in records older than the number
+    assert one.extractors["definition"] == 2
+    assert results["definitions"] == {
+        name: metric.definition
+        for name, metric in {**PRESERVATION_METRICS, **COMPANIONS}.items()
+        if metric.definition > 1
+    }
     assert found["lacking", "beat_f_measure"].unranked == "1 results failed"
     companions = {row.unranked for row in found.values() if row.system == "good" and row.metric in COMPANIONS}
     assert companions == {"a companion of the metrics"}

@@ -412,7 +412,9 @@ def check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) ->
     old, new = _flatten(found), _flatten(wanted)
     differences = [
         f"{key} was {old.get(key, 'absent')!r} and is now {new.get(key, 'absent')!r}"
-        for key in sorted(old.keys() | new.keys())
+        for key in sorted(
+            old.keys() | new.keys(), key=lambda key: ("." in key, key)
+        )  # first what the rest follows from
         if old.get(key) != new.get(key) or (key in old) != (key in new)
     ]
     if differences:

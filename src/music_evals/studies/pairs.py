@@ -295,7 +295,7 @@ def _pair(row: Mapping[str, str | None], stem: str) -> StudyPair:
     cells = {name: cell or "" for name, cell in row.items()}
     values = {name: _value(name, cells[name]) for name in COLUMNS if cells.get(name)}
     reference = cells["reference"]
-    item = str(Path(reference).with_suffix("")) if reference.strip() else ""
+    item = str(Path(reference).with_suffix("")) if Path(reference).name else reference
     known = {"item_id": item, "group": reference, "system": stem, "reference": reference, "estimate": ""} | values
     if cells.get("id"):
         known["item_id"] = cells["id"]

@@ -43,6 +43,7 @@ def records(scores: Scores, groups: dict[str, str] | None = None) -> list[dict[s
         "versions": {},
     }
     dataset = {"id": "d", "config": None, "split": None, "revision": None}
+    header |= definitions_of(header)
     rows: list[dict[str, Any]] = [
         {"kind": "run", "task": "preservation", "dataset": dataset, "versions": {}, **header},
         {"kind": "selection", "systems": systems},
@@ -91,11 +92,12 @@ def test_results_of_an_older_definition_are_labelled() -> None:
     rows = records({("mine", "a"): [0.5, 0.7], (UNRELATED, "a"): [0.5, 0.7]})
     swapped = [{**row, "metric": "chroma_dtw_similarity"} if row.get("metric") == METRICS[1] else row for row in rows]
     header = {**swapped[0], "metrics": [METRICS[0], "chroma_dtw_similarity"]}
+    del header["definitions"]
     old = results_of([header, *swapped[1:]])
     assert old["scales"]["chroma_dtw_similarity"]["definition"] == 1
     assert "Chroma DTW similarity, definition 1" in text_report(old)
     new = results_of([{**header, **definitions_of(header)}, *swapped[1:]])
-    assert new["definitions"] == {"chroma_dtw_similarity": 2}
+    assert new["definitions"] == {METRICS[0]: 2, "chroma_dtw_similarity": 2}
     assert new["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
     official = results_of([{**header, "variant": "official"}, *swapped[1:]])
     assert official["scales"]["chroma_dtw_similarity"]["title"] == "Chroma DTW similarity"
