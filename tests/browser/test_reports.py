@@ -38,7 +38,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     music = tone(folder / "music.wav", seconds=60.0)  # on a busy machine seconds are soon over
     held = {f"{side} {item}": music for side in ("reference", "estimate") for _, item in SCORES | many}
     for place in ("beside", "embedded"):
-        pages[place] = preservation.render_report(*edits, timelines=3, players=Players(place, folder / place, held))
+        pages[place] = preservation.render_report(*edits, timelines=9, players=Players(place, folder / place, held))
     paths = {name: folder / name / "report.html" for name in pages}
     for name, text in pages.items():
         paths[name].parent.mkdir(exist_ok=True)
