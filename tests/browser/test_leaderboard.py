@@ -73,7 +73,7 @@ def test_ranks_and_intervals_can_be_read(open_space, dark, title):
 def test_a_table_can_be_sorted_and_filtered(open_space, screenshot):
     page = opened(open_space)
     before = systems(page)
-    assert before[:3] == ["lag_vote", "vli", "mode_pitch_beats"]  # 0.279, 0.203, 0.168
+    assert before[:3] == ["infill_transformer", "lag_vote", "infill_transformer:sample"]  # 0.321, 0.279, 0.253
     assert before[-1] == "reference"
     assert "ranks 1-" in page.inner_text("#table")
     head = page.locator("#table thead th").nth(4)
@@ -101,7 +101,7 @@ def test_behind_a_score_are_items_that_play(open_space, screenshot):
         page.locator("#rolls svg.roll .note.missed, #rolls svg.roll .note.kept").count() > 0
     )  # as on the page of gaps
     assert " missed, " in page.inner_text("#rolls")
-    assert "of 13, n 308/308" in page.inner_text("#cell")
+    assert "of 15, n 308/308" in page.inner_text("#cell")
     first = page.input_value("#item input")
     page.locator("#rolls button", has_text="Play the gap").first.click()
     page.wait_for_selector("#rolls button:has-text('Stop')")
@@ -135,7 +135,7 @@ def test_downloads_code_and_reload(open_space):
     page.get_by_text("Copy as code").click()
     page.wait_for_selector("#code_shell >> text=music-evals leaderboard build")
     page.click("#reload")
-    page.wait_for_selector("#status >> text=215 records")
+    page.wait_for_selector("#status >> text=263 records")
 
 
 def test_a_telephone_in_the_dark(open_space, screenshot):
