@@ -408,13 +408,11 @@ def lock(file: IO[bytes], path: Path) -> None:
 
 
 def check_same_run(found: dict[str, Any], wanted: dict[str, Any], path: Path) -> None:
-    """Raise where the headers of two runs differ, with what differs."""
+    """Raise where the headers of two runs differ, with what differs: settings before what follows from them."""
     old, new = _flatten(found), _flatten(wanted)
     differences = [
         f"{key} was {old.get(key, 'absent')!r} and is now {new.get(key, 'absent')!r}"
-        for key in sorted(
-            old.keys() | new.keys(), key=lambda key: ("." in key, key)
-        )  # first what the rest follows from
+        for key in sorted(old | new, key=lambda key: ("." in key, key))
         if old.get(key) != new.get(key) or (key in old) != (key in new)
     ]
     if differences:
