@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Tokens
+from music_evals.annotations import Arrangement, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "RENDERERS",
     "TAGGERS",
     "WRITERS",
+    "CellPredictor",
     "GapInpainter",
     "GapLimits",
     "Inpainter",
@@ -38,6 +39,7 @@ __all__ = [
     "NoteLikelihood",
     "NoteLikelihoodInpainter",
     "RenderPair",
+    "StyleTransfer",
     "Tagger",
     "TextEncoder",
     "Written",
@@ -243,6 +245,54 @@ class Tagger(Protocol):
 
     def describe(self) -> Mapping[str, Any]:
         """Return what decides its tags besides its own files, as JSON values: encoder, commit, version, threshold."""
+        ...
+
+
+@runtime_checkable
+class StyleTransfer(Protocol):
+    """A model that rewrites the accompaniment under a melody in the style that it has learnt.
+
+    Attributes
+    ----------
+    name
+        System id in records and tables.
+    style
+        What it was trained on, such as ``"bach"``.
+    deterministic
+        True when `transfer` does not use `rng`: one seed is enough.
+    steps_per_quarter
+        Grid of the rolls that it takes.
+
+    """
+
+    name: str
+    style: str
+    deterministic: bool
+    steps_per_quarter: int
+
+    def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
+        """Return the same melody on the same grid over another accompaniment."""
+        ...
+
+
+@runtime_checkable
+class CellPredictor(Protocol):
+    """A model that says how likely each cell of a roll sounds, given all others but those above it in its step."""
+
+    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
+        """Return how likely each cell sounds, shape (steps, 84), 0..1, calibrated.
+
+        Each is told what sounds before and after its step and, in its own step, at all lower pitches: the truth, never
+        what the model itself says.
+
+        Parameters
+        ----------
+        roll
+            The true roll.
+        hidden
+            Steps on either side of the step in question that are not told.
+
+        """
         ...
 
 

@@ -1,8 +1,9 @@
 """Frozen, unit-bearing, self-checking values that every room of the library shares.
 
-`scores` holds what is written in notes: `Score`, its signatures and tempi, NoteSeq tokens, contexts. `recordings` holds
-what is heard in a recording: beats, key, chords, melody, segments, each with its times in seconds. `lyrics` holds song
-texts in sections, `descriptions` the dimensions by which people describe a song.
+`scores` holds what is written in notes: `Score`, its signatures and tempi, NoteSeq tokens, contexts. `rolls` holds
+the same on a grid of steps and pitches: `PianoRoll`, `Arrangement`. `recordings` holds what is heard in a recording:
+beats, key, chords, melody, segments, each with its times in seconds. `lyrics` holds song texts in sections,
+`descriptions` the dimensions by which people describe a song.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from music_evals.annotations.recordings import (
     Segments,
     StructureFrames,
 )
+from music_evals.annotations.rolls import LOWEST_PITCH, N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
 from music_evals.annotations.scores import (
     DEFAULT_BPM,
     DRUMS,
@@ -59,15 +61,19 @@ __all__ = [
     "FEATURES",
     "GROUPS",
     "HOLD",
+    "LOWEST_PITCH",
     "MASK",
     "MUSIB_LAYOUT",
     "NOTE_DTYPE",
     "NO_CHORD",
+    "N_ROLL_PITCHES",
     "PROFESSIONAL",
     "REST",
     "SCORED",
     "VOCABULARY_SIZE",
+    "Arrangement",
     "Beats",
+    "Cells",
     "Chords",
     "Chroma",
     "ContextLayout",
@@ -80,6 +86,7 @@ __all__ = [
     "Melody",
     "NoteArray",
     "Pattern",
+    "PianoRoll",
     "Score",
     "Segments",
     "StructureFrames",
