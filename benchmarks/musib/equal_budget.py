@@ -4,11 +4,12 @@ Usage: python -m benchmarks.musib.equal_budget [--plan] [--minutes-in-all 360] [
 
     --plan               measure some steps of each design, say what would be run and how long it takes, and stop
     --minutes-in-all     core-minutes that all runs together may take; what does not fit is left out, and named
-    --write              write equal_budget.csv, equal_budget_differences.csv, data_size.svg, the section of README.md
+    --write              write equal_budget.csv, equal_budget_differences.csv, data_size.svg, the section of README.md,
+                         and what each run found into equal_budget_runs/
 
-An interrupted table goes on where it stood when it is started again: what is finished is not done again, and an
-unfinished run goes on from its last epoch. Several processes may share the work: start the command once a core, with
-OMP_NUM_THREADS=1. Each takes a run that nobody is at, and all end when all runs are done.
+An interrupted table goes on where it stood when it is started again: what is finished, here or in equal_budget_runs/,
+is not done again, and an unfinished run goes on from its last epoch. Several processes may share the work: start the
+command once a core, with OMP_NUM_THREADS=1. Each takes a run that nobody is at, and all end when all runs are done.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def result_rows(studies: Studies) -> Iterator[Row]:
             "design": run.design,
             "size": about["size"],
             "data": run.data,
-            "songs": len(set(studies.items(run, "train").songs)),
+            "songs": about["songs"],
             "start": run.start or "",
             "steps": studies.limits.steps,
             "core_minutes": about["core_minutes"],
@@ -150,6 +151,7 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--models", type=Path, default=ROOT / MODELS, help="folder with the recipes")
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "musib_equal_budget")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--runs", type=Path, default=HERE / "equal_budget_runs", help="what is kept of finished runs")
     return parser.parse_args(arguments)
 
 
@@ -157,7 +159,7 @@ def main() -> None:
     """Measure, run what fits, and write what was found."""
     options = read_options()
     datasets.disable_progress_bars()
-    studies = Studies(options.out, Limits(steps=options.steps), options.models)
+    studies = Studies(options.out, Limits(steps=options.steps), options.models, kept=options.runs)
     done, left = studies.done(), studies.left()
     spent = sum(about["core_minutes"] for about in done.values())
     estimates = studies.estimate(left)
@@ -174,6 +176,7 @@ def main() -> None:
     folder = HERE if options.write else options.out / "tables"
     text = write(studies, left_out, folder)
     if options.write:
+        studies.keep()
         page = HERE / "README.md"
         write_atomically(page, tables.fill(page.read_text(encoding="utf-8"), {"equal_budget": text}).encode())
     print(text)

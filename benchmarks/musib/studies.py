@@ -5,7 +5,9 @@ design share them as its recipe does. Everything else is as the recipe says, but
 best validation epoch of a run is kept, and judged on the test split.
 
 A run that is done has a file in its folder that says so. While it is being done its process holds a lock, which the
-system takes back when the process ends, however it ends: any number of processes may share a table.
+system takes back when the process ends, however it ends: any number of processes may share a table. What a run found
+can be kept elsewhere, without its weights: such a run is done wherever that file is, so that a table may be made piece
+by piece, on more than one machine.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ RECIPE_EPOCH: Final = 79
 """Steps of an epoch of the chorales, which the recipes were made for."""
 
 DONE: Final = "done.json"
-"""In the folder of a run that is done: its core-minutes, size, epochs and best validation loss."""
+"""In the folder of a run that is done: its core-minutes, size, songs it trained on, epochs, best validation loss."""
+
+KEPT_DIGITS: Final = 6
+"""Decimal places of the scores that are kept."""
 
 WARMUP: Final = 0.05
 """Share of a stage's steps in which the learning rate rises."""
@@ -182,7 +187,7 @@ def held(path: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 class Studies:
-    """A table of runs in a folder, which processes may share."""
+    """A table of runs in a folder, which processes may share, and what is kept of runs in another."""
 
     def __init__(
         self,
@@ -192,8 +197,9 @@ class Studies:
         *,
         table: Sequence[Run] | None = None,
         places: Mapping[str, tuple[str, str]] | None = None,
+        kept: Path | None = None,
     ) -> None:
-        self.out, self.limits, self.models = out, limits, models
+        self.out, self.limits, self.models, self.kept = out, limits, models, kept
         self.table = runs() if table is None else list(table)
         self.named = {run.name: run for run in self.table}
         # Data -> dataset and config, by default those that are on this machine.
@@ -208,8 +214,44 @@ class Studies:
 
     def done(self) -> dict[str, dict[str, Any]]:
         """Return what is done of this table with these limits: run -> what `DONE` says of it."""
-        files = {run.name: self.folder(run) / DONE for run in self.table}
-        return {name: json.loads(path.read_text(encoding="utf-8")) for name, path in files.items() if path.is_file()}
+        found = {run.name: self._done(run) for run in self.table}
+        return {name: about for name, about in found.items() if about is not None}
+
+    def _done(self, run: Run) -> dict[str, Any] | None:
+        path = self.folder(run) / DONE
+        if path.is_file():
+            about: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            return about
+        kept = self._kept(run)
+        return None if kept is None else kept["about"]
+
+    def keep(self) -> None:
+        """Write what each run found into the other folder, one file a run, without weights."""
+        if self.kept is None:
+            return
+        for name, about in self.done().items():
+            path = self.folder(self.named[name]) / "scores.json"
+            if path.is_file():
+                scores = json.loads(path.read_text(encoding="utf-8"))
+                scores["values"] = {
+                    metric: [None if value is None else round(value, KEPT_DIGITS) for value in values]
+                    for metric, values in scores["values"].items()
+                }
+                content = {"key": self.key(self.named[name]), "about": about, "scores": scores}
+                text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+                write_atomically(self.kept / f"{name}.json", text.encode(), parents=True)
+
+    def _is_kept_alone(self, run: Run) -> bool:
+        """Return whether what a run found is known, but its weights are not here."""
+        return not (self.folder(run) / DONE).is_file() and self._kept(run) is not None
+
+    def _kept(self, run: Run) -> dict[str, Any] | None:
+        """Return what is kept of a run; None where nothing is, or of other settings."""
+        path = None if self.kept is None else self.kept / f"{run.name}.json"
+        if path is None or not path.is_file():
+            return None
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found if found["key"] == self.key(run) else None
 
     def left(self) -> list[Run]:
         """Return what is not yet done, of the runs whose data are here."""
@@ -249,21 +291,29 @@ class Studies:
     def do(self, run: Run) -> None:
         """Do a run, from where it stood, and write down that it is done.
 
+        What it starts from is done first where its weights are not here.
+
         Raises
         ------
         ValueError
             The run that it starts from is not done.
 
         """
-        start = None if run.start is None else self.folder(self.named[run.start])
-        if start is not None and run.start not in self.done():
-            message = f"{run.name} starts from {run.start}, which is not done"
-            raise ValueError(message)
+        start = None
+        if run.start is not None:
+            if run.start not in self.done():
+                message = f"{run.name} starts from {run.start}, which is not done"
+                raise ValueError(message)
+            before = self.named[run.start]
+            start = self.folder(before)
+            if self._is_kept_alone(before):
+                self.do(before)
         folder, recipe = self.folder(run), self.recipe(run)
-        train, validation = (self.items(run, split).contexts for split in ("train", "validation"))
+        train, validation = (self.items(run, split) for split in ("train", "validation"))
         with _settings(recipe):
             # epochs are timed in processor seconds, of all threads: a busy machine changes nothing
-            trained = fit(self._network(recipe, start), train, validation, recipe, folder, clock=time.process_time)
+            network = self._network(recipe, start)
+            trained = fit(network, train.contexts, validation.contexts, recipe, folder, clock=time.process_time)
             began = time.process_time()
             scores = judge(self._network(recipe, folder), self.items(run, "test"), self.limits.seeds)
             seconds = trained.seconds + time.process_time() - began
@@ -271,6 +321,7 @@ class Studies:
         found = {
             "core_minutes": round(seconds / 60, 2),
             "size": size_of(folder),
+            "songs": len(set(train.songs)),
             "epochs": trained.epochs,
             "validation_loss": trained.validation_loss,
         }
@@ -287,7 +338,10 @@ class Studies:
         about = self.done().get(name)
         if about is None:
             return None
-        found = json.loads((self.folder(self.named[name]) / "scores.json").read_text(encoding="utf-8"))
+        run = self.named[name]
+        path = self.folder(run) / "scores.json"
+        kept = None if path.is_file() else self._kept(run)
+        found = json.loads(path.read_text(encoding="utf-8")) if kept is None else kept["scores"]
         # what is undefined is null in the file, and NaN here
         values = {metric: np.array(row, dtype=np.float64) for metric, row in found["values"].items()}
         return Scores(found["items"], found["songs"], values, about["size"])
@@ -310,6 +364,8 @@ class Studies:
             trained = sum(n * per_epoch * step for n, step in zip(epochs, steps, strict=True))
             judged = seconds_a_window * len(self.items(run, "test")) * self.limits.seeds
             found[run.name] = (trained + judged) / 60
+            if run.start is not None and self._is_kept_alone(before := self.named[run.start]):
+                found[run.name] += self.estimate([before])[before.name]  # its weights are needed
         return found
 
     def _speed(self, run: Run) -> tuple[list[float], float]:

@@ -300,6 +300,34 @@ def test_what_the_table_says(done: Studies, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_what_is_kept_is_not_done_again_and_says_the_same(
+    done: Studies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    Studies(done.out, LIMITS, done.models, table=TABLE, places=done.places, kept=kept).keep()
+    elsewhere = Studies(tmp_path / "out", LIMITS, done.models, table=TABLE, places={}, kept=kept)
+    assert elsewhere.done() == done.done()
+    for run in TABLE:
+        first, second = done.scores(run.name), elsewhere.scores(run.name)
+        assert (first.items, first.songs, first.size) == (second.items, second.songs, second.size)
+        for metric, values in first.values.items():
+            np.testing.assert_allclose(second.values[metric], values, atol=1e-6)
+    assert len(list(equal_budget.result_rows(elsewhere))) == len(list(equal_budget.result_rows(done)))
+
+    # weights are not kept: what is started from is trained again, and nothing else
+    after = Run("after", "inpaintnet", "jsb", start="inpaintnet-folk")
+    more = Studies(tmp_path / "more", LIMITS, done.models, table=[*TABLE, after], places=done.places, kept=kept)
+    did = []
+    do = more.do
+    monkeypatch.setattr(more, "do", lambda run: (did.append(run.name), do(run))[1])
+    more.do(after)
+    assert did == ["after", "inpaintnet-folk"]
+
+    # other settings are another run
+    limits = Limits(steps=5, batch=4, epoch_steps=1)
+    assert Studies(tmp_path / "out", limits, done.models, table=TABLE, places=done.places, kept=kept).done() == {}
+
+
 def test_a_run_begins_with_the_weights_of_the_run_before(done: Studies, monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.musib import studies as module
 
