@@ -350,6 +350,24 @@ def test_the_card_tells_its_validity(name: str) -> None:
     assert all(f"| `{score}` | test |" in places[1][1] for score in SCORES[name])
 
 
+@pytest.mark.parametrize(
+    "name", sorted(score for score in EDITS & set(CATALOGUE) if not math.isnan(CATALOGUE[score].chance))
+)
+def test_the_card_tells_the_chance_of_the_catalogue(name: str) -> None:
+    """It is measured, and rounded to the digits that the card gives."""
+    text = " ".join(section(read_card(ROOT / "metrics" / name)[1], "Limitations").split())
+    told = re.findall(r"[Uu]nrelated[^.|]*? about (\d+\.\d+)", text)
+    assert told, "how does unrelated music score?"
+    assert all(float(number) == CATALOGUE[name].chance for number in told)
+
+
+def test_rows_of_companions_tell_the_chance_of_the_catalogue() -> None:
+    text = "".join(read_card(ROOT / "metrics" / name)[1] for name in EDITS)
+    rows = re.findall(r"^\| `(\w+)` \| .* about (\d\.\d+) \|$", text, re.MULTILINE)
+    assert rows
+    assert all(float(number) == CATALOGUE[name].chance for name, number in rows)
+
+
 @pytest.mark.parametrize("name", sorted(EDITS))
 def test_the_card_names_the_companions_of_its_facets(name: str) -> None:
     options = section(read_card(ROOT / "metrics" / name)[1], "Options")
