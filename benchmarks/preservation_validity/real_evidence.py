@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from measure import UNRELATED
 from real_measure import RENDERER
 from run import HERE, _card, _replace
 
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS
 
 GOALS = {
@@ -104,18 +106,24 @@ def _noise_order(worse: pd.DataFrame, kinds: Sequence[str]) -> float:
 
 def write_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> None:
     """Write the tables of README and of each card."""
-    _replace(HERE / "README.md", "real", _about(run) + "\n" + evidence_table(found))
+    for path, text in real_pages(found, run).items():
+        _replace(path, "real", text)
+
+
+def real_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> dict[Path, str]:
+    """Return what README and each card say between their marks."""
     shown = "test" if any(item.half == "test" for item in found) else "development"
     chosen = [item for item in found if item.half == shown]
-    for metric in PRESERVATION_METRICS:
+    pages = {HERE / "README.md": _about(run) + "\n" + evidence_table(found)}
+    for metric in (*PRESERVATION_METRICS, *SHOWN_COMPANIONS):
         own = [item for item in found if item.metric == metric]
-        _replace(_card(metric), "real", evidence_table(own) + _verdict(own))
+        pages[_card(metric)] = evidence_table(own) + _verdict(own)
     for facet, metrics in FACETS.items():
         names = [*metrics, *(name for name in COMPANIONS if COMPANIONS[name].facet == facet)]
-        own = [item for item in chosen if item.metric in names]
-        _replace(_card(f"{facet}_preservation"), "real", evidence_table(own))
+        pages[_card(f"{facet}_preservation")] = evidence_table([item for item in chosen if item.metric in names])
     eleven = [item for item in chosen if item.metric in PRESERVATION_METRICS]
-    _replace(_card("music_context_preservation"), "real", evidence_table(eleven))
+    pages[_card("music_context_preservation")] = evidence_table(eleven)
+    return pages
 
 
 def evidence_table(found: Sequence[RealEvidence]) -> str:

@@ -3,6 +3,8 @@
 ``python benchmarks/preservation_validity/run.py`` renders every edit with both renderers, extracts, scores, and writes
 anew evidence.csv, responses.csv, the pictures, the tables of README.md and the section "Validity" of each metric's
 card. A run that was stopped goes on where it stood.
+
+``--write`` makes the section of the cards of companions from responses.csv alone: means, where they were measured.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ import importlib.resources
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 from analyse import Evidence, evidence, load_records, responses
-from measure import TRUTH, measure
+from measure import TRUTH, UNRELATED, measure
 
 from music_evals.audio.rendering import find_soundfont
 from music_evals.datasets.known_edits import build as known_edits
+from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import FACETS
 
 HERE = Path(__file__).parent
@@ -46,10 +50,14 @@ def main() -> None:
         default=Path(tempfile.gettempdir()) / "preservation_validity",
         help="audio, features, records",
     )
+    parser.add_argument("--write", action="store_true", help="only the cards of companions, from responses.csv")
     options = parser.parse_args()
+    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text())
+    if options.write:
+        _write_companions(pd.read_csv(HERE / "responses.csv"), plan)
+        return
     if "fluidsynth" in options.renderers:
         find_soundfont()  # raises with the command that installs one, before hours are spent
-    plan = yaml.safe_load((importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text())
     rows = _chosen_rows(options.halves, options.pieces)
     records = load_records([measure(rows, renderer, options.work, options.workers) for renderer in options.renderers])
     found = [
@@ -92,6 +100,26 @@ def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str,
     for facet, metrics in FACETS.items():
         _replace(_card(f"{facet}_preservation"), "validity", _evidence_table(_of(held_out, metrics)))
     _replace(_card("music_context_preservation"), "validity", _evidence_table(held_out))
+    _write_companions(answers.reset_index(), plan)
+
+
+def _write_companions(answers: pd.DataFrame, plan: Mapping[str, Any]) -> None:
+    for name in SHOWN_COMPANIONS:
+        _replace(_card(name), "validity", _companion_table(answers, name, plan["control"]))
+
+
+def _companion_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -> str:
+    """Return the means of a companion: the table of edits has no rule that would tell its own changes from others."""
+    if name not in answers:
+        return "Not measured on `known_edits`: the score is younger than the last run on it.\n"
+    lines = ["| input | unrelated pairs | same music |", "|---|---|---|"]
+    for renderer in RENDERERS:
+        rows = answers[(answers.half == "held_out") & (answers.renderer == renderer)]
+        unrelated, same = rows[rows.kind == UNRELATED], rows[rows.kind.isin(control)]
+        means = [float(np.average(part[name], weights=part.n)) for part in (unrelated, same)]
+        lines.append(f"| audio, {renderer} | {means[0]:.2f} | {means[1]:.2f} |")
+    lines += ["", "No AUC here: `edits.yaml` says what each of the eleven shall answer, not what a companion shall."]
+    return "\n".join(lines) + "\n"
 
 
 def _card(name: str) -> Path:

@@ -59,6 +59,15 @@ FORMATS = {"mp4": "MP4", "mp4_64": "MP4", "aac": "AAC", "aac_tagged": "AAC", "we
            "webm_stream": "MATROSKA"}  # fmt: skip
 
 
+def test_every_kind_that_is_walked_is_named_as_readable():
+    """The walks, the demuxers of ffmpeg and the words of the cards know the same kinds."""
+    assert _decoding._FORMATS.keys() | _decoding._OTHERS.keys() == _ffmpeg._DEMUXERS.keys()
+    assert set(FORMATS.values()) == _decoding._OTHERS.keys()
+    assert _decoding.READABLE == (
+        "WAV, FLAC, OGG, MP3, AIFF; MP4 (m4a), AAC, WebM or Matroska where ffmpeg or torchcodec is installed"
+    )
+
+
 def write(folder: Path, content: bytes, name: str = "take.m4a") -> Path:
     path = folder / name
     path.write_bytes(content)

@@ -160,6 +160,31 @@ def test_a_point_names_its_pair(open_report: Any) -> None:
     assert "#pair-" in page.url
 
 
+@pytest.mark.parametrize("how", ["Enter", "click"])
+def test_a_pair_that_is_not_drawn_is_shown_in_the_table(open_report: Any, how: str) -> None:
+    """The best of 43 pairs is far to the right, not among the worst that are drawn, and in no row that is listed."""
+    page = open_report("beside", 1280)
+    page.select_option("select[name=system]", label="s")
+    page.select_option("select[name=x]", index=1)
+    told, plot = page.locator(".told"), page.locator(".scatter > svg")
+    row = page.locator("table.pairs tbody tr", has_text="39")
+    assert row.count() == 0
+    plot.focus()
+    page.keyboard.press("Enter")
+    assert told.text_content() == "No pair is chosen yet: the arrow keys go from pair to pair."
+    if how == "Enter":
+        page.keyboard.press("ArrowLeft")  # to the last
+        page.keyboard.press("Enter")
+    else:
+        page.locator(".scatter > svg > path", has_text="39, s").click()
+    assert told.text_content().startswith("39, s: ")
+    assert told.text_content().endswith("; not drawn below, its row in the table is marked")
+    assert row.get_attribute("class") == "current"
+    assert row.evaluate("row => row === document.activeElement")
+    assert row.evaluate("row => row.getBoundingClientRect().bottom <= innerHeight")
+    assert "#" not in page.url
+
+
 @pytest.mark.parametrize("name", ["beside", "embedded"])
 def test_original_and_edit_can_be_heard_from_a_file(open_report: Any, name: str) -> None:
     page = open_report(name, 1280)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import music_evals
+from music_evals.audio._decoding import READABLE
 from music_evals.metrics.catalogue import (
     INPAINTING_METRICS,
     LIKELIHOODS,
@@ -200,6 +201,18 @@ def test_all_is_what_is_there(name: str) -> None:
     for attribute in public or []:
         assert hasattr(module, attribute), f"{name}.__all__ names {attribute}, which is not there"
     assert len(set(public or [])) == len(public or [])
+
+
+def test_pages_name_all_recordings_that_are_read() -> None:
+    """One list of kinds, wherever a page or a card names them: that of the decoders."""
+    pages = [*PAGES, ROOT / "src/music_evals/ui/spaces/preservation.py"]
+    texts = {path: " ".join(path.read_text(encoding="utf-8").split()) for path in pages}
+    naming = {path: text for path, text in texts.items() if re.search(r"WAV, FLAC|AIFF|of a recording \(", text)}
+    assert len([path for path in naming if path.is_relative_to(ROOT / "metrics")]) == 20
+    assert {ROOT / "docs/tasks/preservation.md", ROOT / "spaces/preservation/README.md", pages[-1]} <= naming.keys()
+    partly = [str(path.relative_to(ROOT)) for path, text in naming.items() if "AIFF" in text.replace(READABLE, "")]
+    unnamed = [str(path.relative_to(ROOT)) for path, text in naming.items() if READABLE not in text]
+    assert not partly + unnamed, f"they should say: {READABLE}"
 
 
 def test_pages_name_no_absolute_path() -> None:

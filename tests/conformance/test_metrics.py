@@ -70,8 +70,6 @@ EXTRAS = {"tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"]}
 LIGHT = {"lyric_structure": {"rhyme": "char"}, "tag_semantic_similarity": {"encoder": "char-ngrams"}}
 # The modules that compare recordings, or scores, before and after an edit; the others judge tokens.
 EDITS = {name for name in NAMES if set(SCORES[name]) <= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}}
-# Those of them whose answers to edits of known truth a benchmark measures.
-MEASURED = EDITS - set(SHOWN_COMPANIONS)
 # The modules that judge texts.
 OF_TEXTS = {"lyric_structure", "tag_semantic_similarity"}
 
@@ -281,7 +279,7 @@ def test_card_yaml(folder: Path, card: tuple[dict[str, Any], str]) -> None:
 
 def test_card_sections(folder: Path, card: tuple[dict[str, Any], str]) -> None:
     _, text = card
-    wanted = SECTIONS if folder.name not in MEASURED else [*SECTIONS[:8], "Validity", *SECTIONS[8:]]
+    wanted = SECTIONS if folder.name not in EDITS else [*SECTIONS[:8], "Validity", *SECTIONS[8:]]
     assert re.findall(r"^## (.+)$", text, re.MULTILINE) == wanted
     assert all(len(section(text, heading)) > 40 for heading in wanted)
     assert "Apache-2.0" in section(text, "Licence")
@@ -343,11 +341,31 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
     assert all(f"| `{option}` |" in options for option in wanted)
 
 
-@pytest.mark.parametrize("name", sorted(MEASURED))
-def test_the_card_has_a_place_for_its_validity(name: str) -> None:
-    """A benchmark writes its table between the two marks."""
+@pytest.mark.parametrize("name", sorted(EDITS))
+def test_the_card_tells_its_validity(name: str) -> None:
+    """A benchmark writes between the marks: of renders, then of real recordings."""
     text = section(read_card(ROOT / "metrics" / name)[1], "Validity")
-    assert re.findall(r"^<!-- (/?validity) -->$", text, re.MULTILINE) == ["validity", "/validity"]
+    places = re.findall(r"^<!-- (\w+) -->\n(.+?)^<!-- /(\w+) -->$", text, re.MULTILINE | re.DOTALL)
+    assert [(start, end) for start, _, end in places] == [("validity", "validity"), ("real", "real")]
+    assert all(f"| `{score}` | test |" in places[1][1] for score in SCORES[name])
+
+
+@pytest.mark.parametrize(
+    "name", sorted(score for score in EDITS & set(CATALOGUE) if not math.isnan(CATALOGUE[score].chance))
+)
+def test_the_card_tells_the_chance_of_the_catalogue(name: str) -> None:
+    """It is measured, and rounded to the digits that the card gives."""
+    text = " ".join(section(read_card(ROOT / "metrics" / name)[1], "Limitations").split())
+    told = re.findall(r"[Uu]nrelated[^.|]*? about (\d+\.\d+)", text)
+    assert told, "how does unrelated music score?"
+    assert all(float(number) == CATALOGUE[name].chance for number in told)
+
+
+def test_rows_of_companions_tell_the_chance_of_the_catalogue() -> None:
+    text = "".join(read_card(ROOT / "metrics" / name)[1] for name in EDITS)
+    rows = re.findall(r"^\| `(\w+)` \| .* about (\d\.\d+) \|$", text, re.MULTILINE)
+    assert rows
+    assert all(float(number) == CATALOGUE[name].chance for name, number in rows)
 
 
 @pytest.mark.parametrize("name", sorted(EDITS))

@@ -238,11 +238,6 @@ def test_contour_by_hand() -> None:
         assert melody.melody_contour_accuracy(reference, nothing) == 0
 
 
-def notes(*pitches: float, beat_sec: float = 0.5) -> Melody:
-    onsets = beat_sec * np.arange(len(pitches))
-    return Melody(np.stack([onsets, onsets + 0.9 * beat_sec], axis=1), np.array(pitches, dtype=np.float64))
-
-
 PITCHES = st.lists(st.integers(55, 67), max_size=40)
 
 
@@ -263,7 +258,7 @@ def test_interval_lcs_is_that_of_the_table(first: list[int], second: list[int], 
             assert math.isnan(melody.interval_lcs(notes(*first), notes(*second)))
         return
     expected = 2 * longest_common(*steps) / sum(map(len, steps))
-    moved = notes(*(pitch + semitones for pitch in second), beat_sec=0.1)
+    moved = notes(*(pitch + semitones for pitch in second), seconds=0.1)
     assert melody.interval_lcs(notes(*first), moved) == melody.interval_lcs(moved, notes(*first)) == expected
     assert (expected == 1) == (steps[0] == steps[1])
 
@@ -273,6 +268,17 @@ def test_interval_lcs_by_hand() -> None:
     assert melody.interval_lcs(tune, notes(60, 62, 65, 67)) == pytest.approx(4 / 7)  # 2 3 2: 2 and 2 are left
     assert melody.interval_lcs(tune, notes(60)) == 0
     assert melody.interval_lcs(tune, notes(60.4, 61.6, 64, 65, 67)) == pytest.approx(6 / 8)  # 1 2 1 2
+
+
+@given(st.lists(st.integers(55, 67), min_size=12, max_size=40), st.data())
+def test_a_note_that_an_extractor_loses_costs_the_order_less_than_the_motifs(
+    tune: list[int], data: st.DataObject
+) -> None:
+    lost = data.draw(st.integers(4, len(tune) - 5))
+    sides = notes(*tune), notes(*tune[:lost], *tune[lost + 1 :])
+    # two intervals become one, at the worst another one; four motifs of the original become three
+    assert melody.interval_lcs(*sides) >= 2 * (len(tune) - 3) / (2 * len(tune) - 3)
+    assert melody.interval_lcs(*sides) > melody.motif_jaccard(*sides) or melody.motif_jaccard(*sides) == 1
 
 
 def test_interval_lcs_of_long_melodies_takes_milliseconds(rng: np.random.Generator) -> None:

@@ -13,7 +13,7 @@ import pytest
 import soundfile
 
 from music_evals.annotations import Score
-from music_evals.audio.io import AudioPolicy, load_audio
+from music_evals.audio.io import AUDIO_SUFFIXES, AudioPolicy, load_audio
 from music_evals.errors import (
     FileTooLargeError,
     InvalidAudioError,
@@ -92,6 +92,11 @@ def test_a_parser_that_dies_or_hangs_takes_no_page_with_it(tmp_path: Path, monke
     monkeypatch.setattr(uploads, "RECORDING_TIMEOUT_SEC", 1e-6)
     with pytest.raises(ParserCrashError, match=r"^a\.wav: the parser did not finish"):
         uploads.load_recording(recording)
+
+
+def test_pages_take_every_kind_that_their_cards_name() -> None:
+    named = {".wav", ".flac", ".ogg", ".mp3", ".aiff", ".m4a", ".aac", ".webm", ".mka"}
+    assert named <= set(uploads.RECORDING_TYPES) <= AUDIO_SUFFIXES
 
 
 def test_what_decodes_an_upload_has_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

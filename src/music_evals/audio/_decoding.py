@@ -18,10 +18,13 @@ from music_evals.audio._containers import is_checked, read_container
 from music_evals.audio._ffmpeg import ffmpeg_version, open_ffmpeg
 from music_evals.errors import MissingBackendError, UnreadableFileError
 
-__all__ = ["OPENERS", "Decoded", "decoder_versions"]
+__all__ = ["OPENERS", "READABLE", "Decoded", "decoder_versions"]
 
 Block = npt.NDArray[np.floating[Any]]
-_FORMATS = {"WAV": {"WAV", "WAVEX", "RF64"}, "AIFF": {"AIFF"}, "FLAC": {"FLAC"}, "OGG": {"OGG"}, "MP3": {"MP3"}}
+_FORMATS = {"WAV": {"WAV", "WAVEX", "RF64"}, "FLAC": {"FLAC"}, "OGG": {"OGG"}, "MP3": {"MP3"}, "AIFF": {"AIFF"}}
+_OTHERS = {"MP4": "MP4 (m4a)", "AAC": "AAC", "MATROSKA": "WebM or Matroska"}  # in the words of errors and cards
+READABLE = f"{', '.join(_FORMATS)}; {', '.join(_OTHERS.values())} where ffmpeg or torchcodec is installed"
+"""What can be read by default, in the words of every card and page."""
 
 
 class Decoded(Protocol):
@@ -100,9 +103,6 @@ class _Mended:
         return bytes(content)
 
 
-_NAMES = {"MP4": "MP4 (m4a)", "AAC": "AAC", "MATROSKA": "WebM or Matroska"}
-
-
 @contextlib.contextmanager
 def _open_other(path: Path, container: Container) -> Iterator[Decoded]:
     """Open what soundfile does not read: by ffmpeg, else by torchcodec, always in this order."""
@@ -114,7 +114,7 @@ def _open_other(path: Path, container: Container) -> Iterator[Decoded]:
         decoder = _torchcodec_decoder()
     except MissingBackendError as error:
         raise UnreadableFileError(
-            f"{path}: {_NAMES[container.format]} audio, which soundfile does not read, and neither the command ffmpeg "
+            f"{path}: {_OTHERS[container.format]} audio, which soundfile does not read, and neither the command ffmpeg "
             "nor the package torchcodec runs here; install FFmpeg (its command is enough), or convert the file to WAV "
             "or FLAC"
         ) from error

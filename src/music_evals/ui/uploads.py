@@ -52,7 +52,7 @@ MEMORY_BYTES = 2 * 2**30  # of the process that decodes; six minutes of stereo a
 MAX_RECORDING_SAMPLES = 360 * 96_000  # mixed down, before resampling: 138 MB as floats
 MAX_CHANNELS = 16
 SCORE_TYPES = (".mid", ".midi", ".musicxml", ".xml", ".mxl", ".abc")
-RECORDING_TYPES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a", ".aac", ".webm")
+RECORDING_TYPES = (".wav", ".flac", ".ogg", ".opus", ".mp3", ".aiff", ".m4a", ".aac", ".webm", ".mka")
 
 Value = TypeVar("Value")
 

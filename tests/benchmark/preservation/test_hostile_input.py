@@ -48,6 +48,12 @@ def lying(content: bytes) -> bytes:
     return content[:start] + struct.pack("<I", 10 * size) + content[start + 4 :]
 
 
+def piped(content: bytes) -> bytes:
+    """State no length, as what writes into a pipe does."""
+    start = content.index(b"data") + 4
+    return content[:4] + b"\xff" * 4 + content[8:start] + b"\xff" * 4 + content[start + 4 :]
+
+
 def bad_files() -> dict[str, bytes]:
     whole = music()
     holed = whole.copy()
@@ -55,6 +61,7 @@ def bad_files() -> dict[str, bytes]:
     wav, flac, mp3 = encoded(whole), encoded(whole, format="FLAC"), encoded(whole, format="MP3")
     return {
         "silent.wav": encoded(np.zeros_like(whole)),
+        "constant.wav": encoded(np.full_like(whole, 0.3)),
         "short.wav": encoded(whole[: int(0.3 * RATE)]),
         "nan.wav": encoded(holed, subtype="FLOAT"),
         "cut_wav.wav": wav[: len(wav) // 2],
@@ -72,6 +79,8 @@ def good_files() -> dict[str, bytes]:
     whole = music()
     return {
         "same.wav": encoded(whole),
+        "trailing.wav": encoded(whole) + bytes(16),
+        "piped.wav": piped(encoded(whole)),
         "flac.flac": encoded(whole, format="FLAC"),
         "soft.wav": encoded(0.5 * whole, subtype="FLOAT"),
         "six.wav": encoded(np.repeat(whole[:, None], 6, axis=1)),
@@ -140,7 +149,10 @@ def test_what_is_damaged_is_an_error_by_name(run: dict[str, Any], name: str, err
     assert f"{name}." in told[name]["error"]  # the file is named
 
 
-@pytest.mark.parametrize(("name", "reason"), [("silent", "silent"), ("short", "shorter than 2 s")])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("silent", "silent"), ("constant", "silent: the peak, the mean aside,"), ("short", "shorter than 2 s")],
+)
 def test_what_has_no_features_is_undefined_with_the_reason(run: dict[str, Any], name: str, reason: str) -> None:
     for place, side in (("", "estimate"), ("as original ", "reference")):
         for score in scores(run, f"{place}{name}").values():
@@ -148,7 +160,7 @@ def test_what_has_no_features_is_undefined_with_the_reason(run: dict[str, Any], 
             assert reason in score["reason"]
 
 
-@pytest.mark.parametrize("name", ["same", "flac", "soft", "six"])
+@pytest.mark.parametrize("name", ["same", "trailing", "piped", "flac", "soft", "six"])
 def test_containers_channels_and_level_change_nothing(run: dict[str, Any], name: str) -> None:
     found = scores(run, name)
     for metric in METRICS:

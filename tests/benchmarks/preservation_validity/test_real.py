@@ -21,7 +21,7 @@ import soundfile
 import yaml
 
 from music_evals.errors import InvalidInputError
-from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS
+from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS
 
 pd = pytest.importorskip("pandas")
 
@@ -60,6 +60,12 @@ def tune(semitones: float = 0.0) -> np.ndarray:
     phase = np.cumsum(440 * 2 ** ((pitches - 69) / 12) / RATE)
     envelope = np.tile(np.exp(-np.arange(note) / RATE * 2), 16)[: 15 * RATE]
     return 0.2 * envelope * sum(np.sin(2 * np.pi * k * phase) / k for k in (1, 2, 3))
+
+
+def known_edits_plan() -> dict[str, Any]:
+    text = (importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text(encoding="utf-8")
+    plan: dict[str, Any] = yaml.safe_load(text)
+    return plan
 
 
 def line(real: SimpleNamespace, **changes: Any) -> Any:
@@ -150,9 +156,7 @@ def test_what_is_fetched_is_kept_only_where_its_hash_is_right(
 
 
 def test_the_table_judges_the_eleven_as_the_rendered_one_does() -> None:
-    rendered = yaml.safe_load(
-        (importlib.resources.files("music_evals.datasets.known_edits") / "edits.yaml").read_text(encoding="utf-8")
-    )
+    rendered = known_edits_plan()
     assert PLAN["fields"] == rendered["fields"]
     assert {name: PLAN["responds_to"][name] for name in PRESERVATION_METRICS} == rendered["responds_to"]
     for kind, same in (("transpose", "transpose"), ("tempo", "stretch")):
@@ -364,10 +368,37 @@ def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleName
     committed = pd.read_csv(FOLDER / "real_evidence.csv")
     made = pd.DataFrame([vars(item) for item in found])
     pd.testing.assert_frame_equal(made, committed, check_exact=False, atol=1e-4, check_dtype=False)
-    assert real.real_evidence.evidence_table(found) in (FOLDER / "README.md").read_text(encoding="utf-8")
     run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))
     assert run["inputs"] == real.real._inputs(FOLDER / "recordings.csv")
     assert run["pairs"] == len(table)
+    pages = real.real_evidence.real_pages(found, run)
+    assert {path.parent.name for path in pages} >= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS, "preservation_validity"}
+    for path, text in pages.items():
+        assert f"<!-- real -->\n{text}<!-- /real -->\n" in path.read_text(encoding="utf-8"), "run real.py --write"
+
+
+# The means of rendered edits, which are all that is known of companions there.
+
+
+def test_cards_of_companions_hold_the_committed_means(real: SimpleNamespace) -> None:
+    answers, plan = pd.read_csv(FOLDER / "responses.csv"), known_edits_plan()
+    for name in SHOWN_COMPANIONS:
+        text = real.run._companion_table(answers, name, plan["control"])
+        card = (FOLDER.parents[1] / "metrics" / name / "README.md").read_text(encoding="utf-8")
+        assert f"<!-- validity -->\n{text}<!-- /validity -->\n" in card, "run run.py --write"
+        assert text.startswith("Not measured") == (name not in answers)
+
+
+def test_means_out_of_answers_are_those_of_pairs(real: SimpleNamespace) -> None:
+    """Of the eleven, chance and ceiling were made of all pairs: the answers of each kind give the same means."""
+    answers, plan, evidence = pd.read_csv(FOLDER / "responses.csv"), known_edits_plan(), {}
+    for row in pd.read_csv(FOLDER / "evidence.csv").itertuples():
+        evidence[row.metric, row.half, row.renderer] = (row.chance, row.ceiling)
+    for name in ("major_minor_score", "segment_ari", "voicing_recall"):
+        table = real.run._companion_table(answers, name, plan["control"])
+        for renderer in real.run.RENDERERS:
+            chance, ceiling = evidence[name, "held_out", renderer]
+            assert f"| audio, {renderer} | {chance:.2f} | {ceiling:.2f} |" in table
 
 
 # The command.

@@ -170,13 +170,35 @@
       say();
     };
 
+    /** Go to where the chosen pair is drawn; to its row in the table where the page draws it nowhere. */
+    const follow = () => {
+      if (!points[current]) {
+        told.textContent = "No pair is chosen yet: the arrow keys go from pair to pair.";
+        return;
+      }
+      const { link, row } = points[current].of;
+      if (link) {
+        link.click();
+        return;
+      }
+      if (!row.isConnected) {
+        all = true;
+        list();
+      }
+      say();
+      told.textContent += "; not drawn below, its row in the table is marked";
+      row.tabIndex = -1;
+      row.focus({ preventScroll: true });
+      row.scrollIntoView({ block: "center" });
+    };
+
     const keys = (event) => {
       const steps = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 };
       if (event.key in steps && points.length) {
         event.preventDefault();
         point((current + steps[event.key] + points.length + (current < 0 && steps[event.key] < 0)) % points.length);
       } else if (event.key === "Enter") {
-        points[current]?.of.link?.click();
+        follow();
       }
     };
 
@@ -202,7 +224,7 @@
     plot.addEventListener("pointermove", (event) => point(placeOf(event)));
     plot.addEventListener("click", (event) => {
       point(placeOf(event));
-      if (placeOf(event) >= 0) points[current].of.link?.click();
+      if (placeOf(event) >= 0) follow();
     });
     plot.addEventListener("keydown", keys);
     form.hidden = false;

@@ -370,8 +370,10 @@ def _run(
 ) -> Iterator[tuple[Any, ...]]:
     """Compare an original with an edit and show it.
 
+    Recordings are WAV, FLAC, OGG, MP3, AIFF; MP4 (m4a), AAC, WebM or Matroska where ffmpeg or torchcodec is installed.
+
     Args:
-        original: recording (WAV, FLAC, OGG, MP3, AIFF; at most six minutes) or score (MIDI, MusicXML, ABC).
+        original: recording (at most six minutes) or score (MIDI, MusicXML, ABC).
         edit: the edited version, of the same kind.
         variant: corrected, official or paper.
         companions: also compute the companions of the eleven scores.
