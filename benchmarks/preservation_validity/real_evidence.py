@@ -150,6 +150,8 @@ def _number(value: float, digits: int = 2) -> str:
 
 def _verdict(own: Sequence[RealEvidence]) -> str:
     """Return the sentence on the goal, where there is one for the metric."""
+    if not own:
+        return "\nNot measured yet.\n"
     item = own[-1]
     if item.metric not in GOALS:
         return ""
