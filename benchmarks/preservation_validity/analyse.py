@@ -86,10 +86,10 @@ def label_table(plan: Mapping[str, Any]) -> pd.DataFrame:
 
 
 def evidence(records: pd.DataFrame, plan: Mapping[str, Any], half: str, renderer: str) -> list[Evidence]:
-    """Return the evidence of every metric."""
+    """Return the evidence of every metric that was measured."""
     chosen = records[(records.half == half) & (records.renderer == renderer)]
     labelled = chosen.merge(label_table(plan), on=["kind", "strength"], how="left")
-    return [_evidence(labelled, metric, plan, half, renderer) for metric in plan["responds_to"]]
+    return [_evidence(labelled, metric, plan, half, renderer) for metric in plan["responds_to"] if metric in chosen]
 
 
 def _evidence(rows: pd.DataFrame, metric: str, plan: Mapping[str, Any], half: str, renderer: str) -> Evidence:

@@ -20,7 +20,7 @@ from typing import Any
 import mir_eval
 import numpy as np
 import pandas as pd
-from run import HALVES, HERE, RENDERERS, _replace
+from run import HALVES, HERE, RENDERERS, fill_in
 from tqdm import tqdm
 
 from music_evals.annotations import Features
@@ -189,7 +189,7 @@ def _write_tables(records: pd.DataFrame) -> None:
             for row in shown.itertuples(index=False)
         ]
         parts.append(f"**{feature}**\n\n{heads}\n" + "\n".join(lines) + "\n")
-    _replace(HERE / "README.md", "extractors", "\n".join(parts))
+    fill_in(HERE / "README.md", "extractors", "\n".join(parts))
 
 
 if __name__ == "__main__":

@@ -48,14 +48,14 @@ def measure(rows: Sequence[Row], renderer: str, work: Path, workers: int) -> Pat
     with path.open("a") as file, ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         bar = tqdm(total=sum(map(len, jobs)), desc=f"edits, {renderer}", unit="pair")
         for records in pool.map(worker, [job for job in jobs if job]):
-            _write(file, records)
+            append_records(file, records)
             bar.update(len(records))
         bar.close()
         sources = [group[0] for group in by_piece]
         for record in tqdm(
             _unrelated(sources, renderer, work, done), desc=f"unrelated, {renderer}", unit="pair", mininterval=5
         ):
-            _write(file, [record])
+            append_records(file, [record])
     return path
 
 
@@ -64,7 +64,8 @@ def _receipt_digest() -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def _write(file: Any, records: Iterable[Row]) -> None:
+def append_records(file: Any, records: Iterable[Row]) -> None:
+    """Write records, a line each, so that a run that is stopped has them."""
     for record in records:
         file.write(json.dumps(record) + "\n")
     file.flush()
@@ -77,7 +78,7 @@ def _score_piece(rows: Sequence[Row], *, renderer: str, work: Path) -> list[Row]
     for row in rows:
         edited = _features(row, "estimate", renderer, work)
         facts = {key: row[key] for key in ("item_id", "half", "piece", "kind", "strength")}
-        records.append(_record(_compare(source, edited, renderer), renderer=renderer, **facts))
+        records.append(record_of(compare_sides(source, edited, renderer), renderer=renderer, **facts))
     return records
 
 
@@ -88,8 +89,8 @@ def _unrelated(sources: Sequence[Row], renderer: str, work: Path, done: set[str]
     for one, other in itertools.permutations(features, 2):
         name = f"{UNRELATED}:{one}:{other}"
         if halves[one] == halves[other] and name not in done:
-            values = _compare(features[one], features[other], renderer)
-            yield _record(
+            values = compare_sides(features[one], features[other], renderer)
+            yield record_of(
                 values, renderer=renderer, item_id=name, half=halves[one], piece=one, kind=UNRELATED, strength=0.0
             )
 
@@ -101,11 +102,13 @@ def _features(row: Row, which: str, renderer: str, work: Path) -> Features:
     return load_features(path, companions=True, store=FeatureStore(work / "features"))
 
 
-def _compare(source: Features, edited: Features, renderer: str) -> Mapping[str, Any]:
+def compare_sides(source: Features, edited: Features, renderer: str) -> Mapping[str, Any]:
+    """Return the scores of a pair; exact annotations have no companions."""
     return compare(source, edited, companions=renderer != TRUTH)
 
 
-def _record(values: Mapping[str, Any], **facts: Any) -> Row:
+def record_of(values: Mapping[str, Any], **facts: Any) -> Row:
+    """Return one line: facts, the value of each score or None, and why there is none."""
     scores = {name: None if value.reason else value.value for name, value in values.items()}
     reasons = {name: value.reason for name, value in values.items() if value.reason}
     return {**facts, **scores, "reasons": reasons}

@@ -12,7 +12,7 @@ import pandas as pd
 from analyse import SCALES, badness, evidence
 from measure import UNRELATED
 from real_measure import RENDERER
-from run import HERE, _card, _replace
+from run import HERE, card_of, fill_in
 
 from music_evals.metrics.catalogue import SHOWN_COMPANIONS
 from music_evals.pipelines.preservation import COMPANIONS, FACETS, PRESERVATION_METRICS
@@ -107,7 +107,7 @@ def _noise_order(worse: pd.DataFrame, kinds: Sequence[str]) -> float:
 def write_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> None:
     """Write the tables of README and of each card."""
     for path, text in real_pages(found, run).items():
-        _replace(path, "real", text)
+        fill_in(path, "real", text)
 
 
 def real_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> dict[Path, str]:
@@ -117,12 +117,12 @@ def real_pages(found: Sequence[RealEvidence], run: Mapping[str, Any]) -> dict[Pa
     pages = {HERE / "README.md": _about(run) + "\n" + evidence_table(found)}
     for metric in (*PRESERVATION_METRICS, *SHOWN_COMPANIONS):
         own = [item for item in found if item.metric == metric]
-        pages[_card(metric)] = evidence_table(own) + _verdict(own)
+        pages[card_of(metric)] = evidence_table(own) + _verdict(own)
     for facet, metrics in FACETS.items():
         names = [*metrics, *(name for name in COMPANIONS if COMPANIONS[name].facet == facet)]
-        pages[_card(f"{facet}_preservation")] = evidence_table([item for item in chosen if item.metric in names])
+        pages[card_of(f"{facet}_preservation")] = evidence_table([item for item in chosen if item.metric in names])
     eleven = [item for item in chosen if item.metric in PRESERVATION_METRICS]
-    pages[_card("music_context_preservation")] = evidence_table(eleven)
+    pages[card_of("music_context_preservation")] = evidence_table(eleven)
     return pages
 
 
@@ -150,6 +150,8 @@ def _number(value: float, digits: int = 2) -> str:
 
 def _verdict(own: Sequence[RealEvidence]) -> str:
     """Return the sentence on the goal, where there is one for the metric."""
+    if not own:
+        return "\nNot measured yet.\n"
     item = own[-1]
     if item.metric not in GOALS:
         return ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from measure import UNRELATED, _compare, _record, _write
+from measure import UNRELATED, append_records, compare_sides, record_of
 from real_edits import edits_of, make_edit, make_excerpt
 from real_recordings import Recording
 from tqdm import tqdm
@@ -52,15 +52,15 @@ def measure_recordings(
         for one, kind, strength in tqdm(jobs, desc=f"edits, {half}", unit="pair", mininterval=5):
             target = folders[one.name] / f"{kind}_{strength:g}.wav"
             edited = make_edit(plan, kind, strength, excerpts[one.name], target)
-            scores = _compare(_features(excerpts[one.name], work), _features(edited, work), RENDERER)
+            scores = compare_sides(_features(excerpts[one.name], work), _features(edited, work), RENDERER)
             facts = {"half": half, "source": one.source, "piece": one.name, "kind": kind, "strength": strength}
-            _write(file, [_record(scores, item_id=_edit_id(one, kind, strength), renderer=RENDERER, **facts)])
+            append_records(file, [record_of(scores, item_id=_edit_id(one, kind, strength), renderer=RENDERER, **facts)])
         pairs = list(_unrelated(chosen, done))
         for one, other in tqdm(pairs, desc=f"unrelated, {half}", unit="pair", mininterval=5):
             first, second = (_features(excerpts[each.name], work) for each in (one, other))
             facts = {"half": half, "source": one.source, "piece": one.name, "kind": UNRELATED, "strength": 0.0}
-            scores = _compare(first, second, RENDERER)
-            _write(file, [_record(scores, item_id=_pair_id(one, other), renderer=RENDERER, **facts)])
+            scores = compare_sides(first, second, RENDERER)
+            append_records(file, [record_of(scores, item_id=_pair_id(one, other), renderer=RENDERER, **facts)])
     return path
 
 

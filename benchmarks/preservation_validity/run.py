@@ -94,18 +94,18 @@ def _write_all(records: pd.DataFrame, found: Sequence[Evidence], plan: dict[str,
         draw_responses(answers.loc["held_out", renderer], plan, HERE / f"responses_{renderer}.svg")
         draw_leakage(shown, HERE / f"leakage_{renderer}.svg")
     held_out = [item for item in found if item.half == "held_out"]
-    _replace(HERE / "README.md", "evidence", _evidence_table(held_out))
+    fill_in(HERE / "README.md", "evidence", _evidence_table(held_out))
     for metric in plan["responds_to"]:
-        _replace(_card(metric), "validity", _card_table([item for item in held_out if item.metric == metric]))
+        fill_in(card_of(metric), "validity", _card_table([item for item in held_out if item.metric == metric]))
     for facet, metrics in FACETS.items():
-        _replace(_card(f"{facet}_preservation"), "validity", _evidence_table(_of(held_out, metrics)))
-    _replace(_card("music_context_preservation"), "validity", _evidence_table(held_out))
+        fill_in(card_of(f"{facet}_preservation"), "validity", _evidence_table(_of(held_out, metrics)))
+    fill_in(card_of("music_context_preservation"), "validity", _evidence_table(held_out))
     _write_companions(answers.reset_index(), plan)
 
 
 def _write_companions(answers: pd.DataFrame, plan: Mapping[str, Any]) -> None:
     for name in SHOWN_COMPANIONS:
-        _replace(_card(name), "validity", _companion_table(answers, name, plan["control"]))
+        fill_in(card_of(name), "validity", _companion_table(answers, name, plan["control"]))
 
 
 def _companion_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -> str:
@@ -122,7 +122,8 @@ def _companion_table(answers: pd.DataFrame, name: str, control: Sequence[str]) -
     return "\n".join(lines) + "\n"
 
 
-def _card(name: str) -> Path:
+def card_of(name: str) -> Path:
+    """Return the card of a module."""
     return ROOT / "metrics" / name / "README.md"
 
 
@@ -130,7 +131,7 @@ def _of(found: Sequence[Evidence], metrics: Sequence[str]) -> list[Evidence]:
     return [item for item in found if item.metric in metrics]
 
 
-def _replace(path: Path, marker: str, text: str) -> None:
+def fill_in(path: Path, marker: str, text: str) -> None:
     """Put the text between ``<!-- marker -->`` and ``<!-- /marker -->``."""
     page = path.read_text(encoding="utf-8")
     pattern = rf"(<!-- {marker} -->\n).*?(<!-- /{marker} -->)"

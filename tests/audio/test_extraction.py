@@ -367,7 +367,7 @@ class TestOurOwn:
         softer = arrays_of(extract(load_audio(song * gain, rate=RATE)))
         for name, array in arrays_of(features).items():
             if array.dtype.kind == "f":
-                # a sixth of a cent: a guess of the pitch between notes hangs on the last bits
+                # a sixth of a cent: a guess of the pitch between notes depends on the last bits
                 np.testing.assert_allclose(softer[name], array, rtol=1e-4, atol=1e-4, err_msg=name)
             else:
                 np.testing.assert_array_equal(softer[name], array, err_msg=name)

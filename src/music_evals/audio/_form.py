@@ -77,12 +77,10 @@ class Division:
         return self.start_sec + self.bar_sec / self.cells_per_bar * np.array(self.bounds, np.float64)
 
 
-def divide(
-    blocks: Sequence[FloatArray], hop_sec: float, *, start_sec: float, end_sec: float, harmony: int = 0
-) -> Division:
-    """Find the bars and the sections of a piece."""
+def divide(blocks: Sequence[FloatArray], hop_sec: float, *, start_sec: float, end_sec: float) -> Division:
+    """Find the bars and the sections of a piece, from its harmony first, then its colour."""
     frames = start_sec / hop_sec, end_sec / hop_sec
-    bars = bar_candidates(blocks[harmony], hop_sec)
+    bars = bar_candidates(blocks[0], hop_sec)
     divisions = [_divide(blocks, hop_sec, frames, bar) for bar in bars]
     best = max(divisions, key=lambda division: division.score)
     return dataclasses.replace(best, recurrence=bars[0].recurrence)

@@ -163,7 +163,7 @@ def pulse_profile(features: Frames) -> FloatArray:
     """Return how much the onsets recur after lags from 0.2 s on, 48 an octave, up to 8 s or 0.6 of the recording.
 
     The autocorrelation of the rises in all bands, less its mean over half an octave: a row of peaks at the beats and
-    bars, which moves by whole places where the tempo is changed. Shape (n_lags,); empty below 0.4 s.
+    bars, which moves by whole places where the tempo is changed. Shape (n_lags,); empty for recordings below 0.67 s.
     """
     from scipy.fft import irfft, next_fast_len, rfft
 
@@ -172,8 +172,7 @@ def pulse_profile(features: Frames) -> FloatArray:
     n_lags = int(np.log2(max(longest_sec / PULSE_RANGE_SEC[0], 1)) * PULSE_STEPS)
     if n_lags < PULSE_STEPS:
         return np.zeros(0)
-    rises = np.zeros_like(features)
-    rises[FLUX_LAG:] = np.maximum(features[FLUX_LAG:] - features[:-FLUX_LAG], 0)
+    rises = _rises(features)
     rises -= rises.mean(axis=0)
     length = next_fast_len(2 * n, real=True)
     power = np.square(np.abs(rfft(rises, length, axis=0))).sum(axis=1, dtype=np.float64)
@@ -182,6 +181,13 @@ def pulse_profile(features: Frames) -> FloatArray:
     profile = np.interp(lags, np.arange(n), recurrence / max(float(recurrence[0]), float(np.finfo(np.float32).tiny)))
     without_slope: FloatArray = np.asarray(profile - moving_average(profile, PULSE_STEPS // 2 + 1), dtype=np.float64)
     return without_slope
+
+
+def _rises(features: Frames) -> Frames:
+    """Return by how much each level rises over two frames; 0 where it falls."""
+    rises = np.zeros_like(features)
+    rises[FLUX_LAG:] = np.maximum(features[FLUX_LAG:] - features[:-FLUX_LAG], 0)
+    return rises
 
 
 @functools.cache
@@ -203,9 +209,7 @@ def activations(features: Frames) -> Frames:
     weighted sums. The twin of `BeatTracker` in benchmarks/beat_tracker/network.py.
     """
     weights = load_weights("beat_tracker")
-    rises = np.zeros_like(features)
-    rises[FLUX_LAG:] = np.maximum(features[FLUX_LAG:] - features[:-FLUX_LAG], 0)
-    joined = np.concatenate([features, rises], axis=1)
+    joined = np.concatenate([features, _rises(features)], axis=1)
     hidden = ((joined - weights["mean"]) / weights["scale"]).T  # (channels, frames)
     for name in ("front.0", "front.1"):
         hidden = _elu(_convolved(hidden, weights[f"{name}.weight"], weights[f"{name}.bias"]))

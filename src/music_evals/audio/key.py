@@ -78,7 +78,7 @@ def estimate_key(audio: Audio) -> Key:
     spread = _spread(weights)
     clarity = float(np.median(_spread(chroma.astype(np.float64))))
     if spread <= MIN_SPREAD or clarity < MIN_CLARITY:
-        raise UndefinedFeature("no key: the pitch classes are all alike")
+        raise UndefinedFeature("no key: no pitch stands out")
     if spread > MAX_SPREAD:
         raise UndefinedFeature("no key: one pitch alone")
     correlations = key_correlations(weights)

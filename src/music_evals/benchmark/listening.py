@@ -179,11 +179,11 @@ class _Made(NamedTuple):
 
 def _in_run(loaded: LoadedResults, key: Sequence[StudyPair]) -> dict[tuple[str, str], _Made | None]:
     """Return what the run calls each stimulus of a study; None for those of other runs."""
-    runs = {pair.run for pair in key}
-    other = {loaded.folder.name} & runs  # a run whose folder has another name now is taken for all of them
+    # a run whose folder has another name now is taken for all of them
+    is_named = loaded.folder.name in {pair.run for pair in key}
     return {
         (pair.item_id, pair.system): _Made(pair.item_id, pair.run_system or pair.system, pair.run_seed)
-        if not other or pair.run in {"", loaded.folder.name}
+        if not is_named or pair.run in {"", loaded.folder.name}
         else None
         for pair in key
     }

@@ -36,6 +36,7 @@ _KERNELS = (
     ("rhythm", 12.0, "both"),
 )
 _SHRINKAGE = 0.25
+_COUNTED = (12.0, "both")  # how far, and on which side, notes are counted for the last feature
 FEATURES = (*(f"{what} {reach:g} {side}" for what, reach, side in _KERNELS), "notes of pitch 12 both")
 """What the alignment of two quarters is told by, in the order of `agreement`."""
 
@@ -52,6 +53,10 @@ _FIRST_HEADS: tuple[tuple[dict[str, float], float, float], ...] = (
 )
 _FIRST_POINTERS = ((_VOTE, 0.0, 0.0), (_NEAR_VOTE, 0.0, 0.0))  # the first is the baseline ``lag_vote``; the others flat
 _NOT_ITSELF = 8.0
+
+_POINTER_SIZE = 32
+_BY_CHANCE = 0.3  # how well what is hidden fits what is given
+_FARTHEST_LEAP = 24  # semitones
 
 
 def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
@@ -90,13 +95,12 @@ def agreement(tokens: Tensor, visible: Tensor) -> Tensor:
         away = place[:, None] - place[None, :]  # (from, asked): above 0 is after what asks
         sides = {"both": away.abs() >= 0, "before": away <= 0, "after": away >= 0}
         back = (place[None, :] - place[:, None] + n - 1) * n + place[:, None]  # (asked, there) in (lags, q)
-        found = []
+        found, n_notes = [], {}
         for what, reach, side in _KERNELS:
             kernel = torch.exp(-away.abs() / reach) * sides[side]  # (q, q)
-            n_notes = by_lag["notes"] @ kernel
-            found.append(2 * (by_lag[what] @ kernel) / (n_notes + _SHRINKAGE))
-            if (what, reach, side) == ("pitch", 12.0, "both"):
-                amount = torch.log1p(n_notes) / 4
+            n_notes[reach, side] = by_lag["notes"] @ kernel
+            found.append(2 * (by_lag[what] @ kernel) / (n_notes[reach, side] + _SHRINKAGE))
+        amount = torch.log1p(n_notes[_COUNTED]) / 4
         stacked = torch.stack([*found, amount], dim=-1)  # (batch, lags, q, features)
     return stacked.flatten(1, 2)[:, back.flatten()].view(batch, n, n, -1)
 
@@ -257,7 +261,7 @@ class StepHead(nn.Module):
         given. Rows sum to 1, or are 0 where nothing is visible at that step of any quarter.
         """
         batch = len(before)
-        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2).float()  # (batch, 6, q, 130)
+        held = sources.one_hot.view(batch, -1, STEPS, VOCABULARY_SIZE).transpose(1, 2)  # (batch, 6, q, 130)
         given = before != MASK
         told = functional.one_hot(before.clamp(max=VOCABULARY_SIZE - 1), VOCABULARY_SIZE) * given[..., None]
         with torch.autocast(pointed.device.type, enabled=False):
@@ -340,8 +344,3 @@ def pitches_beside(tokens: Tensor) -> Tensor:
     following = torch.where(first < n, tokens.gather(1, first.clamp(max=n - 1)), -1)
     after = functional.pad(following, (0, 1), value=-1)[:, STEPS::STEPS]
     return torch.stack([before, after], -1)
-
-
-_FARTHEST_LEAP = 24  # semitones
-_POINTER_SIZE = 32
-_BY_CHANCE = 0.3  # how well what is hidden fits what is given

@@ -452,7 +452,7 @@ class InfillTransformer(StepwiseNetwork, tags=["music", "symbolic-music", "inpai
             As in `infill`.
 
         """
-        masked_stretches(tokens, hidden)
+        masked_stretches(tokens, hidden)  # raises for what the network does not take
         log_p: npt.NDArray[np.float64] = -self._nats(check_tokens(tokens), hidden).sum(axis=1)
         return log_p
 

@@ -32,7 +32,6 @@ pigeonhole bootstrap", Ann. Appl. Stat. 1(2), 2007.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -179,8 +178,7 @@ def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> fl
 
     """
     if level not in LEVELS:
-        what = "level"
-        raise UnknownNameError(what, level, LEVELS)
+        raise UnknownNameError("level", level, LEVELS)
     table = np.asarray(ratings, dtype=np.float64)
     counts = np.count_nonzero(~np.isnan(table), axis=1)
     table = table[counts > 1]
@@ -294,10 +292,6 @@ class _Draws(NamedTuple):
             weights[row] = np.where(totals > 0, items[row][table.clusters], 0)
         return cls(items, listeners, weights, means)
 
-    def by_row(self) -> Iterator[tuple[Floats, Floats]]:
-        """Yield weights and mean ratings of each draw."""
-        yield from zip(self.weights, self.means, strict=True)
-
 
 def _agreement(table: RatingTable, score: Floats, draws: _Draws, confidence: float) -> Agreement:
     defined = ~np.isnan(score)
@@ -308,7 +302,7 @@ def _agreement(table: RatingTable, score: Floats, draws: _Draws, confidence: flo
     rated = draws.weights[0] * defined > 0
     n_systems = len(np.unique(table.systems[rated]))
 
-    stimuli = np.array([_spearman(known, means, weights) for weights, means in drawn.by_row()])
+    stimuli = np.array([_spearman(known, *one) for one in zip(drawn.means, drawn.weights, strict=True)])
     least = min(table.n_clusters, table.n_listeners)
     first = _by_fisher(stimuli, least - 1, int(np.count_nonzero(rated)), confidence)
 

@@ -238,7 +238,7 @@ def test_unrelated_originals_are_of_different_groups() -> None:
     assert [control for control in make_controls(crowd[:5]) if control.system == UNRELATED] == []
 
 
-def test_controls_hang_on_content_and_seed_alone() -> None:
+def test_controls_depend_on_content_and_seed_alone() -> None:
     pairs = [pair(f"item {number}", f"g{number}", str(number)) for number in range(80)]
     controls = make_controls(pairs, seed=3)
     assert controls == make_controls(pairs[::-1], seed=3)

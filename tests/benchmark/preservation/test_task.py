@@ -203,7 +203,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
     read_page(outcome.files["report"].read_text())
 
 
-def test_results_do_not_hang_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
+def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
         settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
         return run_preservation(settings, judge=judge).results

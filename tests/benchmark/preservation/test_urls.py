@@ -96,7 +96,7 @@ def judged(out: Path, **settings: Any) -> dict[str, Any]:
 
 
 def _of_mine(found: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
-    """Leave out who meets whom among the unrelated, which hangs on what the files are known by."""
+    """Leave out who meets whom among the unrelated, which depends on what the files are known by."""
     return {key: value for key, value in found.items() if key[1] != UNRELATED}
 
 

@@ -377,6 +377,15 @@ def test_the_committed_evidence_is_that_of_the_committed_scores(real: SimpleName
         assert f"<!-- real -->\n{text}<!-- /real -->\n" in path.read_text(encoding="utf-8"), "run real.py --write"
 
 
+def test_a_card_of_what_was_not_measured_says_so(real: SimpleNamespace) -> None:
+    found = real.real_evidence.real_evidence(scores().drop(columns="interval_lcs"), PLAN, "test")
+    run = json.loads((FOLDER / "real_run.json").read_text(encoding="utf-8"))
+    pages = {path.parent.name: text for path, text in real.real_evidence.real_pages(found, run).items()}
+    assert pages["interval_lcs"].endswith("\n\nNot measured yet.\n")
+    assert "`interval_lcs`" not in pages["melody_preservation"]
+    assert "`ssm_correlation` | test" in pages["ssm_correlation"]
+
+
 # The means of rendered edits, which are all that is known of companions there.
 
 

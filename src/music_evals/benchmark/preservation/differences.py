@@ -61,8 +61,8 @@ def _couple(
 
 
 def _better(results: Mapping[str, Any], test: Mapping[str, Any]) -> str:
-    """Return the name of the better system; empty for a score of which neither more nor less is better."""
+    """Return the name of the better system, or that they differ where neither more nor less is better."""
     direction = results["scales"][test["metric"]]["direction"]
     if direction not in {"higher", "lower"}:
-        return "differ"  # neither more nor less is better
+        return "differ"
     return str(test["a"] if (test["difference"] > 0) == (direction == "higher") else test["b"])

@@ -150,7 +150,9 @@ def grade(found: Found, *, confidence: float = 0.95) -> dict[str, Position]:
     rows = np.array([held.weights(facet) for facet in held.by_facet])
     whole = rows.sum(axis=0) * bool(rows.any(axis=1).all())
     return {
-        system: combined_positions(_clustered(found.of(system), held), *held[1:3], [whole], confidence=confidence)[0]
+        system: combined_positions(
+            _clustered(found.of(system), held), held.same, held.unrelated, [whole], confidence=confidence
+        )[0]
         for system in found.judged
     }
 
@@ -163,7 +165,8 @@ def _calibrated(found: Found) -> _Calibrated | None:
     same, unrelated = found.readable(CEILING), found.readable(UNRELATED)
     # every original stands in the first control: the group of one that is met
     groups = dict(zip((pair["reference"]["content"] for pair in same), same.groups.tolist(), strict=True))
-    met = [groups.get(pair["estimate"]["content"], own) for pair, own in _with_groups(unrelated)]
+    own = unrelated.groups.tolist()
+    met = [groups.get(pair["estimate"]["content"], group) for pair, group in zip(unrelated, own, strict=True)]
     values = [pairs.values(*scales) for pairs in (same, unrelated)]
     apart = {
         name: separation(*(column[:, place] for column in values), lower_is_better=scale.direction == "lower")
@@ -171,10 +174,6 @@ def _calibrated(found: Found) -> _Calibrated | None:
     }
     sides = np.column_stack([unrelated.groups, np.array(met, dtype=np.int64)])
     return _Calibrated(scales, Clustered(values[0], same.groups), Clustered(values[1], sides), apart)
-
-
-def _with_groups(pairs: Pairs) -> Iterator[tuple[Mapping[str, Any], int]]:
-    yield from zip(pairs, pairs.groups.tolist(), strict=True)
 
 
 def _clustered(pairs: Pairs, held: _Calibrated) -> Clustered:

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from music_evals.benchmark.canvas import COLOURS, figure_of, literal, svg
 from music_evals.benchmark.templates import static
+from music_evals.metrics.rhythm import TOLERANCE_SEC
+from music_evals.metrics.structure import WINDOW_SEC
 
 __all__ = [
     "PICTURE_STYLE",
@@ -28,8 +30,6 @@ __all__ = [
 RIM = {"delta_bpm": 40.0}
 """Metric without a worst value -> what is drawn in the centre of the radar, and all beyond it."""
 
-BEAT_TOLERANCE_SEC = 0.07  # as in the beat F-measure
-BOUNDARY_TOLERANCE_SEC = 0.5  # as in the boundary F-measure
 NOTE_TOLERANCE_SEC = 0.1  # two frames of the longest hop of our pitch trackers
 
 PICTURE_STYLE = static("timelines.css")
@@ -156,7 +156,7 @@ class _Lanes:
 
 
 def _beats(lanes: _Lanes, own: Sequence[float], other: Sequence[float]) -> str:
-    marked = zip(own, unmatched(own, other, BEAT_TOLERANCE_SEC), strict=True)
+    marked = zip(own, unmatched(own, other, TOLERANCE_SEC), strict=True)
     return "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in marked)
 
 
@@ -174,7 +174,7 @@ def chord_symbol(label: str) -> str:
 
 def _sections(lanes: _Lanes, own: Spans, other: Spans) -> str:
     inner, theirs = [start for start, *_ in own[1:]], [start for start, *_ in other[1:]]
-    found = zip(inner, unmatched(inner, theirs, BOUNDARY_TOLERANCE_SEC), strict=True)
+    found = zip(inner, unmatched(inner, theirs, WINDOW_SEC), strict=True)
     strokes = "".join(_stroke(lanes, time, "differs" if differs else "") for time, differs in found)
     return "".join(_span(lanes, *span) for span in own) + strokes + "".join(_text(lanes, *span) for span in own)
 

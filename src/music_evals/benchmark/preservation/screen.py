@@ -43,19 +43,16 @@ def text_report(results: Mapping[str, Any], *, published: bool = False) -> str:
     Scores of one system stand in a column, beside those of the controls, and its facets in a sentence, so that all of
     it fits on one screen; several systems stand in tables, one a facet.
     """
-    systems = judged(results)
-    scores = [_column(results, systems[0])] if len(systems) == 1 else map(text_table, blocks(results))
+    systems, about = judged(results), summary(results, TEXT.name)
     alone = len(systems) == 1
+    if alone:
+        parts = [about.replace("\n", "; "), _column(results, systems[0])]
+    else:
+        parts = [about, *map(text_table, [*blocks(results), *facet_blocks(results)])]
     by_facet = [facet_sentence(results, systems[0])] if alone and "facets" in results else []
     said = [*(by_facet or (preserved_sentence(results, name) for name in systems))]
     said += _remarks(results, published=published)
-    about = summary(results, TEXT.name)
-    parts = [
-        about.replace("\n", "; ") if len(systems) == 1 else about,
-        *scores,
-        *(() if alone else map(text_table, facet_blocks(results))),
-        "\n".join(map(_filled, filter(None, said))),
-    ]
+    parts.append("\n".join(map(_filled, filter(None, said))))
     return "\n\n".join(filter(None, [*parts, details_text(results, published=True) if published else ""]))
 
 

@@ -156,7 +156,9 @@ def _companions(text: str | None, *, beside_all: bool) -> Sequence[str] | bool:
     if text is None:
         return SHOWN_COMPANIONS if beside_all else ()
     names = _names(text)
-    return text != "" if names is None else [] if names == ["none"] else names
+    if not text or names == ["none"]:
+        return ()
+    return True if names is None else names
 
 
 def _names(text: str | None) -> list[str] | None:

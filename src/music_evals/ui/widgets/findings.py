@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from music_evals.annotations import NO_CHORD, Beats, Chords, F0Track, Features, Key, Melody, Segments
 from music_evals.benchmark.preservation.plots import differing_notes
+from music_evals.metrics.rhythm import TOLERANCE_SEC
+from music_evals.metrics.structure import WINDOW_SEC
 
 __all__ = ["Finding", "chord_name", "findings", "interval_name", "key_name", "preserved_sentence"]
 
-BEAT_TOLERANCE_SEC: Final = 0.07  # as in the beat F-measure
-BOUNDARY_TOLERANCE_SEC: Final = 0.5  # as in the boundary F-measure
 SAME_TEMPO_BPM: Final = 0.5  # tempi that differ by less are named as equal
 SAME_LENGTH_SEC: Final = 0.05
 SAME_CHORDS_SEC: Final = 0.1  # chords that differ for less in all are named as equal: a frame at a change of chord
@@ -206,13 +206,13 @@ def _beats(original: Beats, edit: Beats, about: _About) -> Finding:
     if not len(first) or not len(second):
         missing = " and ".join(title for title, side in (("original", first), ("edit", second)) if not len(side))
         return Finding("beats", "undefined", f"beats cannot be compared ({missing}: no beats)")
-    hits = _hits(first, second, BEAT_TOLERANCE_SEC)
+    hits = _hits(first, second, TOLERANCE_SEC)
     text = f"{hits} of {len(first)} beats found again within 70 ms"
     if hits == len(first):
         more = len(second) - hits
         return Finding("beats", "changed" if more else "same", _with_more(text, more), hits / len(first))
     offset = _quiet(lambda: beat_offset_sec(original, Beats(second)))
-    moved = 0 if np.isnan(offset) else _hits(first, second - offset, BEAT_TOLERANCE_SEC)
+    moved = 0 if np.isnan(offset) else _hits(first, second - offset, TOLERANCE_SEC)
     if moved - hits >= WORTH_MOVING * len(first):
         text += f"; {moved} once the edit is moved by {abs(offset):.2f} s, it comes {'late' if offset > 0 else 'early'}"
     return Finding("beats", "changed", text, hits / len(first))
@@ -260,7 +260,7 @@ def _chords(original: Chords, edit: Chords, _about: _About) -> Finding:
 
 def _sections(original: Segments, edit: Segments, _about: _About) -> Finding:
     first, second = original.intervals_sec[1:, 0], edit.intervals_sec[1:, 0]
-    hits = _hits(first, second, BOUNDARY_TOLERANCE_SEC) if len(first) and len(second) else 0
+    hits = _hits(first, second, WINDOW_SEC) if len(first) and len(second) else 0
     forms = _form(original.labels), _form(edit.labels)
     if len(first):
         text = f"{hits} of {len(first)} section boundaries found again within 0.5 s"

@@ -20,13 +20,13 @@ from music_evals.benchmark.preservation.plots import (
     unmatched,
 )
 from music_evals.benchmark.preservation.worker import outline
+from music_evals.metrics.rhythm import TOLERANCE_SEC
+from music_evals.metrics.structure import WINDOW_SEC
 from music_evals.ui.assets import html, style
 from music_evals.ui.widgets.findings import chord_name
 
 __all__ = ["TIMELINE_STYLE", "Disagreement", "clock", "disagreements", "timeline_html"]
 
-BEAT_TOLERANCE_SEC: Final = 0.07  # these two as in the picture and in the metrics
-BOUNDARY_TOLERANCE_SEC: Final = 0.5
 SHOWN: Final = 60  # of one kind in the list; all are in the picture
 NO_FEATURES: Final = "Neither side has chords, beats, sections or a melody that could be drawn."
 
@@ -63,12 +63,12 @@ def _label_at(spans: Sequence[Any], start: float, end: float) -> str:
 
 
 def _beats(original: Sequence[float], edit: Sequence[float]) -> Iterable[Disagreement]:
-    return _lost_and_new("beat", original, edit, BEAT_TOLERANCE_SEC, "beat")
+    return _lost_and_new("beat", original, edit, TOLERANCE_SEC, "beat")
 
 
 def _sections(original: Sequence[Any], edit: Sequence[Any]) -> Iterable[Disagreement]:
     first, second = ([start for start, *_ in side[1:]] for side in (original, edit))
-    return _lost_and_new("section", first, second, BOUNDARY_TOLERANCE_SEC, "section boundary")
+    return _lost_and_new("section", first, second, WINDOW_SEC, "section boundary")
 
 
 def _lost_and_new(
