@@ -148,6 +148,49 @@ def test_share_of_drawn_cells_is_their_probability():
     assert sweep.density == pytest.approx(1 / (1 + np.exp(1.0)), abs=0.01)
 
 
+# --- what a sweep does, worked out by hand
+
+
+class PlainNetwork:
+    """A cell sounds where the pitch below sounds in its step, or the same pitch in the step before."""
+
+    window = 2
+
+    def context(self, cells, _meta, steps):
+        before = torch.cat([torch.zeros_like(cells[:1]), cells])[steps]
+        return before.double()[..., None]
+
+    def pitch_logits(self, context, rows):
+        below = torch.nn.functional.pad(rows[:, :-1].double(), (1, 0))
+        return torch.maximum(context[..., 0], below) - 0.5
+
+    def calibrated(self, logits):
+        return torch.sigmoid(logits)
+
+
+def swept_by_hand(cells, order, *, sequential):
+    """Return the cells after a sweep in some order, where the first row and column have nothing before and below."""
+    old, new = cells.copy(), cells.copy()
+    for step in order:
+        seen = new if sequential else old
+        for pitch in range(N_ROLL_PITCHES):
+            new[step, pitch] = (step > 0 and seen[step - 1, pitch]) or (pitch > 0 and seen[step, pitch - 1])
+    return new
+
+
+@pytest.mark.parametrize("sampler", ["exact", "naive"])
+@pytest.mark.parametrize("sequential", [True, False])
+def test_sweep_reads_one_snapshot_or_all_that_was_written_before(sampler, sequential):
+    cells = np.random.default_rng(0).random((9, N_ROLL_PITCHES)) < 0.02
+    silent = roll(np.zeros_like(cells))
+    share = 0.0 if sequential else 1.0
+    chosen = GibbsSettings(sweeps=1, alpha_max=share, alpha_min=share, mode="threshold", sampler=sampler, call_cost=5)
+    [sweep] = rolls(PlainNetwork(), Arrangement(silent, roll(cells)), chosen, 3)
+    order = [step for group in step_groups(9, 2, 3, 0) for step in group]
+    np.testing.assert_array_equal(sweep.cells, swept_by_hand(cells, order, sequential=sequential))
+    assert sweep.n_changed == (sweep.cells != cells).sum() > 0
+
+
 # --- the melody
 
 
