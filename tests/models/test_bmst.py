@@ -14,7 +14,8 @@ from torch import Tensor
 from music_evals.annotations import Arrangement, PianoRoll
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.models._roll_layers import Encoder, PitchNetwork, ScalarPitchNetwork, Sizes, focal_truth, skewed
-from music_evals.models.bmst import BMST, BMSTConfig, RollWindows
+from music_evals.models.bmst import BMST, BMSTConfig
+from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings
 from music_evals.protocols import CellPredictor, StyleTransfer
 
@@ -226,7 +227,7 @@ def test_one_batch_can_be_learnt_by_heart(changes: dict[str, object]) -> None:
     generator = torch.Generator().manual_seed(0)
     losses = []
     for _ in range(150):
-        loss = model.training_loss(batch, generator).mean()
+        loss = model.training_loss(batch, generator=generator).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -246,7 +247,7 @@ def test_hidden_steps_are_not_seen_in_training() -> None:
 def test_equal_seeds_give_equal_losses() -> None:
     model = network()
     first, second, other = (
-        model.training_loss(windows(2), torch.Generator().manual_seed(seed)).detach() for seed in (1, 1, 2)
+        model.training_loss(windows(2), generator=torch.Generator().manual_seed(seed)).detach() for seed in (1, 1, 2)
     )
     assert torch.equal(first, second)
     assert not torch.equal(first, other)

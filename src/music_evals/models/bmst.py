@@ -17,7 +17,7 @@ The published network has 3,424,661 parameters (``pitch_head="scalar"``). Defaul
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,11 @@ from music_evals.models._roll_layers import (
 )
 from music_evals.models._roll_network import roll_meta
 from music_evals.models._saved_network import SavedNetwork
+from music_evals.models.examples import RollWindows
 from music_evals.models.gibbs import GibbsSettings, transfer
 from music_evals.numerics import one_thread
 
-__all__ = ["BMST", "BMSTConfig", "RollWindows"]
+__all__ = ["BMST", "BMSTConfig"]
 
 SIZES: Final[Mapping[str, Mapping[str, int]]] = {
     "paper": {"window": 256, "embedding": 86, "n_layers": 4, "n_heads": 4, "inner": 256},
@@ -144,17 +145,6 @@ class BMSTConfig:
     def width(self) -> int:
         """Width of attention: what a step is, and the code of its position."""
         return 2 * (self.embedding + _META)
-
-
-class RollWindows(NamedTuple):
-    """Steps of rolls with what lies around them, cut out for training; n windows of 2 window + 1 steps."""
-
-    cells: Tensor
-    """Shape (n, steps, 84), bool; so are the next two."""
-    onsets: Tensor
-    offsets: Tensor
-    meta: Tensor
-    """Padding before, padding after, positions in beat and bar: (n, steps, 4), 0..1."""
 
 
 class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
@@ -300,13 +290,21 @@ class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
 
     # --- training
 
-    def training_loss(self, windows: RollWindows, generator: torch.Generator | None = None) -> Tensor:
+    def training_loss(
+        self,
+        windows: RollWindows,
+        *,
+        varied: bool = False,  # noqa: ARG002 - there is one task
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
         """Return what training minimises, shape (n,): both sides at hidden steps, and the pitches of the middle one.
 
         Parameters
         ----------
         windows
             What is learnt from.
+        varied
+            Changes nothing here: there is one task.
         generator
             Draws what is hidden; by default that of PyTorch.
 
