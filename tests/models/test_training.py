@@ -26,15 +26,14 @@ from music_evals.errors import (
     UnreadableFileError,
 )
 from music_evals.models.anticipation_rnn import AnticipationRNN, AnticipationRNNConfig
+from music_evals.models.examples import draw_transpositions, transpose
 from music_evals.models.recipe import DataConfig, Recipe, TrainingConfig
 from music_evals.models.training import (
     CHECKPOINT,
     LOG,
-    draw_transpositions,
     fit,
     learning_rate,
     train_from_file,
-    transpose,
 )
 
 pytestmark = pytest.mark.usefixtures("one_thread", "own_random_state")

@@ -2,26 +2,20 @@
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
 import abc
-import contextlib
 import dataclasses
-import io
-import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from huggingface_hub import PyTorchModelHubMixin
-from torch import Tensor, nn
+from torch import Tensor
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, VOCABULARY_SIZE, Tokens
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
-from music_evals.files import write_atomically
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._contexts import hide_middle
+from music_evals.models._saved_network import SavedNetwork
 from music_evals.numerics import n_threads, one_thread
 from music_evals.protocols import NoteLikelihood
 from music_evals.symbolic.noteseq import check_contexts
@@ -135,17 +129,15 @@ def check_choice(decoding: str, temperature: float, decodings: tuple[str, ...], 
         raise InvalidInputError(f"top_p must lie above 0 and be at most 1, got {top_p}")
 
 
-class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="music_evals", license="apache-2.0"):
+class InpaintingNetwork(SavedNetwork):
     """Base of the inpainting networks; a subclass has a constructor of its own, whose signature the Hub mixin reads."""
 
-    config: Any
     decodings: ClassVar[tuple[str, ...]]
     """How tokens may be chosen."""
     leaking: ClassVar[frozenset[str]]
     """Those decodings that read the true middle."""
     fixed: ClassVar[frozenset[str]] = frozenset({"argmax"})
     """Those decodings that draw nothing, whatever the temperature."""
-    config_class: ClassVar[type[Any]]
     pitch_range: ClassVar[tuple[int, int]] = (0, 127)
     """Lowest and highest pitch that it knows; training transposes within."""
     stages: ClassVar[dict[str, tuple[str, ...]]] = {}
@@ -156,8 +148,7 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
     """Steps of the stage that have been trained; the loop sets it, schedules of teacher forcing read it."""
 
     def __init__(self, config: Any, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
-        super().__init__()
-        self.config = self.config_class() if config is None else config
+        super().__init__(config)
         self._set_decoding(decoding, temperature, top_p)
 
     def _set_decoding(self, decoding: str | None, temperature: float | None, top_p: float | None) -> None:
@@ -204,11 +195,6 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
     @abc.abstractmethod
     def inpaint(self, contexts: Tokens, *, rng: np.random.Generator) -> Tokens:
         """Return middles (n, 96) of contexts (n, 384); see `protocols.Inpainter`."""
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights are."""
-        return next(self.parameters()).device
 
     def _each_part(self, n: int, work: Callable[[slice], _Result]) -> list[_Result]:
         """Return ``work(rows)`` of all rows, some at once, in their order; on a CPU all cores work, each at a part.
@@ -259,39 +245,6 @@ class InpaintingNetwork(nn.Module, PyTorchModelHubMixin, abc.ABC, library_name="
 
     def _tensor(self, tokens: Tokens) -> Tensor:
         return torch.from_numpy(tokens.astype(np.int64)).to(self.device)
-
-    def _save_pretrained(self, save_directory: Path) -> None:
-        """Write config.json and the weights in half precision; each file whole or not at all."""
-        from safetensors.torch import save
-
-        weights = {key: value.detach().cpu().half().contiguous() for key, value in self.state_dict().items()}
-        write_atomically(save_directory / "model.safetensors", save(weights, metadata={"format": "pt"}))
-        config = json.dumps(dataclasses.asdict(self.config), indent=2, sort_keys=True) + "\n"
-        write_atomically(save_directory / "config.json", config.encode())
-
-    @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: str | Path, **options: Any) -> Self:
-        """Load a network from a folder or from the Hub; a folder's files are checked before any is read."""
-        if os.path.isdir(pretrained_model_name_or_path):  # noqa: PTH112
-            _check_folder(Path(pretrained_model_name_or_path), cls.config_class)
-        model: Self = super().from_pretrained(pretrained_model_name_or_path, **options)
-        return model
-
-    @classmethod
-    def _from_pretrained(cls, *, model_id: str, strict: bool = True, **options: Any) -> Self:
-        """Load the weights as float32; unlike the mixin's own, every tensor and setting must be known and there."""
-        from safetensors import SafetensorError
-
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):  # the mixin prints; stdout is for data
-                model: Self = super()._from_pretrained(model_id=model_id, strict=strict, **options)
-        except (SafetensorError, RuntimeError) as error:
-            first = " ".join(line.strip() for line in str(error).splitlines()[:2])  # PyTorch names every tensor
-            raise UnreadableFileError(
-                f"the weights in {model_id} do not fit its config.json, or are damaged ({first}); take both files from "
-                "one training run"
-            ) from error
-        return model
 
 
 class StepwiseNetwork(InpaintingNetwork):
@@ -427,29 +380,6 @@ class TokenNetwork(StepwiseNetwork):
             return nats
 
         return np.concatenate([np.empty((0, MUSIB_LAYOUT.middle_steps)), *self._each_part(len(checked), work)])
-
-
-def _check_folder(folder: Path, config_class: type[Any]) -> None:
-    """Raise where weights are missing, or the config has settings that this version does not know."""
-    if not (folder / "model.safetensors").exists():
-        raise NoDataError(f"{folder} holds no model.safetensors; train it first: music-evals train {folder}/train.yaml")
-    config = folder / "config.json"
-    if not config.exists():
-        raise NoDataError(f"{folder} holds no config.json; it lies beside model.safetensors where training wrote both")
-    try:
-        settings = json.loads(config.read_bytes())
-    except ValueError as error:
-        raise UnreadableFileError(
-            f"{config} is not JSON ({error}); take it and model.safetensors from one training run"
-        ) from error
-    if not isinstance(settings, dict):
-        raise UnreadableFileError(f"{config} holds no settings by name; expected what save_pretrained wrote")
-    unknown = set(settings) - {field.name for field in dataclasses.fields(config_class)}
-    if unknown:
-        raise UnreadableFileError(
-            f"{config} has the settings {', '.join(sorted(unknown))}, which {config_class.__name__} does not know: "
-            "it is of another model or of another version of music_evals; use those, or train the model again"
-        )
 
 
 def chunks(n: int) -> Iterator[slice]:

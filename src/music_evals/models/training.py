@@ -1,10 +1,11 @@
-"""One training loop for every inpainter of this room, driven by a recipe (`models.recipe`).
+"""One training loop for every network of this room that learns from notes, driven by a recipe (`models.recipe`).
 
 Taggers learn from recordings and tags, with a loop of their own: `tag_training`; `train_from_file` starts either.
 
-A network takes part by having `training_loss(contexts, *, varied)` and `save_pretrained(folder)`. The loop draws
-batches of contexts, transposes each at random, lets the learning rate follow a schedule and keeps the weights of the
-best validation epoch, or their moving average. A network that has `validation_losses(contexts)` is judged by these.
+A network takes part by having `training_loss(batch, *, varied)` and `save_pretrained(folder)`. The loop draws batches
+of examples (`models.examples`), transposes each at random, lets the learning rate follow a schedule and keeps the
+weights of the best validation epoch, or their moving average. A network that has `validation_losses(batch)` is judged
+by these.
 After every epoch it writes one file, `CHECKPOINT`, that holds all it needs to go on: weights, optimiser, random states
 and history. A run that is killed and started again therefore ends with the same weights, bit for bit, on the same
 machine with the same number of threads.
@@ -22,11 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from music_evals.annotations import HOLD, Tokens
+from music_evals.annotations import Tokens
 from music_evals.errors import CorruptRecordsError, InvalidInputError, OutputError
 from music_evals.models._checkpoints import (
     optimizer_tensors,
@@ -39,6 +39,7 @@ from music_evals.models._checkpoints import (
 from music_evals.models._schedules import learning_rate
 from music_evals.models._tracking import Log, tracking
 from music_evals.models._training_data import training_contexts, validation_contexts
+from music_evals.models.examples import Examples, TokenExamples
 from music_evals.models.recipe import (
     Recipe,
     TrainingConfig,
@@ -54,11 +55,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TrainingResult",
-    "draw_transpositions",
     "fit",
     "learning_rate",
     "train_from_file",
-    "transpose",
 ]
 
 # Beside the model, in a folder of their own that is not published and that git ignores; those of a stage lie one folder
@@ -190,62 +189,10 @@ def _seeded(training: TrainingConfig) -> Iterator[None]:
             torch.set_num_threads(threads)
 
 
-def transpose(contexts: Tokens, semitones: npt.NDArray[np.int64]) -> Tokens:
-    """Transpose each context by its own number of semitones; holds and rests stay.
-
-    Parameters
-    ----------
-    contexts
-        Shape (n, steps), values 0..129.
-    semitones
-        Shape (n,); every moved pitch must stay in 0..127 (see `draw_transpositions`).
-
-    Returns
-    -------
-    Tokens
-        A new array; transposing it by ``-semitones`` gives back `contexts`.
-
-    """
-    moved = contexts + semitones[:, None]
-    return np.where(contexts < HOLD, moved, contexts).astype(np.uint8)
-
-
-def draw_transpositions(
-    contexts: Tokens, low: int, high: int, rng: np.random.Generator, *, pitch_range: tuple[int, int] = (0, 127)
-) -> npt.NDArray[np.int64]:
-    """Draw a transposition for each context, uniform over those in low..high that keep its pitches in a range.
-
-    Parameters
-    ----------
-    contexts
-        Shape (n, steps), values 0..129.
-    low, high
-        Semitones, low <= 0 <= high; both included.
-    rng
-        The source of randomness.
-    pitch_range
-        Lowest and highest pitch that the network knows; a context that leaves it already is moved no further out.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), int64.
-
-    """
-    bottom, top = pitch_range
-    onsets = contexts < HOLD
-    lowest = np.where(onsets, contexts, top).min(axis=1, initial=top).astype(np.int64)
-    highest = np.where(onsets, contexts, bottom).max(axis=1, initial=bottom).astype(np.int64)
-    shifts: npt.NDArray[np.int64] = rng.integers(
-        np.maximum(low, np.minimum(bottom - lowest, 0)), np.minimum(high, np.maximum(top - highest, 0)), endpoint=True
-    )
-    return shifts
-
-
 def fit(
     model: Any,
-    train: Tokens,
-    validation: Tokens,
+    train: Tokens | Examples,
+    validation: Tokens | Examples,
     recipe: Recipe,
     folder: Path,
     *,
@@ -255,18 +202,18 @@ def fit(
     log: Log | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> TrainingResult:
-    """Train a network on contexts in memory; see `train_from_file` for the files that it writes.
+    """Train a network on examples in memory; see `train_from_file` for the files that it writes.
 
     Parameters
     ----------
     model
-        A `torch.nn.Module` with ``training_loss(contexts, *, varied)``, from int64 contexts (batch, steps) to the loss
-        of each (batch,), and with ``save_pretrained(folder)``. Where it has ``validation_losses(contexts)``, of the
-        same shape, epochs are judged by these. It is trained in place and ends with the weights of the best epoch.
+        A `torch.nn.Module` with ``training_loss(batch, *, varied)``, from a batch of examples to the loss of each
+        (batch,), and with ``save_pretrained(folder)``. Where it has ``validation_losses(batch)``, of the same shape,
+        epochs are judged by these. It is trained in place and ends with the weights of the best epoch.
         Before each step its attribute `training_step` is set to the steps so far; where the recipe has stages,
         ``begin_stage(name)`` is called before each.
     train, validation
-        Shape (n, steps), values 0..129.
+        Contexts, shape (n, steps), values 0..129, which come to the network as int64 (batch, steps); or other examples.
     recipe
         Its `training` is obeyed, all of it is compared with a checkpoint's.
     folder
@@ -288,6 +235,7 @@ def fit(
     """
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     model.to(device)
+    train, validation = (TokenExamples(one) if isinstance(one, np.ndarray) else one for one in (train, validation))
     history: list[dict[str, float]] = []
     for stage in recipe.stages or (None,):
         if stage is not None:
@@ -355,20 +303,19 @@ class _Run:
             or (self.settings.max_minutes is not None and minutes >= self.settings.max_minutes)
         )
 
-    def train_epoch(self, contexts: Tokens, *, progress: bool) -> float:
-        """Pass over the contexts of an epoch, in random order and transposed at random; return the mean loss."""
+    def train_epoch(self, examples: Examples, *, progress: bool) -> float:
+        """Pass over the examples of an epoch, in random order and transposed at random; return the mean loss."""
         from tqdm import tqdm
 
         settings, epoch = self.settings, len(self.history)
-        shifts = draw_transpositions(
-            contexts,
+        shifts = examples.draw_transpositions(
             settings.transpose_low,
             settings.transpose_high,
             self.rng,
             pitch_range=getattr(self.model, "pitch_range", (0, 127)),
         )
-        n = settings.epoch_contexts or len(contexts)
-        passes = [self.rng.permutation(len(contexts)) for _ in range(-(-n // len(contexts)))]
+        n = settings.epoch_contexts or len(examples)
+        passes = [self.rng.permutation(len(examples)) for _ in range(-(-n // len(examples)))]
         order = np.concatenate(passes)[:n]
         batches = [order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size)]
         total, seen = 0.0, 0
@@ -379,14 +326,14 @@ class _Run:
             for group in self.optimizer.param_groups:
                 group["lr"] = learning_rate(step, len(batches), settings)
             self.model.training_step = step
-            total += self._step(transpose(contexts[rows], shifts[rows])) * len(rows)
+            total += self._step(examples.batch(rows, shifts[rows], self.device)) * len(rows)
             seen += len(rows)
             bar.set_postfix(loss=f"{total / seen:.4f}", refresh=False)
         return total / n
 
-    def _step(self, contexts: Tokens) -> float:
+    def _step(self, batch: Any) -> float:
         plain = self.settings.plain_epochs
-        loss = self._losses(contexts, varied=plain is not None and len(self.history) >= plain).mean()
+        loss = self._losses(batch, varied=plain is not None and len(self.history) >= plain).mean()
         if not torch.isfinite(loss):
             raise InvalidInputError(
                 f"the loss is {loss.item()} in epoch {len(self.history) + 1}; lower learning_rate and start again"
@@ -422,25 +369,22 @@ class _Run:
             if own:
                 self.model.load_state_dict(own)
 
-    def _losses(self, contexts: Tokens, *, varied: bool = False) -> Tensor:
-        tokens = self._tokens(contexts)
+    def _losses(self, batch: Any, *, varied: bool = False) -> Tensor:
         mixed = self.settings.precision == "bfloat16"
         with torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16, enabled=mixed):
-            losses: Tensor = self.model.training_loss(tokens, varied=varied)
+            losses: Tensor = self.model.training_loss(batch, varied=varied)
         return losses
 
-    def validation_loss(self, contexts: Tokens) -> float:
-        """Return the mean loss over contexts as they are, without dropout, and of the averaged weights."""
+    def validation_loss(self, examples: Examples) -> float:
+        """Return the mean loss over examples as they are, without dropout, and of the averaged weights."""
         size = self.settings.batch_size
         judged = getattr(self.model, "validation_losses", None)
         self.model.eval()
         with torch.no_grad(), self._averaged():
-            parts = [contexts[start : start + size] for start in range(0, len(contexts), size)]
-            losses = [self._losses(part) if judged is None else judged(self._tokens(part)).cpu() for part in parts]
+            parts = [np.arange(start, min(start + size, len(examples))) for start in range(0, len(examples), size)]
+            batches = (examples.batch(rows, np.zeros_like(rows), self.device) for rows in parts)
+            losses = [(self._losses(batch) if judged is None else judged(batch)).cpu() for batch in batches]
         return float(torch.cat(losses).double().mean())
-
-    def _tokens(self, contexts: Tokens) -> Tensor:
-        return torch.from_numpy(contexts.astype(np.int64)).to(self.device)
 
     def end_epoch(self, train_loss: float, validation_loss: float, seconds: float) -> None:
         """Write down the epoch; keep its weights where they are the best so far."""

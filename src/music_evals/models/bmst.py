@@ -1,0 +1,400 @@
+"""BMST: a bidirectional transformer that rewrites an accompaniment in the style that it has learnt.
+
+Lu, Wu, Chiu, Su, "Actions speak louder than listening" (ACM MM 2021), section 3. Two encoders read 256 steps on either
+side of a step, and a causal network draws its pitches from the lowest up (eq. 3); Gibbs sampling (`models.gibbs`) goes
+through a piece until all steps fit each other. Our own implementation: no weights of the authors are used.
+
+The published network has 3,424,661 parameters (``pitch_head="scalar"``). Defaults differ from it on purpose:
+
+- ``pitch_head="causal"``: logits of all 84 pitches in one pass, by the same factorisation; 84 times as many targets;
+- ``mirrored=True``: the right side is read towards the step, as the left is; published, its relative attention says
+  nothing of the steps after the one in question;
+- ``loss="bce"``: outputs are probabilities; those of focal loss are none, and `calibrated` maps them to such;
+- positions in the bar come with the roll, from the score (`symbolic.piano_rolls`).
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.annotations import N_ROLL_PITCHES, Arrangement, PianoRoll
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.models._roll_layers import (
+    Encoder,
+    PitchNetwork,
+    ScalarPitchNetwork,
+    Sizes,
+    focal_truth,
+    sinusoids,
+)
+from music_evals.models._roll_network import roll_meta
+from music_evals.models._saved_network import SavedNetwork
+from music_evals.models.examples import RollWindows
+from music_evals.models.gibbs import GibbsSettings, transfer
+from music_evals.numerics import one_thread
+
+__all__ = ["BMST", "BMSTConfig"]
+
+SIZES: Final[Mapping[str, Mapping[str, int]]] = {
+    "paper": {"window": 256, "embedding": 86, "n_layers": 4, "n_heads": 4, "inner": 256},
+    "small": {"window": 64, "embedding": 60, "n_layers": 2, "n_heads": 4, "inner": 192},
+}
+
+_CLASSES: Final = N_ROLL_PITCHES + 2  # silent, each pitch, hidden
+_META: Final = 4  # padding before, padding after, positions in beat and bar
+_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
+_ONSET: Final = 1
+_STEPS_AT_ONCE: Final = 64
+_CHOICES: Final = {"loss": ("bce", "focal"), "pitch_head": ("causal", "scalar")}
+
+
+@dataclasses.dataclass(frozen=True)
+class BMSTConfig:
+    """Sizes and readings.
+
+    Parameters
+    ----------
+    model_type
+        Always ``"bmst"``; tells a reader of config.json which class to load.
+    style
+        What it is trained on, such as ``"bach"``.
+    size
+        ``"paper"`` or ``"small"``: what the next five are where they are 0.
+    window
+        Steps that are seen on either side.
+    embedding
+        Width of a step before its metadata; attention is twice as wide as both together.
+    n_layers, n_heads, inner
+        Of each encoder, and the width inside of its feed-forward layers.
+    context
+        Numbers a pitch that the encoders tell the network of pitches.
+    pitch_width, filters
+        Of the network of pitches.
+    dropout, mask_share
+        Shares, in [0, 1): of what is dropped, and of the steps on either side that training hides and asks for.
+    loss, focal_alpha, focal_gamma
+        ``"bce"``, or ``"focal"`` with the weight of what sounds (paper .25, the authors' code .6) and its exponent.
+    pitch_weight
+        Lambda, weight of the pitches' loss beside those of the two sides.
+    pitch_head
+        ``"causal"`` or ``"scalar"``.
+    mirrored
+        Whether the right side is read towards the step.
+    steps_per_quarter
+        Grid of the rolls.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A value outside its range, or a name that does not exist.
+
+    """
+
+    model_type: str = "bmst"
+    style: str = ""
+    size: str = "paper"
+    window: int = 0
+    embedding: int = 0
+    n_layers: int = 0
+    n_heads: int = 0
+    inner: int = 0
+    context: int = 10
+    pitch_width: int = 16
+    filters: int = 64
+    dropout: float = 0.3
+    mask_share: float = 0.3
+    loss: str = "bce"
+    focal_alpha: float = 0.25
+    focal_gamma: float = 2.0
+    pitch_weight: float = 0.5
+    pitch_head: str = "causal"
+    mirrored: bool = True
+    steps_per_quarter: int = 8
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            raise UnknownNameError("size", self.size, SIZES)
+        for name, value in SIZES[self.size].items():
+            if getattr(self, name) == 0:
+                object.__setattr__(self, name, value)
+        for name, known in _CHOICES.items():
+            if getattr(self, name) not in known:
+                raise UnknownNameError(name, str(getattr(self, name)), known)
+        counts = (*SIZES["paper"], "context", "pitch_width", "filters", "steps_per_quarter")
+        rules = [
+            *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
+            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
+            ("model_type", self.model_type == "bmst", "be 'bmst': load the model with the class of its type"),
+            ("focal_alpha", 0 < self.focal_alpha < 1, "lie between 0 and 1"),
+            ("embedding", self.embedding % 2 == 0, "be even, for the sines and cosines of positions"),
+            ("n_heads", self.width % self.n_heads == 0, f"divide the width, {self.width}"),
+        ]
+        for name, holds, rule in rules:
+            if not holds:
+                raise InvalidInputError(f"{name} must {rule}; got {getattr(self, name)!r}")
+
+    @property
+    def width(self) -> int:
+        """Width of attention: what a step is, and the code of its position."""
+        return 2 * (self.embedding + _META)
+
+
+class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
+    """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
+
+    Parameters
+    ----------
+    config
+        By default the published sizes.
+    sampling
+        How `transfer` samples; by default `models.gibbs.GibbsSettings`.
+
+    """
+
+    config_class = BMSTConfig
+    deterministic = False
+    code: Tensor
+
+    def __init__(self, config: BMSTConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
+        super().__init__(config)
+        config = self.config
+        self.sampling = GibbsSettings() if sampling is None else sampling
+        self.window = config.window + 1  # steps so far apart cannot see each other
+        width, length = config.width, config.window + 1
+        self.cells = nn.Linear(_CLASSES, config.embedding)
+        self.steps = nn.Linear(config.embedding, config.embedding)
+        self.dropout = nn.Dropout(config.dropout)
+        self.register_buffer("code", sinusoids(2 * config.window + 1, width // 2), persistent=False)
+        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, length)
+        self.left = Encoder(sizes, config.dropout, near=-1)
+        self.right = Encoder(sizes, config.dropout, near=-1 if config.mirrored else 0)
+        self.heads = nn.Linear(2 * width, _HEADS * N_ROLL_PITCHES)
+        self.around = nn.Linear(4 * width, N_ROLL_PITCHES * config.context)
+        kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
+        self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
+
+    # --- what it is called by
+
+    @property
+    def name(self) -> str:
+        """System id."""
+        return str(self.config.model_type) + (f":{self.config.style}" if self.config.style else "")
+
+    @property
+    def style(self) -> str:
+        """What it was trained on."""
+        return str(self.config.style)
+
+    @property
+    def steps_per_quarter(self) -> int:
+        """Grid of the rolls that it takes."""
+        return int(self.config.steps_per_quarter)
+
+    def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
+        """Return the same melody over another accompaniment; see `models.gibbs.transfer`.
+
+        Raises
+        ------
+        InvalidInputError
+            The arrangement has no steps, or another grid.
+
+        """
+        self._check_grid(arrangement.melody)
+        return transfer(self, arrangement, rng, self.sampling)
+
+    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
+        """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.
+
+        Raises
+        ------
+        InvalidInputError
+            `hidden` is negative or hides the whole window, or the roll has another grid.
+
+        """
+        self._check_grid(roll)
+        if not 0 <= hidden < self.config.window:
+            raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
+        was_training = self.training
+        self.eval()
+        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(self, roll)
+        found = [np.empty((0, N_ROLL_PITCHES))]
+        try:
+            with torch.inference_mode(), one_thread():
+                for steps in torch.split(torch.arange(len(roll), device=self.device), _STEPS_AT_ONCE):
+                    context = self.context(cells, meta, steps, hidden=hidden)
+                    likely = self.calibrated(self.pitch_logits(context, cells[steps]))
+                    found.append(likely.double().cpu().numpy())
+        finally:
+            self.train(was_training)
+        return np.concatenate(found)
+
+    def _check_grid(self, roll: PianoRoll) -> None:
+        if roll.steps_per_quarter != self.config.steps_per_quarter:
+            raise InvalidInputError(
+                f"the roll has {roll.steps_per_quarter} steps a quarter, the model {self.config.steps_per_quarter}; "
+                "make it on that grid (symbolic.piano_rolls)"
+            )
+
+    # --- what sampling asks for: `models._roll_network.RollNetwork`
+
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
+
+        Parameters
+        ----------
+        cells
+            Shape (steps, 84), bool.
+        meta
+            Positions in beat and bar, (steps, 2), 0..1.
+        steps
+            Which, (n,).
+        hidden
+            Steps on either side that are not seen either.
+
+        """
+        left, right = self._around(cells, meta, steps, hidden)
+        near = torch.cat([self.left.nearest(left), self.right.nearest(right)], dim=-1)
+        return self._for_pitches(near)
+
+    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
+        if isinstance(self.pitches, ScalarPitchNetwork):
+            return self.pitches.every(context, rows)
+        logits: Tensor = self.pitches(context, rows)
+        return logits
+
+    def calibrated(self, logits: Tensor) -> Tensor:
+        """Return logits as probabilities."""
+        p = logits.sigmoid()
+        return p if self.config.loss == "bce" else focal_truth(p, self.config.focal_alpha, self.config.focal_gamma)
+
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
+        found = [cells.new_empty((0, N_ROLL_PITCHES), dtype=self.code.dtype)]
+        for steps in torch.split(torch.arange(len(cells), device=cells.device), _STEPS_AT_ONCE):
+            sides = self._around(cells, meta, steps, 0)
+            said = [
+                self.heads(side.nearest(x)).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid()
+                for side, x in zip((self.left, self.right), sides, strict=True)
+            ]
+            found.append(said[0] * said[1])
+        return torch.cat(found)
+
+    # --- training
+
+    def training_loss(
+        self,
+        windows: RollWindows,
+        *,
+        varied: bool = False,  # noqa: ARG002 - there is one task
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return what training minimises, shape (n,): both sides at hidden steps, and the pitches of the middle one.
+
+        Parameters
+        ----------
+        windows
+            What is learnt from.
+        varied
+            Changes nothing here: there is one task.
+        generator
+            Draws what is hidden; by default that of PyTorch.
+
+        """
+        window, n = self.config.window, len(windows.cells)
+        share = int(self.config.mask_share * window)
+        order = torch.rand(2, n, window, generator=generator, device=self.device).argsort(-1)
+        # the hidden steps of each side, and the middle one with both
+        aside = functional.pad(order < share, (0, 1), value=True)  # (2, n, window + 1)
+        hidden = torch.cat([aside[0], aside[1, :, :-1].flip(1)], dim=1)
+        sides = self._sides(self._embed(windows.cells, hidden), windows.meta)
+        truth = torch.stack([windows.cells, windows.onsets, windows.offsets], dim=2).flatten(2)  # (n, steps, 252)
+        losses, near = [], []
+        for number, (encoder, x) in enumerate(zip((self.left, self.right), sides, strict=True)):
+            seen = encoder(x)
+            near.append(seen[:, encoder.near])
+            own = truth[:, : window + 1] if number == 0 else truth[:, window:].flip(1)
+            if number == 1 and not self.config.mirrored:
+                seen = seen.flip(1)  # the middle step is the last of both from here on
+            asked = self._cell_loss(self.heads(seen), own).mean(-1) * aside[number]
+            losses.append(asked.sum(1) / (share + 1))
+        rows = windows.cells[:, window]
+        context = self._for_pitches(torch.cat(near, dim=-1))
+        loss: Tensor = losses[0] + losses[1] + self.config.pitch_weight * self._pitch_loss(context, rows, generator)
+        return loss
+
+    def validation_losses(self, windows: RollWindows) -> Tensor:
+        """Return the negative log-likelihood of the middle steps, nats a step, (n,): nothing else is hidden."""
+        middle = torch.zeros(windows.cells.shape[:2], dtype=torch.bool, device=self.device)
+        middle[:, self.config.window] = True
+        left, right = self._sides(self._embed(windows.cells, middle), windows.meta)
+        near = torch.cat([self.left.nearest(left), self.right.nearest(right)], dim=-1)
+        rows = windows.cells[:, self.config.window]
+        likely = self.calibrated(self.pitch_logits(self._for_pitches(near), rows))
+        return functional.binary_cross_entropy(likely, rows.to(likely.dtype), reduction="none").sum(-1)
+
+    def _pitch_loss(self, context: Tensor, rows: Tensor, generator: torch.Generator | None) -> Tensor:
+        if isinstance(self.pitches, ScalarPitchNetwork):
+            drawn = torch.randint(N_ROLL_PITCHES, (len(rows),), generator=generator, device=self.device)
+            return self._cell_loss(self.pitches(context, rows, drawn), rows.gather(1, drawn[:, None])[:, 0])
+        return self._cell_loss(self.pitches(context, rows), rows).mean(-1)
+
+    def _cell_loss(self, logits: Tensor, truth: Tensor) -> Tensor:
+        """Return the loss of each cell."""
+        truth = truth.to(logits.dtype)
+        plain = functional.binary_cross_entropy_with_logits(logits, truth, reduction="none")
+        if self.config.loss == "bce":
+            return plain
+        wrong = torch.where(truth > 0, 1 - logits.sigmoid(), logits.sigmoid())
+        alpha = self.config.focal_alpha
+        weighted: Tensor = torch.where(truth > 0, alpha, 1 - alpha) * wrong**self.config.focal_gamma * plain
+        return weighted
+
+    # --- the network
+
+    def _embed(self, cells: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """Return cells (..., 84) as steps (..., embedding): the sum over pitches of the vectors of their classes."""
+        silent, sounding, masked = torch.split(self.cells.weight.T, [1, N_ROLL_PITCHES, 1])
+        x = cells.to(silent.dtype) @ (sounding - silent) + N_ROLL_PITCHES * (silent[0] + self.cells.bias)
+        if hidden is not None:
+            x = torch.where(hidden[..., None], self._hidden(masked), x)
+        out: Tensor = self.steps(self.dropout(x))
+        return out
+
+    def _hidden(self, masked: Tensor) -> Tensor:
+        vector: Tensor = N_ROLL_PITCHES * (masked[0] + self.cells.bias)
+        return vector
+
+    def _around(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
+        """Return both sides of some steps of a roll."""
+        window = self.config.window
+        padded = functional.pad(cells, (0, 0, window, window))
+        flags = torch.arange(len(padded), device=cells.device)
+        about = torch.stack([flags < window, flags >= window + len(cells)], dim=1).to(self.code.dtype)
+        about = torch.cat([about, functional.pad(meta.to(self.code.dtype), (0, 0, window, window))], dim=1)
+        # every step of the roll is embedded once; a hidden one is the same everywhere
+        embedded, masked = self._embed(padded), self.steps(self._hidden(self.cells.weight.T[-1:]))
+        offsets = torch.arange(-window, window + 1, device=cells.device)
+        places = steps[:, None] + window + offsets
+        x = torch.where((offsets.abs() <= hidden)[:, None], masked, embedded[places])
+        return self._sides(x, about[places])
+
+    def _sides(self, embedded: Tensor, meta: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what both encoders read, each (n, window + 1, width), of steps around a middle one."""
+        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + _META)
+        x = torch.cat([x, self.code.expand(len(x), -1, -1)], dim=-1)
+        left, right = x[:, : self.config.window + 1], x[:, self.config.window :]
+        return left, right.flip(1) if self.config.mirrored else right
+
+    def _for_pitches(self, near: Tensor) -> Tensor:
+        """Return what both sides say of their middle step, (n, 4 width), as (n, 84, context)."""
+        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
+        return out
