@@ -104,7 +104,9 @@ def entries() -> list[list[list[tuple[int, int, int]]]]:
     found = {}
     names = list(music21.corpus.chorales.Iterator(returnType="filename"))
     for name in set(names):
-        stream = music21.converter.parse(music21.corpus.getWork(name), forceSource=True, storePickle=False)
+        work = music21.corpus.getWork(name)
+        path = work[0] if isinstance(work, list) else work  # the first of several encodings, as music21 itself does
+        stream = music21.converter.parse(path, forceSource=True, storePickle=False)
         found[name] = [list(voice_notes(part)) for part in list(stream.parts)[:4]]
     return [found[name] for name in names]
 
