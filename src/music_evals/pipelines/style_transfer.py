@@ -130,7 +130,7 @@ _Fraction = tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]
 
 def _fractions(counts: Sequence[CellCounts], nll: Sequence[float]) -> dict[str, _Fraction]:
     """Return numerator and denominator of each score, by piece; of what all cells share, in steps."""
-    total = CellCounts(*np.array(counts, dtype=np.int64).T)  # type: ignore[arg-type]
+    total = CellCounts(*np.array(counts, dtype=np.int64).T)
     steps, change_steps = (np.asarray(cells) // N_ROLL_PITCHES for cells in (total.cells, total.change_cells))
     found = {
         "piano_roll_error_rate": (np.asarray(total.wrong) / N_ROLL_PITCHES, steps),
