@@ -21,6 +21,7 @@ from music_evals.errors import UnknownNameError, importing
 
 __all__ = [
     "BASELINES",
+    "CELL_BASELINES",
     "CONTROL",
     "CONTROLS",
     "INPAINTERS",
@@ -338,6 +339,12 @@ BASELINES: dict[str, str] = dict.fromkeys(
     "music_evals.models.baselines:make_baseline",
 )
 """Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
+
+CELL_BASELINES: dict[str, str] = dict.fromkeys(
+    ("silence", "copy_previous", "copy_by_eighths", "copy_by_sixteenths", "corpus_prior", CONTROL),
+    "music_evals.models.roll_baselines:make_roll_baseline",
+)
+"""Baseline -> ``module:function``; the function takes the name and training rolls and returns a `CellPredictor`."""
 
 
 TAGGERS: dict[str, str] = {

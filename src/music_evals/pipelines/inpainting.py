@@ -27,7 +27,7 @@ from music_evals.metrics.arrays import (
     check_variant,
 )
 from music_evals.metrics.catalogue import INPAINTING_EXTENSIONS, INPAINTING_METRICS, Metric, metric_of
-from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.pipelines.intervals import check_groups, interval_of_rates, intervals_of_means, report
 from music_evals.stats import Interval, resampling
 from music_evals.stats.intervals import check_confidence, effective_clusters
 
@@ -382,7 +382,10 @@ def _mean_intervals(
         found = intervals_of_means([*scores], columns, options.groups, options.confidence)
         return dict(zip(scores, found, strict=True))
     weights = _weights(pairs, scores)
-    return {name: _micro_interval(name, values, weights[name], options) for name, values in scores.items()}
+    return {
+        name: interval_of_rates(name, values, weights[name], options.groups, options.confidence)
+        for name, values in scores.items()
+    }
 
 
 def _weights(pairs: _Pairs, names: Iterable[str]) -> dict[str, IntArray]:
@@ -415,14 +418,6 @@ def _mean_of_truth(pairs: _Pairs, name: str, average: str) -> float:
         return float("nan")
     weights = _weights_of_rate(name, pairs.true)[defined] if average == "micro" else None
     return float(np.average(values[defined], weights=weights))
-
-
-def _micro_interval(name: str, values: FloatArray, weights: IntArray, options: _Options) -> Interval:
-    """Let each item stand as often as it has notes: the mean over notes, clustered as the items are."""
-    items = np.repeat(np.arange(len(values)), weights)
-    groups = items if options.groups is None else options.groups[items]
-    [interval] = intervals_of_means([name], values[items, None], groups, options.confidence)
-    return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
 
 
 def _set_level(pairs: _Pairs, name: str, options: _Options, variant: str, base: str) -> tuple[Interval, float]:

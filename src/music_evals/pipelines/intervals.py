@@ -13,7 +13,7 @@ from music_evals.errors import PairCountError, UndefinedMetricWarning
 from music_evals.metrics.catalogue import CATALOGUE
 from music_evals.stats import Interval, mean_intervals
 
-__all__ = ["check_groups", "intervals_of_means", "report"]
+__all__ = ["check_groups", "interval_of_rates", "intervals_of_means", "report"]
 
 
 def check_groups(groups: npt.ArrayLike | None, n: int) -> npt.NDArray[Any] | None:
@@ -43,6 +43,35 @@ def intervals_of_means(
     known = [CATALOGUE.get(name) for name in names]
     spans = [(-np.inf, np.inf) if metric is None else (metric.low, metric.high) for metric in known]
     return mean_intervals(columns, groups, confidence=confidence, spans=spans)
+
+
+def interval_of_rates(
+    name: str,
+    values: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.int64],
+    groups: npt.ArrayLike | None,
+    confidence: float,
+) -> Interval:
+    """Return the micro average of rates: each item stands as often as its denominator says, clustered as the items are.
+
+    Parameters
+    ----------
+    name
+        Of the score, for its range.
+    values
+        Rate of each item, shape (n,).
+    weights
+        Its denominator, such as the notes of the item, shape (n,); where it is 0 the rate plays no part.
+    groups
+        Cluster of each item, shape (n,); None makes each item its own.
+    confidence
+        Nominal coverage of the interval.
+
+    """
+    items = np.repeat(np.arange(len(values)), weights)
+    clusters = items if groups is None else np.asarray(groups)[items]
+    [interval] = intervals_of_means([name], values[items, None], clusters, confidence)
+    return interval._replace(n=len(values), n_defined=int((weights > 0).sum()))
 
 
 def report(name: str, interval: Interval, null: float | None = None) -> dict[str, Any]:
