@@ -140,9 +140,13 @@ def _minus(one: Any, other: Any) -> float | None:
 
 
 def honest_table(judged: Judged) -> str:
-    """Return the honest table of one data set: all windows, the size of each system, the interval of what ranks."""
+    """Return the honest table of one data set: all windows, the size of each system, the interval of what ranks.
+
+    Songs differ in length: intervals are as wide as those of fewer songs of one length, whose number stands beside.
+    """
     table = table_of(judged.results)
-    windows = f"{table['n_items']} windows of {table['n_songs']} songs"
+    clusters = max(scores["note_f1"]["n_clusters"] for scores in table["scores"].values())
+    windows = f"{table['n_items']} windows of {table['n_songs']} songs, which count as {clusters:.0f} of one length"
     shown = compact_table(judged.results, table, sizes=judged.sizes, without={NLL})
     return f"**{judged.plan.data.title}**, test split: {windows}.\n\n{shown}"
 
