@@ -28,6 +28,7 @@ __all__ = [
     "PREPARED_DATASETS",
     "RENDERED_DATASETS",
     "RENDERERS",
+    "ROLL_BASELINES",
     "TAGGERS",
     "WRITERS",
     "CellPredictor",
@@ -339,6 +340,11 @@ BASELINES: dict[str, str] = dict.fromkeys(
 )
 """Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
 
+ROLL_BASELINES: dict[str, str] = dict.fromkeys(
+    ("silence", "copy_previous", "copy_next", "copy_every_4", "copy_every_2"),
+    "music_evals.models.roll_baselines:make_roll_baseline",
+)
+"""Trivial row of cell prediction -> ``module:function``; the function takes the name and returns a `CellPredictor`."""
 
 TAGGERS: dict[str, str] = {
     "music_tagger": "music_evals.models.music_tagger:MusicTagger",
