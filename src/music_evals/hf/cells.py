@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,8 @@ class CellsMetric(SymbolicMetric):
     bar: where it is shorter than the other side, silence follows. Arrays are as long as they are.
     """
 
-    kind, variants = "rolls", ()
+    kind = "rolls"
+    variants: ClassVar[tuple[str, ...]] = ()
     paper, authors_code, arguments = CITATION, CODEBASE, INPUTS
 
     def _encode(self, name: str, index: int, item: Any) -> str:

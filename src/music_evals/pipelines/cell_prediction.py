@@ -107,7 +107,7 @@ def _count(index: int, reference: npt.ArrayLike, estimate: npt.ArrayLike) -> Cel
 
 def _parts(name: str, counts: Sequence[CellCounts]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return numerators and denominators of a score, piece by piece."""
-    of = CellCounts(*np.array(counts, dtype=np.float64).T)  # type: ignore[arg-type]  # columns, field by field
+    of = CellCounts(*np.array(counts, dtype=np.float64).T)  # columns, field by field
     parts: dict[str, tuple[Any, Any]] = {
         "piano_roll_error_rate": (of.wrong, of.cells),
         "change_error_rate": (of.changing_wrong, of.changing_cells),
