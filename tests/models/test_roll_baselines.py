@@ -130,7 +130,7 @@ def test_all_chorales() -> None:
             roll = roll_of(piano_roll(score, gaps=gaps).cells[: score.end_tick])
             for name in MEASURED:
                 sums[name, gaps] += count_cells(roll.cells, make_roll_baseline(name).cell_probabilities(roll))
-    found = {key: CellCounts(*total.tolist()) for key, total in sums.items()}
+    found = {key: CellCounts._make(total.tolist()) for key, total in sums.items()}
     assert found["silence", False].cells == 161_260 * N
     for name, rates in MEASURED.items():
         for gaps, expected in zip((False, True), rates, strict=True):
