@@ -21,7 +21,6 @@ from music_evals.errors import UnknownNameError, importing
 
 __all__ = [
     "BASELINES",
-    "CELL_BASELINES",
     "CONTROL",
     "CONTROLS",
     "INPAINTERS",
@@ -29,6 +28,7 @@ __all__ = [
     "PREPARED_DATASETS",
     "RENDERED_DATASETS",
     "RENDERERS",
+    "ROLL_BASELINES",
     "TAGGERS",
     "WRITERS",
     "CellPredictor",
@@ -340,12 +340,11 @@ BASELINES: dict[str, str] = dict.fromkeys(
 )
 """Baseline -> ``module:function``; the function takes the name and the training contexts and returns an `Inpainter`."""
 
-CELL_BASELINES: dict[str, str] = dict.fromkeys(
-    ("silence", "copy_previous", "copy_by_eighths", "copy_by_sixteenths", "corpus_prior", CONTROL),
+ROLL_BASELINES: dict[str, str] = dict.fromkeys(
+    ("silence", "copy_previous", "copy_next", "copy_every_4", "copy_every_2"),
     "music_evals.models.roll_baselines:make_roll_baseline",
 )
-"""Baseline -> ``module:function``; the function takes the name and training rolls and returns a `CellPredictor`."""
-
+"""Trivial row of cell prediction -> ``module:function``; the function takes the name and returns a `CellPredictor`."""
 
 TAGGERS: dict[str, str] = {
     "music_tagger": "music_evals.models.music_tagger:MusicTagger",

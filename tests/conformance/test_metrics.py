@@ -22,6 +22,7 @@ from music_evals.annotations import Score
 from music_evals.errors import InvalidInputError
 from music_evals.metrics.catalogue import (
     CATALOGUE,
+    CELL_SCORES,
     COMPANIONS,
     INPAINTING_METRICS,
     LYRIC_SCORES,
@@ -29,6 +30,7 @@ from music_evals.metrics.catalogue import (
     SHOWN_COMPANIONS,
 )
 from music_evals.pipelines import lyrics
+from music_evals.pipelines.cell_prediction import evaluate_cells
 from music_evals.pipelines.inpainting import evaluate_inpainting, evaluate_nll
 from music_evals.pipelines.preservation import FACETS, evaluate_preservation
 from music_evals.pipelines.tag_lists import evaluate_tags
@@ -44,7 +46,8 @@ PUBLISHED = {
     "circle_of_fifths_distance", "major_minor_score", "chroma_dtw_similarity", "delta_bpm", "beat_f_measure",
     "information_gain", "segment_ari", "boundary_f_measure", "voicing_recall", "motif_jaccard", "motif_recall",
     "harmony_preservation", "rhythm_preservation", "structure_preservation", "melody_preservation",
-    "music_context_preservation", "lyric_structure", "tag_semantic_similarity", *SHOWN_COMPANIONS,
+    "music_context_preservation", "lyric_structure", "tag_semantic_similarity", "piano_roll_error_rate",
+    *SHOWN_COMPANIONS,
 }  # fmt: skip
 
 FILES = {"{name}.py", "README.md", "app.py", "requirements.txt"}
@@ -62,7 +65,7 @@ SCORES = (
     {name: [name] for name in NAMES}
     | {"musical_inpainting": list(INPAINTING_METRICS), "music_context_preservation": list(PRESERVATION_METRICS)}
     | {f"{facet}_preservation": list(names) for facet, names in FACETS.items()}
-    | {"lyric_structure": list(LYRIC_SCORES)}
+    | {"lyric_structure": list(LYRIC_SCORES), "piano_roll_error_rate": list(CELL_SCORES)}
 )
 # What a result holds beside its scores.
 EXTRAS = {"tag_semantic_similarity": ["tag_semantic_similarity_std", "encoder"]}
@@ -72,6 +75,10 @@ LIGHT = {"lyric_structure": {"rhyme": "char"}, "tag_semantic_similarity": {"enco
 EDITS = {name for name in NAMES if set(SCORES[name]) <= {*PRESERVATION_METRICS, *SHOWN_COMPANIONS}}
 # The modules that judge texts.
 OF_TEXTS = {"lyric_structure", "tag_semantic_similarity"}
+# The modules that judge cells of piano rolls.
+OF_ROLLS = {"piano_roll_error_rate"}
+# Modules of one formula; the others have the variants of `compute`.
+ONE_FORMULA = {"inpainting_nll", "tag_semantic_similarity", *OF_ROLLS}
 
 
 def resamples(name: str, n: int) -> dict[str, int]:
@@ -178,12 +185,21 @@ def tags(rng: np.random.Generator) -> list[str]:
     ]
 
 
+def predicted_roll(rng: np.random.Generator, n_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities of cells, and a roll in which about one of ten sounds and few are far from what was predicted."""
+    truth = rng.random((n_steps, 84)) < 0.1
+    return np.clip(truth + rng.normal(0, 0.3, truth.shape), 0.01, 0.99), truth
+
+
 def inputs_for(module: Any, rng: np.random.Generator, n: int = 12) -> dict[str, Any]:
     if module.name == "lyric_structure":
         songs = [song(rng) for _ in range(n)]
         return {"predictions": [words for words, _ in songs], "references": [pattern for _, pattern in songs]}
     if module.name == "tag_semantic_similarity":
         return {"predictions": [tags(rng) for _ in range(n)], "references": [tags(rng) for _ in range(n)]}
+    if module.name in OF_ROLLS:
+        rolls = [predicted_roll(rng, int(rng.integers(8, 40))) for _ in range(n)]
+        return {"predictions": [given for given, _ in rolls], "references": [truth for _, truth in rolls]}
     if module.name in EDITS:
         references = [piece(rng) for _ in range(n)]
         return {"predictions": [edited(score, rng) for score in references], "references": references}
@@ -197,6 +213,8 @@ def library_result(module: Any, inputs: dict[str, Any], **options: Any) -> dict[
     """Return the same from the workshop, without evaluate."""
     if module.name == "inpainting_nll":
         return evaluate_nll(inputs["predictions"], **options)
+    if module.name in OF_ROLLS:
+        return evaluate_cells(inputs["references"], inputs["predictions"], **options)
     if module.name in OF_TEXTS:
         evaluate_texts = lyrics.evaluate_lyrics if module.name == "lyric_structure" else evaluate_tags
         return evaluate_texts(inputs["references"], inputs["predictions"], **options)
@@ -334,7 +352,8 @@ def test_card_names_every_key_and_option(folder: Path, card: tuple[dict[str, Any
     drawn = any(CATALOGUE[name].kind == "set" for name in SCORES[folder.name])
     assert ("| `n_resamples` |" in options) == ("| `seed` |" in options) == drawn  # means need no resamples
     wanted = ["groups", "confidence", "per_item"]
-    wanted += ["variant"] if folder.name not in {"inpainting_nll", "tag_semantic_similarity"} else []
+    wanted += ["variant"] if folder.name not in ONE_FORMULA else []
+    wanted += ["average"] if folder.name in OF_ROLLS else []
     wanted += ["rhyme", "normalise", "strict"] if folder.name == "lyric_structure" else []
     wanted += ["encoder", "aggregation", "empty"] if folder.name == "tag_semantic_similarity" else []
     wanted += ["companions", "backends", "store", "policy", "options", "failures"] if folder.name in EDITS else []
@@ -427,12 +446,12 @@ def test_result_keys_types_and_range(module: Any, rng: np.random.Generator) -> N
 
 
 def test_per_item_is_one_dict_an_item(module: Any, rng: np.random.Generator) -> None:
-    result = module.compute(
-        **inputs_for(module, rng), **resamples(module.name, 0), per_item=True, **LIGHT.get(module.name, {})
-    )
+    options = {**resamples(module.name, 0), **LIGHT.get(module.name, {})}
+    options |= {"average": "macro"} if module.name in OF_ROLLS else {}  # by default over cells, and not over items
+    result = module.compute(**inputs_for(module, rng), **options, per_item=True)
     rows = result["per_item"]
     assert len(rows) == 12
-    names = SCORES[module.name] if module.name in EDITS | OF_TEXTS else list(rows[0])
+    names = SCORES[module.name] if module.name in EDITS | OF_TEXTS | OF_ROLLS else list(rows[0])
     assert {type(row[name]) for row in rows for name in names} == {float}
     for name in SCORES[module.name]:
         if CATALOGUE[name].kind == "item":
@@ -451,6 +470,8 @@ def test_equal_to_the_library(module: Any, rng: np.random.Generator) -> None:
     ]
     if module.name == "tag_semantic_similarity":
         options += [{"aggregation": "f1"}, {"normalize_by_self": True}]
+    elif module.name in OF_ROLLS:
+        options += [{"average": "macro"}]
     elif "references" in module.features:
         options += [{"variant": name, **resamples(module.name, 20)} for name in ("official", "paper")]
     for chosen in [{**LIGHT.get(module.name, {}), **given} for given in options]:
@@ -477,7 +498,10 @@ def test_perfect_predictions(module: Any, rng: np.random.Generator) -> None:
         result = module.compute(predictions=[["抒情"]] * 3, references=[["抒情"]] * 3, encoder="char-ngrams")
         assert result[module.name] == pytest.approx(1.0, abs=1e-6)
         return
-    if module.name in EDITS:
+    if module.name in OF_ROLLS:
+        rolls = [predicted_roll(rng, 20)[1] for _ in range(3)]
+        result = module.compute(predictions=rolls, references=rolls)
+    elif module.name in EDITS:
         pieces = [piece(rng) for _ in range(3)]
         result = module.compute(predictions=pieces, references=pieces, **resamples(module.name, 20))
     elif "references" in module.features:
@@ -495,15 +519,14 @@ def test_unknown_options_and_variants_are_refused(module: Any, rng: np.random.Ge
     if module.name == "tag_semantic_similarity":
         with pytest.raises(LookupError, match="did you mean best_match"):
             module.compute(**inputs, aggregation="best match")
+    elif module.name in OF_ROLLS:
+        with pytest.raises(LookupError, match="did you mean micro"):
+            module.compute(**inputs, average="micr")
     elif "references" in module.features:
         wrong, right = ("oficial", "official") if module.name == "lyric_structure" else ("correct", "corrected")
         with pytest.raises(LookupError, match=f"did you mean {right}"):
             module.compute(**inputs, variant=wrong, **LIGHT.get(module.name, {}))
     assert module.compute(**inputs, **resamples(module.name, 20), **LIGHT.get(module.name, {}))
-
-
-# Modules of one formula; the others have the variants of `compute`.
-ONE_FORMULA = {"inpainting_nll", "tag_semantic_similarity"}
 
 
 def test_a_config_name_is_a_variant(folder: Path, in_root: Path, tmp_path: Path, rng: np.random.Generator) -> None:
@@ -547,7 +570,8 @@ def test_modules_combine(in_root: Path, tmp_path: Path, rng: np.random.Generator
     import evaluate
 
     contexts, middles = contexts_and_middles(rng)
-    names = [name for name in NAMES if name not in {"musical_inpainting", "inpainting_nll"} | EDITS | OF_TEXTS]
+    apart = {"musical_inpainting", "inpainting_nll"} | EDITS | OF_TEXTS | OF_ROLLS
+    names = [name for name in NAMES if name not in apart]
     options = {"groups": np.arange(12) // 4}
     combined = evaluate.combine([load(name, tmp_path) for name in names])
     result = combined.compute(predictions=middles, references=contexts, **options)
@@ -563,7 +587,7 @@ def test_options_of_divergences_are_refused_elsewhere(in_root: Path, tmp_path: P
     """A score that draws nothing and has no logarithm does not take these options and then ignore them."""
     contexts, middles = contexts_and_middles(rng)
     inputs = {"predictions": middles, "references": contexts}
-    for name in (name for name in NAMES if name not in EDITS | OF_TEXTS | {"inpainting_nll"}):
+    for name in (name for name in NAMES if name not in EDITS | OF_TEXTS | OF_ROLLS | {"inpainting_nll"}):
         module = load(name, tmp_path)
         for option, value in (("n_resamples", 20), ("seed", 1), ("base", "bits")):
             if resamples(name, 20):

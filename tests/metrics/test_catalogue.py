@@ -13,6 +13,7 @@ from music_evals import hf
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.metrics.catalogue import (
     CATALOGUE,
+    CELL_SCORES,
     COMPANIONS,
     DESCRIPTION_SCORES,
     INPAINTING_EXTENSIONS,
@@ -28,8 +29,7 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
     INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
-    DESCRIPTION_SCORES,
-)  # fmt: skip
+    DESCRIPTION_SCORES, CELL_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
 
@@ -61,7 +61,7 @@ def test_every_score_stands_once_under_its_own_name() -> None:
 
 
 def test_the_papers_are_those_that_the_modules_cite() -> None:
-    cited = {hf.symbolic.CITATION, hf.audio.CITATION, hf.text.CITATION}
+    cited = {hf.symbolic.CITATION, hf.audio.CITATION, hf.text.CITATION, hf.cells.CITATION}
     papers = {metric.paper for metric in CATALOGUE.values()} - {""}
     assert all(any(f"{{{paper}," in text for text in cited) for paper in papers)
     assert {name for name, metric in CATALOGUE.items() if not metric.paper} == {*COMPANIONS, "repeated_note_rate"}

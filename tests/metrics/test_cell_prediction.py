@@ -1,117 +1,165 @@
-"""Scores of predicted cells: cases worked by hand, and laws."""
+"""Metrics of predicted cells: worked cases, and what holds for all rolls."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+from hypothesis.extra import numpy as arrays
 
-from music_evals.errors import InvalidInputError, PairCountError, UndefinedMetricWarning
+from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
 from music_evals.metrics.cell_prediction import (
     CellCounts,
     cell_f1,
     cell_nll,
     cell_precision,
     cell_recall,
+    cell_scores,
     change_error_rate,
-    change_steps,
     count_cells,
     piano_roll_error_rate,
 )
 
-CELLS = hnp.arrays(np.bool_, st.tuples(st.integers(1, 12), st.just(84)))
+N = 84
+rolls = st.integers(1, 6).flatmap(lambda steps: arrays.arrays(np.bool_, (steps, N), elements=st.booleans()))
+pairs = st.integers(1, 6).flatmap(
+    lambda steps: st.tuples(
+        arrays.arrays(np.bool_, (steps, N)), arrays.arrays(np.float64, (steps, N), elements=st.floats(0, 1))
+    )
+)
 
 
-@pytest.fixture
-def truth() -> np.ndarray:
-    """Four steps: pitch 40 at all, pitch 50 at the last two. It changes at steps 0 and 2."""
-    cells = np.zeros((4, 84), dtype=bool)
-    cells[:, 40] = True
-    cells[2:, 50] = True
-    return cells
+def cells(*steps: tuple[int, ...]) -> np.ndarray:
+    """A roll from the columns that sound at each step."""
+    roll = np.zeros((len(steps), N), dtype=np.bool_)
+    for step, columns in enumerate(steps):
+        roll[step, list(columns)] = True
+    return roll
 
 
-@pytest.fixture
-def estimate(truth: np.ndarray) -> np.ndarray:
-    """Pitch 50 comes a step late, pitch 60 sounds at step 1: 5 of 6 cells found, 6 predicted, 2 of 336 wrong."""
-    likely = truth.astype(float)
-    likely[2, 50] = 0.4
-    likely[1, 60] = 0.5
-    return likely
+def test_by_hand() -> None:
+    # the chord changes at steps 0 and 2; one cell too many at step 1, one missing at 2
+    truth, given_ = cells((10, 20), (10, 20), (10, 21), (10, 21)), cells((10, 20), (10, 20, 30), (10,), (10, 21))
+    assert piano_roll_error_rate(truth, given_) == 2 / (4 * N)
+    assert change_error_rate(truth, given_) == 1 / (2 * N)
+    assert cell_precision(truth, given_) == 7 / 8
+    assert cell_recall(truth, given_) == 7 / 8
+    assert cell_f1(truth, given_) == 2 * 7 / (8 + 8)
+    assert cell_nll(truth, given_) == math.inf
 
 
-def test_worked_case(truth: np.ndarray, estimate: np.ndarray) -> None:
-    assert change_steps(truth).tolist() == [True, False, True, False]
-    assert count_cells(truth, estimate) == CellCounts(336, 2, 168, 1, 6, 6, 5)
-    assert piano_roll_error_rate(truth, estimate) == 2 / 336
-    assert change_error_rate(truth, estimate) == 1 / 168
-    assert cell_precision(truth, estimate) == cell_recall(truth, estimate) == cell_f1(truth, estimate) == 5 / 6
-    # ln .4 of the late note and ln .5 of the wrong one; all others are certain and right
-    assert cell_nll(truth, estimate) == pytest.approx((-math.log(0.4) - math.log(0.5)) / 336)
+def test_the_threshold_belongs_to_what_sounds() -> None:
+    truth, half = cells((3,)), np.full((1, N), 0.5)
+    assert piano_roll_error_rate(truth, half) == (N - 1) / N
+    assert piano_roll_error_rate(truth, half - 1e-9) == 1 / N
 
 
-def test_a_certainty_that_is_wrong_is_infinite_unless_clipped(truth: np.ndarray) -> None:
-    assert cell_nll(truth, np.zeros((4, 84))) == math.inf
-    # 6 of 336 cells cost ln 100, the others ln (1 / .99)
-    expected = (6 * math.log(100) + 330 * math.log(1 / 0.99)) / 336
-    assert cell_nll(truth, np.zeros((4, 84)), clip=0.01) == pytest.approx(expected)
-    with pytest.raises(InvalidInputError, match="clip"):
-        cell_nll(truth, truth, clip=0.5)
+def test_nll_by_hand() -> None:
+    # 3/4 for the cell that sounds, 1/8 for each of 83 that do not
+    probabilities = np.where(cells((3,)), 3 / 4, 1 / 8)
+    assert cell_nll(cells((3,)), probabilities) == pytest.approx(-(math.log(3 / 4) + 83 * math.log(7 / 8)) / N)
 
 
-def test_what_has_no_value_is_nan_and_says_why() -> None:
-    silent = np.zeros((3, 84), dtype=bool)
-    assert piano_roll_error_rate(silent, silent) == 0
-    assert cell_nll(silent, silent) == 0
-    for score, why in (
-        (change_error_rate, "never changes"),
-        (cell_precision, "is predicted"),
-        (cell_recall, "no cell sounds"),
-        (cell_f1, "either side"),
-    ):
-        with pytest.warns(UndefinedMetricWarning, match=f"{score.__name__}.*{why}") as caught:
-            assert math.isnan(score(silent, silent))
-        assert caught[0].filename == __file__
+def test_silence_at_the_start_is_no_change() -> None:
+    assert count_cells(cells((), (5,), (5,)), np.zeros((3, N))).changing_cells == N
+    assert count_cells(cells((5,), (5,), ()), np.zeros((3, N))).changing_cells == 2 * N
 
 
-@given(CELLS)
-def test_the_truth_is_perfect_and_its_opposite_all_wrong(cells: np.ndarray) -> None:
-    assert piano_roll_error_rate(cells, cells) == 0
-    assert piano_roll_error_rate(cells, ~cells) == 1
-    assert cell_nll(cells, cells) == 0
-    assert count_cells(cells, cells).hits == cells.sum()
+@pytest.mark.parametrize(
+    ("metric", "truth", "estimate", "why"),
+    [
+        (change_error_rate, cells((), ()), cells((4,), ()), "no step differs"),
+        (cell_precision, cells((4,)), cells(()), "predicted"),
+        (cell_recall, cells(()), cells((4,)), "reference sounds"),
+    ],
+)
+def test_undefined(metric: Any, truth: np.ndarray, estimate: np.ndarray, why: str) -> None:
+    with pytest.warns(UndefinedMetricWarning, match=f"{metric.__name__} is undefined: .*{why}") as caught:
+        assert math.isnan(metric(truth, estimate))
+    assert caught[0].filename == __file__
 
 
-@given(CELLS, st.data())
-def test_one_more_wrong_cell_never_scores_better(cells: np.ndarray, data: st.DataObject) -> None:
-    likely = data.draw(hnp.arrays(np.float64, cells.shape, elements=st.floats(0, 1), fill=st.floats(0, 1)))
-    worse = likely.copy()
-    at = data.draw(st.integers(0, len(cells) - 1)), data.draw(st.integers(0, 83))
-    worse[at] = 1.0 - cells[at]
-    assert count_cells(cells, worse).wrong >= count_cells(cells, likely).wrong
-    assert cell_nll(cells, worse) == math.inf
+def test_two_silences_agree() -> None:
+    assert cell_f1(cells(()), cells(())) == 1.0
+    assert cell_f1(cells(()), cells((1,))) == 0.0
 
 
-@given(CELLS, CELLS)
-def test_counts_of_pieces_add_up(first: np.ndarray, second: np.ndarray) -> None:
-    total = count_cells(first, ~first) + count_cells(second, second)
-    assert (total.cells, total.wrong) == (first.size + second.size, first.size)
-    assert total.hits == second.sum()
+@given(pairs)
+def test_bounds(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    scores = cell_scores(count_cells(*pair))
+    assert all(0 <= value <= 1 for name, value in scores.items() if name != "cell_nll" and not math.isnan(value))
+    assert scores["cell_nll"] >= 0
 
 
-def test_wrong_input_is_named() -> None:
-    cells = np.zeros((4, 84))
-    with pytest.raises(InvalidInputError, match=r"\(4, 88\)"):
-        piano_roll_error_rate(np.zeros((4, 88)), cells)
-    with pytest.raises(InvalidInputError, match="a step at least"):
-        piano_roll_error_rate(cells[:0], cells[:0])
-    with pytest.raises(InvalidInputError, match=r"64\.0; give probabilities"):
-        piano_roll_error_rate(cells, cells + 64)
-    with pytest.raises(InvalidInputError, match="reference comes first"):
-        piano_roll_error_rate(cells + 0.3, cells)
-    with pytest.raises(PairCountError, match="4 steps and estimate 3"):
-        piano_roll_error_rate(cells, cells[:3])
+@given(rolls)
+def test_the_truth_is_perfect(roll: np.ndarray) -> None:
+    scores = cell_scores(count_cells(roll, roll))
+    assert (scores["piano_roll_error_rate"], scores["cell_nll"], scores["cell_f1"]) == (0, 0, 1)
+    assert scores["change_error_rate"] == 0 or not roll.any()
+
+
+@given(pairs)
+def test_the_complement_is_wrong_where_the_prediction_is_right(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    truth, probabilities = pair
+    given_ = probabilities >= 0.5
+    assert piano_roll_error_rate(truth, given_) + piano_roll_error_rate(truth, ~given_) == pytest.approx(1)
+    assert piano_roll_error_rate(~truth, ~given_) == piano_roll_error_rate(truth, given_)
+
+
+@given(pairs)
+def test_symmetry_and_nll_of_the_mirror(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    truth, probabilities = pair
+    given_ = probabilities >= 0.5
+    assert piano_roll_error_rate(truth, given_) == piano_roll_error_rate(given_, truth)
+    assert cell_f1(truth, given_) == cell_f1(given_, truth)
+    # in sixteenths, which 1 - q holds exactly
+    coarse = np.round(probabilities * 16) / 16
+    assert cell_nll(~truth, 1 - coarse) == pytest.approx(cell_nll(truth, coarse))
+
+
+@given(pairs, st.permutations(range(N)))
+def test_the_order_of_pitches_does_not_matter(pair: tuple[np.ndarray, np.ndarray], order: list[int]) -> None:
+    first, second = (cell_scores(count_cells(*(side[:, some] for side in pair))) for some in (order, range(N)))
+    assert first == pytest.approx(second, nan_ok=True)
+
+
+@given(pairs)
+def test_one_more_error_never_helps(pair: tuple[np.ndarray, np.ndarray]) -> None:
+    truth, probabilities = pair
+    given_ = probabilities >= 0.5
+    right = np.argwhere(given_ == truth)
+    if len(right):
+        step, column = right[0]
+        worse = given_.copy()
+        worse[step, column] ^= True
+        assert piano_roll_error_rate(truth, worse) > piano_roll_error_rate(truth, given_)
+        assert cell_f1(truth, worse) <= cell_f1(truth, given_)
+
+
+def test_counts_add_up_over_pieces() -> None:
+    """Pieces that begin and end in silence, so that no change lies between them."""
+    truths, estimates = [cells((), (5,), ()), cells((), (7, 9), (8,), ())], [np.full((n, N), 0.25) for n in (3, 4)]
+    each = [count_cells(*pair) for pair in zip(truths, estimates, strict=True)]
+    whole = count_cells(np.vstack(truths), np.vstack(estimates))
+    assert CellCounts(*(sum(values) for values in zip(*each, strict=True))) == pytest.approx(whole)
+
+
+@pytest.mark.parametrize(
+    ("reference", "estimate", "error", "message"),
+    [
+        (np.zeros((2, 88)), np.zeros((2, 88)), InvalidInputError, r"reference must be a roll.*\(steps, 84\)"),
+        (np.zeros((2, N)), np.zeros((3, N)), InvalidInputError, "2 steps, estimate 3"),
+        (np.zeros((2, N)), np.full((2, N), 1.5), InvalidInputError, "from 0 to 1, got 1.5"),
+        (np.zeros((2, N)), np.full((2, N), np.nan), InvalidInputError, "got nan"),
+        (np.full((2, N), 0.5), np.zeros((2, N)), InvalidInputError, "reference must hold True and False"),
+        (np.full((2, N), "x"), np.zeros((2, N)), InvalidInputError, "roll of numbers"),
+        (np.zeros((0, N)), np.zeros((0, N)), NoDataError, "no steps"),
+    ],
+)
+def test_bad_input(reference: Any, estimate: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        piano_roll_error_rate(reference, estimate)

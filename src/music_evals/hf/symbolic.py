@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,8 @@ class SymbolicMetric(PairModule):
     first file (about half a second) and ends with `compute`; other items need none.
     """
 
-    kind, variants = "contexts", VARIANTS
+    kind = "contexts"
+    variants: ClassVar[tuple[str, ...]] = VARIANTS
     paper, authors_code, arguments = CITATION, CODEBASE, SYMBOLIC_INPUTS
 
     parser: ReaderProcess[Score] | None = None

@@ -4,7 +4,8 @@ Pipelines, the command line, cards, reports, leaderboards and pages read a score
 block of its own, in the order of its results; a task is added by a block.
 
 Papers are named by the key of their BibTeX entry, which stands on the card of the metric: Araneda-Hernandez et al.,
-MUSIB (2023); Vishe et al., MuseCPBench (2025); Wang et al., MuChin (IJCAI 2024).
+MUSIB (2023); Vishe et al., MuseCPBench (2025); Wang et al., MuChin (IJCAI 2024); Lu et al., "Actions speak louder than
+listening" (ACM MM 2021).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 
 __all__ = [
     "CATALOGUE",
+    "CELL_SCORES",
     "COMPANIONS",
     "DESCRIPTION_SCORES",
     "DIRECTIONS",
@@ -55,7 +57,8 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
-        ``"melody"`` of music; ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
+        ``"melody"`` of music; ``"cells"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
+        ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -257,6 +260,19 @@ DESCRIPTION_SCORES: Final = block(
 )
 """Similarities of tags: averages, then each dimension of each group (MuChin, section 3.3)."""
 
+# Style transfer: cells of piano rolls that a model predicts. All but the first are our own.
+_cells = functools.partial(Metric, facet="cells", task="style_transfer", paper="lu2021actions")
+
+CELL_SCORES: Final = block(
+    _cells("piano_roll_error_rate", "Piano-roll error rate", direction="lower", heading="error rate"),
+    _cells("change_error_rate", "Error rate at changes", direction="lower", heading="error at changes"),
+    _cells("cell_precision", "Cell precision", heading="precision"),
+    _cells("cell_recall", "Cell recall", heading="recall"),
+    _cells("cell_f1", "Cell F1", heading="F1"),
+    _cells("cell_nll", "Cell NLL", high=_INF, direction="lower", unit="nats a cell", heading="NLL"),
+)
+"""Scores of predicted cells: the published error rate, and what has to stand beside it."""
+
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
         **INPAINTING_METRICS,
@@ -266,6 +282,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **COMPANIONS,
         **LYRIC_SCORES,
         **DESCRIPTION_SCORES,
+        **CELL_SCORES,
     }
 )
 """All blocks together."""

@@ -43,6 +43,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
 EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
 TEXTS = {"lyric_structure": "lyrics", "tag_semantic_similarity": "tags"}
+ROLLS = {"piano_roll_error_rate"}
 TOKENS = (metric_inputs.EXAMPLE_REFERENCE, metric_inputs.EXAMPLE_PREDICTION)
 LYRICS = (metric_inputs.EXAMPLE_LYRICS, metric_inputs.EXAMPLE_PATTERN)
 
@@ -136,7 +137,7 @@ def test_the_commands_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert {score["value"] for score in of_this} == {judged.scores[name]}
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS}])
+@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS, *ROLLS}])
 def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
@@ -159,6 +160,24 @@ def test_files(note_f1: PageMetric, tmp_path: Path) -> None:
     [note] = wrong.notes
     assert note.startswith("1 of 1 predictions, the first at index 0, came with a past or future that differs")
     assert set(wrong.inputs) == {"reference reference.mid", "prediction other.mid"}
+
+
+def test_rolls(tmp_path: Path) -> None:
+    """Sixteen whole notes on C, and sixteen on the note above; then the worked example."""
+    metric = page_metric("piano_roll_error_rate")
+    truth, other = midi_file(tmp_path / "truth.mid", 16), midi_file(tmp_path / "other.mid", 16, pitch=61)
+    same = metric_inputs.judge_rolls(metric, truth, truth)
+    assert (same.scores["piano_roll_error_rate"], same.scores["cell_f1"]) == (0, 1)
+    wrong = metric_inputs.judge_rolls(metric, truth, other)
+    # 31 of 32 steps of a bar sound, since the note is struck again, and the last bar is whole
+    assert wrong.scores["piano_roll_error_rate"] == pytest.approx(2 * (16 * 32 - 15) / (16 * 32 * 84))
+    assert wrong.scores["cell_f1"] == 0
+    shown = bars(metric, wrong)
+    assert all(f'data-score="{score}"' in shown for score in wrong.scores)
+    with pytest.raises(NoDataError, match="two files"):
+        metric_inputs.judge_rolls(metric, truth, None)
+    example = metric_inputs.judge_rolls(metric, *metric_inputs.example_rolls(tmp_path))
+    assert 0.9 < example.scores["cell_f1"] < 1
 
 
 def test_files_that_cannot_be_judged(note_f1: PageMetric, tmp_path: Path) -> None:
@@ -464,9 +483,11 @@ def test_every_app_builds() -> None:
     assert set(pages) == {path.name for path in FOLDERS}
     for name, page in pages.items():
         kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
+        kind = "rolls" if name in ROLLS else kind
         assert page["title"].lower().replace(" ", "_").replace("-", "_") == name
         buttons = {
             "contexts": {"judge_files", "judge_tokens"},
+            "rolls": {"judge_rolls"},
             "numbers": {"judge_numbers"},
             "edits": {"judge_edit"},
             "lyrics": {"judge_lyrics"},
@@ -474,6 +495,7 @@ def test_every_app_builds() -> None:
         }
         assert set(page["api"]) == buttons[kind] | {"run_example"}
         assert ("Reference: 384 tokens" in page["labels"]) == (kind == "contexts")
+        assert ({"True piece", "Predicted piece"} <= set(page["labels"])) == (kind == "rolls")
         assert ({"Original", "Edited"} <= set(page["labels"])) == (kind == "edits")
         assert ("Pattern that was asked for" in page["labels"]) == (kind == "lyrics")
         assert ({"Generated tags", "Reference tags"} <= set(page["labels"])) == (kind == "tags")

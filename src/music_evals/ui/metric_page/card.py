@@ -29,7 +29,7 @@ class PageMetric:
 
     @property
     def kind(self) -> str:
-        """What it judges: ``"edits"`` of music, ``"contexts"`` of notes, ``"numbers"``, ``"lyrics"`` or ``"tags"``."""
+        """``"edits"`` of music, ``"contexts"`` of notes, ``"rolls"``, ``"numbers"``, ``"lyrics"`` or ``"tags"``."""
         return str(self.module.kind)
 
 

@@ -39,10 +39,12 @@ __all__ = [
     "MAX_TEXT",
     "VARIANTS",
     "example_pair",
+    "example_rolls",
     "judge_edit",
     "judge_files",
     "judge_lyrics",
     "judge_numbers",
+    "judge_rolls",
     "judge_tags",
     "judge_tokens",
     "metric_names",
@@ -231,6 +233,20 @@ def _extractors(scores: list[str], variant: str) -> dict[str, str]:
     }
 
 
+def judge_rolls(
+    metric: PageMetric, reference: str | None, prediction: str | None, progress: Progress = _silent
+) -> Judged:
+    """Judge the cells of one uploaded piece against those of another; both are read in a process of their own."""
+    if reference is None or prediction is None:
+        raise NoDataError("upload two files: the true piece and the prediction")
+    progress(0.1, "Reading the files")
+    references, predictions = [load_score(reference)], [load_score(prediction)]
+    progress(0.8, "Judging")
+    result, notes = _compute(metric, predictions=predictions, references=references)
+    code = python_code(metric.name, _file_expressions(reference, prediction), {})
+    return Judged(result, {}, _file_hashes(reference, prediction), code, _ONLY_SETS, notes)
+
+
 def judge_numbers(metric: PageMetric, predictions: str) -> Judged:
     """Judge rows of numbers typed as text."""
     _check_length(predictions, "numbers", InvalidInputError)
@@ -326,6 +342,14 @@ def example_pair(folder: Path) -> tuple[str, str]:
     A tune of sixteen measures in C major at 120 quarters a minute; and what an edit made of it: everything a whole tone
     higher, at 108 quarters a minute, with the third phrase of the melody backwards.
     """
-    pieces = {"original": Piece(), "edited": Piece(bpm=108.0, transpose=2, altered=True)}
-    original, edited = (str(save_midi(score_of(piece), folder / f"{name}.mid")) for name, piece in pieces.items())
-    return original, edited
+    return _write_pieces(folder, original=Piece(), edited=Piece(bpm=108.0, transpose=2, altered=True))
+
+
+def example_rolls(folder: Path) -> tuple[str, str]:
+    """Write the worked example of a prediction: the same tune, and it with the third phrase of the melody backwards."""
+    return _write_pieces(folder, truth=Piece(), prediction=Piece(altered=True))
+
+
+def _write_pieces(folder: Path, **pieces: Piece) -> tuple[str, str]:
+    first, second = (str(save_midi(score_of(piece), folder / f"{name}.mid")) for name, piece in pieces.items())
+    return first, second

@@ -23,10 +23,12 @@ from music_evals.ui.metric_page.inputs import (
     MAX_TEXT,
     VARIANTS,
     example_pair,
+    example_rolls,
     judge_edit,
     judge_files,
     judge_lyrics,
     judge_numbers,
+    judge_rolls,
     judge_tags,
     judge_tokens,
 )
@@ -178,6 +180,25 @@ def _add_files_tab() -> Input:
         return Input(judge_files, [reference, prediction, variant], *_button("judge_files"))
 
 
+def _add_rolls() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown(
+        "Two scores, all voices merged on a grid of 32nd notes: the truth and the prediction. Probabilities go through "
+        "Python. The example is a tune of Beethoven, and the same with the third phrase of the melody backwards."
+    )
+    types = list(SCORE_TYPES)
+    with gr.Row():
+        reference = gr.File(label="True piece", file_types=types, elem_id="reference")
+        prediction = gr.File(label="Predicted piece", file_types=types, elem_id="prediction")
+    button = _button("judge_rolls")
+    return [Input(judge_rolls, [reference, prediction], *button, example=_rolls_example)]
+
+
+def _rolls_example() -> Sequence[Any]:
+    return example_rolls(frame.temporary_folder())
+
+
 def _add_numbers() -> list[Input]:
     import gradio as gr
 
@@ -231,6 +252,7 @@ def _add_tags() -> list[Input]:
 _INPUTS: dict[str, Callable[[], list[Input]]] = {
     "edits": _add_edit,
     "contexts": _add_contexts,
+    "rolls": _add_rolls,
     "numbers": _add_numbers,
     "lyrics": _add_lyrics,
     "tags": _add_tags,
