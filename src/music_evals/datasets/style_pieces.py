@@ -12,18 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.annotations import KeySignature, Score, TimeSignature
+from music_evals.annotations import LOWEST_PITCH, N_ROLL_PITCHES, KeySignature, Score, TimeSignature
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.notes import make_notes, quantize, rescale_tick
+from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 
-__all__ = ["HIGHEST_PITCH", "LOWEST_PITCH", "STEPS_PER_QUARTER", "PieceFacts", "features", "row_of", "score_of_row"]
+__all__ = ["PieceFacts", "features", "row_of", "score_of_row"]
 
-LOWEST_PITCH, HIGHEST_PITCH = 21, 104
-"""The 84 pitches of the grid, A0 to G#7."""
-
-STEPS_PER_QUARTER = 8
-"""The grid of a 32nd note."""
+_HIGHEST_PITCH = LOWEST_PITCH + N_ROLL_PITCHES - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,10 +91,10 @@ def row_of(
     if not len(score.notes):
         raise NoDataError(f"{facts.name} has no notes; leave it out")
     lowest, highest = int(score.notes["pitch"].min()), int(score.notes["pitch"].max())
-    if lowest < LOWEST_PITCH or highest > HIGHEST_PITCH:
+    if lowest < LOWEST_PITCH or highest > _HIGHEST_PITCH:
         raise InvalidInputError(
             f"{facts.name} has pitches from {lowest} to {highest}; the grid holds MIDI {LOWEST_PITCH} to "
-            f"{HIGHEST_PITCH} (A0 to G#7): transpose the piece or leave the notes out"
+            f"{_HIGHEST_PITCH} (A0 to G#7): transpose the piece or leave the notes out"
         )
     if facts.melody and facts.melody not in score.voices:
         raise UnknownNameError(f"voice of {facts.name}", facts.melody, score.voices)
