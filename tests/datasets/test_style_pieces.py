@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.datasets.style_pieces import PieceFacts, features, row_of, score_of_row
+from music_evals.datasets.style_pieces import PieceFacts, features, row_of
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.piece_rows import score_of_row
 
 FACTS = PieceFacts("piece", "bach", "family", melody="soprano")
 
@@ -29,8 +31,16 @@ def test_a_row_gives_the_score_back_on_the_grid(grid):
     assert set(row) == set(features())
 
 
-def test_measures_of_the_page_take_the_place_of_those_of_the_signature():
-    assert row_of(score(), FACTS, measure_quarters=[0, 1, 4])["measure_starts"] == [0, 8, 32]
+def test_a_pickup_comes_back():
+    pickup = dataclasses.replace(score(), time_signatures=(TimeSignature(0, 3, 4), TimeSignature(24, 3, 4)))
+    row = row_of(pickup, FACTS)
+    assert row["measure_starts"] == [0, 8, 32]
+    assert meter_map(score_of_row(row)).starts.tolist() == [0, 8, 32]
+
+
+def test_a_row_of_another_data_set_is_named():
+    with pytest.raises(InvalidInputError, match="lacks the columns ticks_per_quarter"):
+        score_of_row({"tokens": [], "notes": []})
 
 
 def test_rows_survive_arrow():

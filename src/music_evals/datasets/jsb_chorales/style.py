@@ -13,13 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.annotations import Score
+from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.bach_corpus import VOICES, Chorale
 from music_evals.datasets.families import link
 from music_evals.datasets.style_pieces import PieceFacts, row_of
 from music_evals.errors import InvalidInputError
 
-__all__ = ["content_key", "four_voices", "official_splits", "split_families", "style_row", "tune_families"]
+__all__ = [
+    "content_key",
+    "four_voices",
+    "official_splits",
+    "page_signatures",
+    "split_families",
+    "style_row",
+    "tune_families",
+]
 
 INCIPIT_INTERVALS = 20
 SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
@@ -58,7 +66,6 @@ def four_voices(score: Score) -> Score:
 
 def style_row(chorale: Chorale, family: str) -> dict[str, Any]:
     """Make the row of a chorale; its bar lines are those of the page, with pickup and changes of metre."""
-    last = chorale.measures[-1]
     facts = PieceFacts(
         chorale.name,
         "bach",
@@ -67,10 +74,37 @@ def style_row(chorale: Chorale, family: str) -> dict[str, Any]:
         licence="music21-corpus-terms",
         melody=VOICES[0],
     )
-    bars = [bar.offset_quarters for bar in chorale.measures]
-    return row_of(
-        four_voices(chorale.score), facts, measure_quarters=[*bars, last.offset_quarters + last.notated_quarters]
-    )
+    score = dataclasses.replace(four_voices(chorale.score), time_signatures=page_signatures(chorale))
+    return row_of(score, facts)
+
+
+def page_signatures(chorale: Chorale) -> tuple[TimeSignature, ...]:
+    """Return time signatures that put the bar lines where the page has them.
+
+    One stands wherever a bar does not begin where the one before leads to, as after a pickup. Where a repeat falls
+    inside of a bar, its two halves stay one bar.
+    """
+    score = chorale.score
+    first = score.time_signatures[0]
+    signatures: list[TimeSignature] = []
+    start = full = 0.0  # of the bar in question, in quarter notes
+    for bar in chorale.measures:
+        at = bar.offset_quarters
+        goes_on = bool(signatures) and not bar.is_full and start < at and at + bar.notated_quarters == start + full
+        if goes_on:
+            continue
+        if not signatures or bar.full_quarters != full or (at - start) % full:
+            tick = round(at * score.ticks_per_quarter)
+            signatures.append(_signature(tick, bar.full_quarters, first.denominator))
+        start, full = at, bar.full_quarters
+    return tuple(signatures)
+
+
+def _signature(tick: int, quarters: float, denominator: int) -> TimeSignature:
+    """Return a signature of a length; its denominator is doubled until the numerator is whole."""
+    while quarters * denominator % 4:
+        denominator *= 2
+    return TimeSignature(tick, round(quarters * denominator / 4), denominator)
 
 
 def content_key(row: Mapping[str, Any]) -> str:
