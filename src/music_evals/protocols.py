@@ -29,6 +29,7 @@ __all__ = [
     "RENDERED_DATASETS",
     "RENDERERS",
     "ROLL_BASELINES",
+    "STYLE_TRANSFERS",
     "TAGGERS",
     "WRITERS",
     "CellPredictor",
@@ -345,6 +346,11 @@ ROLL_BASELINES: dict[str, str] = dict.fromkeys(
     "music_evals.models.roll_baselines:make_roll_baseline",
 )
 """Trivial row of cell prediction -> ``module:function``; the function takes the name and returns a `CellPredictor`."""
+
+STYLE_TRANSFERS: dict[str, str] = {
+    "bmst": "music_evals.models.bmst:BMST",
+}
+"""Model type -> ``module:class`` of every `StyleTransfer` with weights; each has `from_pretrained(folder)`."""
 
 TAGGERS: dict[str, str] = {
     "music_tagger": "music_evals.models.music_tagger:MusicTagger",
