@@ -13,6 +13,7 @@ import argparse
 import csv
 import math
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -23,6 +24,7 @@ from music_evals.annotations import PianoRoll
 from music_evals.benchmark.cells import markdown_rows
 from music_evals.benchmark.sources import model_type_of
 from music_evals.datasets.manifest import load_split
+from music_evals.errors import UndefinedMetricWarning
 from music_evals.files import write_atomically
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.models.roll_baselines import make_roll_baseline
@@ -83,8 +85,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=HERE, help="folder of results.csv and README.md")
     options = parser.parse_args(arguments)
     rows = []
-    for key in options.corpus or CORPORA:
-        rows += list(_judged(key, options))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # silence predicts nothing: it has no precision
+        for key in options.corpus or CORPORA:
+            rows += list(_judged(key, options))
     for line in _tables(rows):
         print(line)
     if options.write:
@@ -153,10 +157,7 @@ def _rows(found: Mapping[str, Any], hidden: Sequence[int], about: Mapping[str, A
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     """Put the rows into results.csv in place of older ones of the same systems, and make the page of all."""
     path = folder / "results.csv"
-    old: list[dict[str, Any]] = []
-    if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            old = list(csv.DictReader(file))
+    old = _stored(path) if path.exists() else []
     new = {(row["corpus"], row["system"]) for row in rows}
     kept = [row for row in old if (row["corpus"], row["system"]) not in new]
     systems = [*STYLE_TRANSFERS, *ROLL_BASELINES]
@@ -168,8 +169,13 @@ def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     every = sorted([*kept, *rows], key=place)
     write_csv(path, COLUMNS, every)
     page = folder / "README.md"
-    text = fill(page.read_text(encoding="utf-8"), {"table": "\n".join(_tables(every)).strip()})
+    text = fill(page.read_text(encoding="utf-8"), {"table": "\n".join(_tables(_stored(path))).strip()})
     write_atomically(page, text.encode())
+
+
+def _stored(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def _tables(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
