@@ -4,7 +4,8 @@ Usage: python -m benchmarks.cell_prediction.run [--model FOLDER ...] [--every N]
 
 Each model is judged on the test split of its own style, beside the rules; `--split validation` for choices. Rules need
 no model, and are judged on the authors' own split of the chorales too. With `--write` the rows of what was run replace
-those of results.csv, and the tables of README.md are made of all rows there.
+those of results.csv, the tables of README.md are made of all rows there, and the card in the folder of each model has its
+scores, in its head and beside the rules.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from benchmarks.musib.tables import fill, write_csv
+from huggingface_hub import EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
 
 from music_evals.annotations import PianoRoll
 from music_evals.benchmark.cells import markdown_rows
@@ -26,6 +29,7 @@ from music_evals.benchmark.sources import model_type_of
 from music_evals.datasets.manifest import load_split
 from music_evals.errors import UndefinedMetricWarning
 from music_evals.files import write_atomically
+from music_evals.hub.model_index import write_index
 from music_evals.metrics.catalogue import CELL_SCORES
 from music_evals.models.roll_baselines import make_roll_baseline
 from music_evals.pipelines.cell_prediction import HIDDEN, evaluate_predictor
@@ -92,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for line in _tables(rows):
         print(line)
     if options.write:
-        _write(rows, options.out)
+        every = _write(rows, options.out)
+        for folder in options.model:
+            _fill_card(Path(folder), _load(folder), every)
 
 
 def _judged(key: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -154,8 +160,8 @@ def _rows(found: Mapping[str, Any], hidden: Sequence[int], about: Mapping[str, A
             }
 
 
-def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Put the rows into results.csv in place of older ones of the same systems, and make the page of all."""
+def _write(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    """Put the rows into results.csv in place of older ones of the same systems, make the page of all, and return all."""
     path = folder / "results.csv"
     old = _stored(path) if path.exists() else []
     new = {(row["corpus"], row["system"]) for row in rows}
@@ -169,8 +175,34 @@ def _write(rows: Sequence[dict[str, Any]], folder: Path) -> None:
     every = sorted([*kept, *rows], key=place)
     write_csv(path, COLUMNS, every)
     page = folder / "README.md"
-    text = fill(page.read_text(encoding="utf-8"), {"table": "\n".join(_tables(_stored(path))).strip()})
+    stored = _stored(path)
+    text = fill(page.read_text(encoding="utf-8"), {"table": "\n".join(_tables(stored)).strip()})
     write_atomically(page, text.encode())
+    return stored
+
+
+def _fill_card(folder: Path, model: Any, rows: Sequence[dict[str, Any]]) -> None:
+    """Put the scores of a model on its card: those that hide nothing into the head, all beside the rules into the text."""
+    card, corpus, kind = folder / "README.md", CORPORA[model.style], model.config.model_type
+    own = [row for row in rows if row["corpus"] == model.style and row["system"] in {kind, *ROLL_BASELINES}]
+    scored = [row for row in own if row["system"] == kind and row["hidden"] == "0"]
+    head = [
+        EvalResult(
+            task_type="style-transfer",
+            task_name="Cells of piano rolls",
+            dataset_type=corpus.dataset,
+            dataset_name=corpus.dataset.replace("_", " "),
+            dataset_config=corpus.config,
+            dataset_split=row["split"],
+            metric_type=row["score"],
+            metric_name=CELL_SCORES[row["score"]].heading,
+            metric_value=float(row["value"]),
+            metric_args={"confidence": 0.95, "low": float(row["low"]), "high": float(row["high"])},
+        )
+        for row in scored
+    ]
+    text = fill(card.read_text(encoding="utf-8"), {"results": "\n".join(_tables(own)).strip()})
+    write_atomically(card, write_index(text, eval_results_to_model_index(model.name.replace(":", "-"), head)).encode())
 
 
 def _stored(path: Path) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from benchmarks.cell_prediction import run
 from music_evals.annotations import Score
 from music_evals.datasets.manifest import write_dataset
 from music_evals.datasets.style_pieces import PieceFacts, features, row_of
+from music_evals.hub.model_index import read_index
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.symbolic.notes import make_notes
 
@@ -37,6 +38,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         torch.manual_seed(0)
         BMST(dataclasses.replace(TINY, style="bach")).save_pretrained(tmp_path / "tiny")
         BMST(dataclasses.replace(TINY, style="swing")).save_pretrained(tmp_path / "other")
+    head = "---\nlicense: apache-2.0\n---\n\n# Tiny\n\n"
+    (tmp_path / "tiny" / "README.md").write_text(f"{head}<!-- results:start -->\n<!-- results:end -->\n")
     return tmp_path
 
 
@@ -58,7 +61,8 @@ def test_rules_and_models_stand_in_one_table(place: Path) -> None:
     assert silent["pieces"] == "3"
     assert float(silent["groups"]) == pytest.approx(3)
     assert float(rules["silence", 0, "cell_nll"]["value"]) < 1  # its answers have the probabilities of training
-    run.main(["--model", str(place / "tiny"), "--model", str(place / "other"), *options])
+    run.main(["--model", str(place / "other"), *options[:3]])  # of a style that no corpus has: nothing to judge
+    run.main(["--model", str(place / "tiny"), *options])
     both = rows_of(place)
     assert {key: row for key, row in both.items() if key[0] != "bmst"} == rules
     assert int(both["bmst", 0, "cell_f1"]["parameters"]) > 1000
@@ -66,6 +70,11 @@ def test_rules_and_models_stand_in_one_table(place: Path) -> None:
     assert "### Three pieces" in page
     assert page.count("| `bmst` |") == 2
     assert "3 pieces of test" in page
+    card = (place / "tiny" / "README.md").read_text(encoding="utf-8")
+    held = {metric["type"]: metric["value"] for metric in read_index(card)[0]["results"][0]["metrics"]}
+    assert held["cell_f1"] == float(both["bmst", 0, "cell_f1"]["value"])
+    assert card.count("| `bmst` |") == 2
+    assert "| `copy_every_4` |" in card
 
 
 def test_the_shipped_table_is_that_of_the_page() -> None:
