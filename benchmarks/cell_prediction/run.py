@@ -4,8 +4,8 @@ Usage: python -m benchmarks.cell_prediction.run [--model FOLDER ...] [--every N]
 
 Each model is judged on the test split of its own style, beside the rules; `--split validation` for choices. Rules need
 no model, and are judged on the authors' own split of the chorales too. With `--write` the rows of what was run replace
-those of results.csv, the tables of README.md are made of all rows there, and the card in the folder of each model has its
-scores, in its head and beside the rules.
+those of results.csv, the tables of README.md are made of all rows there, and the card in the folder of each model has
+its scores, in its head and beside the rules.
 """
 
 from __future__ import annotations
@@ -97,8 +97,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(line)
     if options.write:
         every = _write(rows, options.out)
-        for folder in options.model:
-            _fill_card(Path(folder), _load(folder), every)
+        judged = {row["corpus"] for row in rows}
+        for folder, model in ((folder, _load(folder)) for folder in options.model):
+            if model.style in judged:
+                _fill_card(Path(folder), model, every)
 
 
 def _judged(key: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -161,7 +163,7 @@ def _rows(found: Mapping[str, Any], hidden: Sequence[int], about: Mapping[str, A
 
 
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """Put the rows into results.csv in place of older ones of the same systems, make the page of all, and return all."""
+    """Put the rows into results.csv in place of older ones of the same systems; make the page of all and return them."""
     path = folder / "results.csv"
     old = _stored(path) if path.exists() else []
     new = {(row["corpus"], row["system"]) for row in rows}
@@ -182,7 +184,7 @@ def _write(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]
 
 
 def _fill_card(folder: Path, model: Any, rows: Sequence[dict[str, Any]]) -> None:
-    """Put the scores of a model on its card: those that hide nothing into the head, all beside the rules into the text."""
+    """Put the scores of a model on its card: those that hide nothing into its head, all, beside the rules, into it."""
     card, corpus, kind = folder / "README.md", CORPORA[model.style], model.config.model_type
     own = [row for row in rows if row["corpus"] == model.style and row["system"] in {kind, *ROLL_BASELINES}]
     scored = [row for row in own if row["system"] == kind and row["hidden"] == "0"]

@@ -149,7 +149,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         """
         if hidden and not self.config.mask_share:
             raise InvalidInputError(
-                "this style_lstm has never been shown hidden steps; judge it with none hidden, or train it with mask_share"
+                "this style_lstm was never shown hidden steps; judge it with none hidden, or train it with mask_share"
             )
         window = self.config.window
         around, told = padded(cells, meta, window, self.around.weight.dtype)
