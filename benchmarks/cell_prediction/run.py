@@ -163,7 +163,7 @@ def _rows(found: Mapping[str, Any], hidden: Sequence[int], about: Mapping[str, A
 
 
 def _write(rows: Sequence[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """Put the rows into results.csv in place of older ones of the same systems; make the page of all and return them."""
+    """Put the rows into results.csv in place of older ones of the same systems; make the page, return all."""
     path = folder / "results.csv"
     old = _stored(path) if path.exists() else []
     new = {(row["corpus"], row["system"]) for row in rows}
@@ -199,12 +199,18 @@ def _fill_card(folder: Path, model: Any, rows: Sequence[dict[str, Any]]) -> None
             metric_type=row["score"],
             metric_name=CELL_SCORES[row["score"]].heading,
             metric_value=float(row["value"]),
-            metric_args={"confidence": 0.95, "low": float(row["low"]), "high": float(row["high"])},
+            metric_args={"confidence": 0.95, **_bounds(row)},
         )
         for row in scored
+        if not math.isnan(float(row["value"]))
     ]
     text = fill(card.read_text(encoding="utf-8"), {"results": "\n".join(_tables(own)).strip()})
     write_atomically(card, write_index(text, eval_results_to_model_index(model.name.replace(":", "-"), head)).encode())
+
+
+def _bounds(row: Mapping[str, Any]) -> dict[str, float]:
+    """Return the interval of a row, nothing where it has none."""
+    return {name: float(row[name]) for name in ("low", "high") if not math.isnan(float(row[name]))}
 
 
 def _stored(path: Path) -> list[dict[str, Any]]:
