@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from music_evals.models.recipe import read_sections
-from music_evals.protocols import INPAINTERS, TAGGERS, Inpainter, Tagger, load_plugin
+from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, Inpainter, StyleTransfer, Tagger, load_plugin
 
 ROOT = Path(__file__).resolve().parents[2]
 # A model is a folder with a config.json; models/vli/folk is a variant, by the recipe models/vli/train-folk.yaml.
 FOLDERS = sorted(path.parent for path in (ROOT / "models").rglob("config.json") if path.parent.name != "run")
 IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
-REGISTRY = {**INPAINTERS, **TAGGERS}
+REGISTRY = {**INPAINTERS, **TAGGERS, **STYLE_TRANSFERS}
+PROTOCOLS = ((INPAINTERS, Inpainter), (TAGGERS, Tagger), (STYLE_TRANSFERS, StyleTransfer))
 MAX_BYTES = 12 * 2**20
 MAX_TOTAL_BYTES = 120 * 2**20
 TOPICS = {
@@ -120,13 +121,14 @@ def test_from_pretrained(folder: Path, recipe: dict[str, Any]) -> None:
     if weights(folder) is None:
         pytest.skip("untrained")
     model = load_plugin(REGISTRY, recipe["model_type"], "model").from_pretrained(str(folder))
-    assert isinstance(model, Inpainter if recipe["model_type"] in INPAINTERS else Tagger)
+    (protocol,) = (protocol for known, protocol in PROTOCOLS if recipe["model_type"] in known)
+    assert isinstance(model, protocol)
     assert getattr(model, "sees_reference", False) is False
     assert not model.training
 
 
 def test_no_model_type_stands_for_two_things() -> None:
-    assert not set(INPAINTERS) & set(TAGGERS)
+    assert len(REGISTRY) == sum(len(known) for known, _ in PROTOCOLS)
 
 
 @pytest.mark.parametrize("kind", sorted(REGISTRY))

@@ -30,7 +30,7 @@ _SMALL: dict[str, Any] = {"context": 3, "pitch_width": 4, "filters": 5}
 CONFIGS: dict[str, Any] = {
     "bmst": BMSTConfig(window=6, embedding=4, n_layers=1, n_heads=2, inner=8, **_SMALL),
     "full_sequence": FullSequenceConfig(window=6, band=5, width=8, n_layers=2, n_heads=2, inner=8, **_SMALL),
-    "style_lstm": StyleLSTMConfig(n_groups=3, group=2, width=8, n_layers=2, **_SMALL),
+    "style_lstm": StyleLSTMConfig(n_groups=3, group=2, width=8, n_layers=2, mask_share=0.3, **_SMALL),
 }
 Make = Callable[..., Any]
 
@@ -133,6 +133,13 @@ def test_banded_attention_is_attention_with_a_mask(length: int) -> None:
     torch.testing.assert_close(layer(x), layer.out(expected.flatten(2)), rtol=0, atol=1e-12)
 
 
+def test_an_lstm_that_was_never_shown_hidden_steps_is_not_asked_with_some() -> None:
+    model = StyleLSTM(dataclasses.replace(CONFIGS["style_lstm"], mask_share=0.0))
+    assert model.cell_probabilities(roll(5)).shape == (5, 84)
+    with pytest.raises(InvalidInputError, match="train it with mask_share"):
+        model.cell_probabilities(roll(5), hidden=1)
+
+
 # --- what it says
 
 
@@ -155,7 +162,7 @@ def test_starts_are_said_of_every_cell(make: Make) -> None:
 
 def test_validation_is_the_likelihood_of_what_is_predicted(make: Make) -> None:
     """Windows of training, which hold a whole piece here, are told what a roll is told."""
-    model, piece = make(mask_share=0.3) if hasattr(make().config, "mask_share") else make(), roll(5)
+    model, piece = make(), roll(5)
     window = model.config.window
     examples = RollExamples([piece], window)
     batch = examples.batch(np.array([2]), np.array([0]), "cpu")

@@ -187,9 +187,10 @@ def _models(_: Any) -> list[Row]:
 
 def _variants(name: str, folder: Path) -> Iterator[Row]:
     """Yield a model, and each variant that lies in a folder of its own."""
-    from music_evals.protocols import INPAINTERS, TAGGERS
+    from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS
 
-    kinds = {**dict.fromkeys(INPAINTERS, "inpainting"), **dict.fromkeys(TAGGERS, "descriptions")}
+    tasks = {"inpainting": INPAINTERS, "descriptions": TAGGERS, "style-transfer": STYLE_TRANSFERS}
+    kinds = {kind: task for task, known in tasks.items() for kind in known}
     for config in sorted(folder.glob("**/config.json")):
         place = config.parent
         inner = place.relative_to(folder).as_posix()

@@ -1,6 +1,7 @@
 """What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -9,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from music_evals.annotations import N_ROLL_PITCHES, Arrangement, PianoRoll
+from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
 from music_evals.errors import InvalidInputError
 from music_evals.models._roll_network import roll_meta
 from music_evals.models._saved_network import SavedNetwork
-from music_evals.models.gibbs import GibbsSettings, transfer
+from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer
 from music_evals.numerics import one_thread
 
 __all__ = ["N_META", "RollModel", "padded"]
@@ -70,6 +71,22 @@ class RollModel(SavedNetwork):
         """
         self._check_grid(arrangement.melody)
         return transfer(self._network(), arrangement, rng, self.sampling)
+
+    def sweeps(self, arrangement: Arrangement, *, seed: int, start: GibbsState | None = None) -> Iterator[Sweep]:
+        """Return an iterator of the sweeps of a transfer that are left; see `models.gibbs.gibbs_sweeps`.
+
+        Raises
+        ------
+        InvalidInputError, OtherResultsError
+            As there, or another grid.
+
+        """
+        self._check_grid(arrangement.melody)
+        return gibbs_sweeps(self._network(), arrangement, self.sampling, seed, start=start)
+
+    def finished(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
+        """Return the melody over what a sweep left, (steps, 84); see `models.gibbs.arrangement_of`."""
+        return arrangement_of(self._network(), cells, arrangement, self.sampling)
 
     def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
         """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.

@@ -167,18 +167,19 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         steps
             Which, (n,).
         hidden
-            Steps on either side that are not seen either. The piece is then read once a step.
+            Steps on either side that are not seen either. A stretch as in training is then read once a step.
 
         """
-        around, told = padded(cells, meta, _PADDING, self.meta.weight.dtype)
-        places = steps + _PADDING
+        dtype = self.meta.weight.dtype
         if not hidden:
-            near = self._read(around[None], told[None])[0, places]
-        else:
-            near = told.new_empty((len(steps), 2 * self.config.width))
-            for row, place in enumerate(places):
-                out_of_sight = (torch.arange(len(around), device=steps.device) - place).abs() <= hidden
-                near[row] = self._read(around[None], told[None], out_of_sight[None])[0, place]
+            around, told = padded(cells, meta, _PADDING, dtype)
+            return self._for_pitches(self._read(around[None], told[None])[0, steps + _PADDING])
+        window = self.config.window
+        around, told = padded(cells, meta, window, dtype)
+        offsets = torch.arange(-window, window + 1, device=steps.device)
+        places = steps[:, None] + window + offsets
+        out_of_sight = (offsets.abs() <= hidden).expand(len(steps), -1)
+        near = self._read(around[places], told[places], out_of_sight)[:, window]
         return self._for_pitches(near)
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:

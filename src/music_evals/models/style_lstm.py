@@ -56,6 +56,9 @@ class StyleLSTMConfig:
         Of the network of pitches.
     dropout
         Share of what is dropped, in [0, 1).
+    mask_share
+        Share of the steps on either side that training hides, in [0, 1). 0, as in the authors' code: it can then not be
+        asked with steps hidden.
     steps_per_quarter
         Grid of the rolls.
 
@@ -76,6 +79,7 @@ class StyleLSTMConfig:
     pitch_width: int = 16
     filters: int = 64
     dropout: float = 0.3
+    mask_share: float = 0.0
     steps_per_quarter: int = 8
 
     def __post_init__(self) -> None:
@@ -85,7 +89,7 @@ class StyleLSTMConfig:
         rules = [
             *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
             ("n_layers", self.n_layers >= 2, "be at least 2: the last two are told"),
-            ("dropout", 0 <= self.dropout < 1, "lie in [0, 1)"),
+            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
             ("model_type", self.model_type == "style_lstm", "be 'style_lstm': load it with the class of its type"),
         ]
         for name, holds, rule in rules:
@@ -135,9 +139,18 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
         steps
             Which, (n,).
         hidden
-            Steps on either side that are not seen either; their cells are `UNKNOWN`, which training has not shown.
+            Steps on either side that are not seen either; their cells are `UNKNOWN`.
+
+        Raises
+        ------
+        InvalidInputError
+            Steps are hidden, and training has hidden none (`mask_share`).
 
         """
+        if hidden and not self.config.mask_share:
+            raise InvalidInputError(
+                "this style_lstm was never shown hidden steps; judge it with none hidden, or train it with mask_share"
+            )
         window = self.config.window
         around, told = padded(cells, meta, window, self.around.weight.dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
@@ -157,13 +170,35 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
 
     # --- training
 
-    def training_loss(self, windows: RollWindows, *, varied: bool = False) -> Tensor:  # noqa: ARG002 - one task
-        """Return what training minimises: the mean loss of the cells of the middle steps, shape (n,)."""
-        return self.validation_losses(windows) / N_ROLL_PITCHES
+    def training_loss(
+        self,
+        windows: RollWindows,
+        *,
+        varied: bool = False,  # noqa: ARG002 - there is one task
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return what training minimises: the mean loss of the cells of the middle steps, shape (n,).
+
+        Parameters
+        ----------
+        windows
+            What is learnt from.
+        varied
+            Changes nothing here: there is one task.
+        generator
+            Draws what is hidden; by default that of PyTorch.
+
+        """
+        hidden = torch.rand(windows.cells.shape[:2], generator=generator, device=self.device) < self.config.mask_share
+        return self._losses(windows, hidden) / N_ROLL_PITCHES
 
     def validation_losses(self, windows: RollWindows) -> Tensor:
-        """Return the negative log-likelihood of the middle steps, nats a step, (n,)."""
-        context = self._told(windows.cells.to(windows.meta.dtype), windows.meta)
+        """Return the negative log-likelihood of the middle steps, nats a step, (n,): nothing is hidden."""
+        return self._losses(windows, torch.zeros(windows.cells.shape[:2], dtype=torch.bool, device=self.device))
+
+    def _losses(self, windows: RollWindows, hidden: Tensor) -> Tensor:
+        seen = torch.where(hidden[..., None], UNKNOWN, windows.cells.to(windows.meta.dtype))
+        context = self._told(seen, windows.meta)
         rows = windows.cells[:, self.config.window]
         return functional.binary_cross_entropy_with_logits(
             self.pitches(context, rows), rows.to(context.dtype), reduction="none"

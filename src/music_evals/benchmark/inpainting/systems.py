@@ -15,8 +15,8 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.sources import model_type_of
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.benchmark.sources import fetch_model, model_type_of
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
 from music_evals.windows import MODELS, find_window
 
@@ -114,7 +114,7 @@ def load_model(
     name, own = _split_decoding(os.fspath(name))
     decoding = own or decoding
     place, local = find_window(name, MODELS, "model", INPAINTERS)
-    source, folder, revision = (name, Path(place), None) if local else _fetch(place)
+    source, folder, revision = (name, Path(place), None) if local else fetch_model(place)
     plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
@@ -150,23 +150,6 @@ def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str
     content = b"".join(np.int64(seed).tobytes() + stored[seed].tobytes() for seed in sorted(stored))
     failed = json.dumps(dict(failures or {}), sort_keys=True).encode()
     return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
-
-
-def _fetch(place: str) -> tuple[str, Path, str]:
-    """Return id, local folder and commit of a Hub model; only configuration and weights are fetched."""
-    import huggingface_hub
-
-    repository, _, revision = place.partition("@")
-    try:
-        snapshot = huggingface_hub.snapshot_download(
-            repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
-        )
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(
-            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
-        ) from error
-    folder = Path(snapshot)
-    return repository, folder, folder.name  # the cache names a snapshot by its commit
 
 
 def _hash(content: bytes) -> str:

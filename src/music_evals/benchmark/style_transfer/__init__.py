@@ -1,0 +1,1 @@
+"""Style transfer: what is special of the task."""
