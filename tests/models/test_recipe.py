@@ -6,7 +6,7 @@ import pytest
 
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.models.recipe import build_recipe, find_recipe, from_mapping, read_recipe, read_sections
-from music_evals.protocols import INPAINTERS, load_plugin
+from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, load_plugin
 
 SHIPPED = Path(__file__).parents[2] / "models" / "anticipation_rnn" / "train.yaml"
 RECIPES = sorted(path for name in INPAINTERS for path in (SHIPPED.parents[1] / name).glob("train*.yaml"))
@@ -84,6 +84,19 @@ def test_every_shipped_recipe_is_whole(path):
     )
     for training in [stage.training for stage in recipe.stages] or [recipe.training]:
         assert training.max_minutes is None  # else the weights would depend on the machine
+
+
+@pytest.mark.parametrize("stem", ["train", "train-swing"])
+@pytest.mark.parametrize("name", sorted(STYLE_TRANSFERS))
+def test_each_style_transfer_has_recipes_for_both_styles(name, stem):
+    recipe = read_recipe(SHIPPED.parents[1] / name / f"{stem}.yaml")
+    network = load_plugin(STYLE_TRANSFERS, name, "model")
+    config = from_mapping(network.config_class, {"model_type": recipe.model_type, **recipe.model}, "model setting")
+    data = (config.style, Path(recipe.data.dataset).name, recipe.data.config)
+    assert data == (("swing", "swing_synth", "swing_synth") if "swing" in stem else ("bach", "jsb_chorales", "style"))
+    assert config.steps_per_quarter == 8
+    assert recipe.training.max_minutes is None
+    assert recipe.data.validation_stride_steps % 2  # all places of a bar are judged
 
 
 def test_each_network_has_recipes_for_both_datasets_and_as_it_was_published():
