@@ -1,1 +1,1 @@
-"""Medium swing for piano and bass, made by rules."""
+"""Swing for piano and bass, made by rules."""

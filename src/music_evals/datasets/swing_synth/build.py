@@ -1,146 +1,147 @@
-"""Pieces of medium swing as rows of whole pieces: the builder of `datasets_scripts/swing_synth`.
+"""Builder of the data set swing_synth: pieces for piano and bass in medium swing, each from the seed and its number.
 
-Stands in for the charts of iReal Pro that Lu et al. (ACM MM 2021) rendered and could not publish: as many pieces, for
-piano and bass, by rules of ours. Nothing measured on it compares with their numbers.
-
-Configs
--------
-``swing_synth``
-    8 steps a quarter, as for the chorales. The second eighth of a beat lies at step 5 of 8, as near as this grid comes
-    to two thirds.
-``triplet``
-    The same pieces on 12 steps a quarter, where it lies at step 8: two thirds.
+Only whole numbers are drawn and calculated with, so the rows are the same on every platform. The recipe takes the place
+of the jazz pieces of Lu et al., "Actions speak louder than listening" (ACM MM 2021), which are not public: as many
+pieces of the same two instruments, from charts of our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.datasets.style_pieces import SHARES, PieceFacts, row_of, split_families
-from music_evals.datasets.swing_synth.players import EIGHTHS_PER_BAR, Hit, comp, walk
-from music_evals.datasets.swing_synth.progressions import Chord, Progression, compose
+from music_evals.datasets.style_pieces import PieceFacts, row_of, split_families
+from music_evals.datasets.swing_synth.charts import Chart, draw_chart
+from music_evals.datasets.swing_synth.chords import Chord
+from music_evals.datasets.swing_synth.playing import HALVES_PER_BAR, Span, Stroke, comping, walking_bass
+from music_evals.errors import UnknownNameError
 from music_evals.symbolic.notes import make_notes
 
-__all__ = ["CONFIGS", "N_PIECES", "SEED", "Piece", "build_configs", "compose_piece", "counts", "piece_row", "ticks"]
+__all__ = ["CONFIGS", "N_PIECES", "OFF_BEATS", "SEED", "Piece", "build_configs", "compose", "piece_row", "swing_score"]
+
+SEED: Final = 20211020
+N_PIECES: Final = 487
+"""As many as the songs of the published data."""
 
 CONFIGS: Final = {"swing_synth": 8, "triplet": 12}
 """Config -> steps a quarter."""
 
-N_PIECES: Final = 487
-"""As many as Lu et al. rendered."""
-SEED: Final = 2021
-"""Of the set; another one gives other pieces by the same rules."""
+OFF_BEATS: Final = {8: 5, 12: 8}
+"""Steps a quarter -> step of the swung off-beat: 5 to 3, the nearest that 32nd notes have to 2 to 1, which 12 has."""
 
-_OFF_BEAT: Final = {8: 5, 12: 8}  # grid -> where the second eighth of a beat lies
-_BLUES_BARS: Final = 12
-_NAMES: Final = ("C", "Db", "D", "Eb", "E", "F", "F#", "G", "Ab", "A", "Bb", "B")
+VOICES: Final = ("piano", "bass")
+_FIFTHS = (0, -5, 2, -3, 4, -1, 6, 1, -4, 3, -2, 5)  # signature of each major key, from C
 
 
-class Piece(NamedTuple):
-    """A piece before it is put on a grid."""
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A chart in a key, played."""
 
-    number: int
-    progression: Progression
-    tonic: int
-    """Pitch class."""
-    bars: tuple[tuple[Chord, ...], ...]
-    """Of all choruses; the last one is the tonic chord."""
-    bass: list[Hit]
-    piano: list[Hit]
-
-
-def compose_piece(index: int, seed: int = SEED) -> Piece:
-    """Return a piece of the set by its number, from 0; equal on every machine."""
-    rng = np.random.default_rng((seed, index))
-    progression, tonic = compose(rng), int(rng.integers(12))
-    # a blues has two choruses, a longer song one or two
-    n_choruses = 1 if len(progression.bars) > _BLUES_BARS and rng.integers(2) else 2
-    first = progression.bars[0][0]
-    home = Chord(0, first.quality if first.root == 0 else "m6" if progression.minor else "maj7", 4)
-    bars = (*(progression.bars * n_choruses)[:-1], (home,))  # the last turnaround comes home instead
-    return Piece(index, progression, tonic, bars, walk(bars, tonic, rng), comp(bars, tonic, rng))
+    chart: Chart
+    tonic: int  # 0 = C .. 11 = B
+    n_choruses: int
+    spans: tuple[Span, ...]
+    piano: tuple[Stroke, ...]
+    bass: tuple[Stroke, ...]
 
 
-def ticks(eighths: int, grid: int) -> int:
-    """Return where a number of eighths lies on a grid of so many steps a quarter, 8 or 12."""
-    return eighths // 2 * grid + eighths % 2 * _OFF_BEAT[grid]
+def compose(number: int, seed: int = SEED) -> Piece:
+    """Return the piece of a number, 0 or more; the same for a seed at every call."""
+    rng = np.random.Generator(np.random.PCG64([seed, number]))
+    chart = draw_chart(rng)
+    tonic = int(rng.integers(12))
+    n_choruses = 1 + int(rng.integers(2))
+    spans = chord_spans(chart, tonic, n_choruses)
+    return Piece(chart, tonic, n_choruses, spans, tuple(comping(rng, spans)), tuple(walking_bass(rng, spans)))
 
 
-def piece_row(piece: Piece, grid: int) -> dict[str, Any]:
-    """Return the row of a piece on a grid."""
-    parts = (_notes(piece.piano, grid, detached=0), _notes(piece.bass, grid, detached=1))
-    columns = [np.array([note[field] for part in parts for note in part]) for field in range(3)]
-    voices = np.repeat(np.arange(2), [len(part) for part in parts])
-    order = np.lexsort((columns[2], voices, columns[0]))
-    onset, duration, pitch = (column[order] for column in columns)
-    score = Score(
-        make_notes(onset, duration, pitch, voice=voices[order]),
-        grid,
+def chord_spans(chart: Chart, tonic: int, n_choruses: int) -> tuple[Span, ...]:
+    """Return the chords of a piece; equal ones in a row are one. The last two bars are the tonic, the last one held."""
+    first = chart.bars[0][0]
+    home = Chord(0, "tonic_minor" if chart.minor else first.quality if chart.form == "blues" else "major")
+    bars = [*(list(chart.bars) * n_choruses)[:-2], (home,)]
+    spans: list[Span] = []
+    for index, bar in enumerate(bars):
+        width = HALVES_PER_BAR // len(bar)
+        for place, (root, quality) in enumerate(bar):
+            start = index * HALVES_PER_BAR + place * width
+            chord = Chord((root + tonic) % 12, quality)
+            if spans and spans[-1].chord == chord:
+                spans[-1] = spans[-1]._replace(end=start + width)
+            else:
+                spans.append(Span(start, start + width, chord))
+    end = len(bars) * HALVES_PER_BAR
+    return (*spans, Span(end, end + HALVES_PER_BAR, Chord(tonic, home.quality)))
+
+
+def swing_score(piece: Piece, steps_per_quarter: int) -> Score:
+    """Return a piece on a grid, with voices ``"piano"`` and ``"bass"``.
+
+    Parameters
+    ----------
+    piece
+        See `compose`.
+    steps_per_quarter
+        8 (off-beats on step 5) or 12 (on step 8).
+
+    Raises
+    ------
+    UnknownNameError
+        Another grid.
+
+    """
+    if steps_per_quarter not in OFF_BEATS:
+        raise UnknownNameError("grid of swung pieces", str(steps_per_quarter), [str(grid) for grid in OFF_BEATS])
+
+    def step(half: int) -> int:
+        beat, off = divmod(half, 2)
+        return beat * steps_per_quarter + off * OFF_BEATS[steps_per_quarter]
+
+    notes = [
+        (step(stroke.start), step(stroke.end) - step(stroke.start) - stroke.gap * steps_per_quarter // 8, pitch, voice)
+        for voice, strokes in enumerate((piece.piano, piece.bass))
+        for stroke in strokes
+        for pitch in stroke.pitches
+    ]
+    onset, duration, pitch, voice = np.array(notes).T
+    third = 3 if piece.chart.minor else 0
+    key = KeySignature(0, _FIFTHS[(piece.tonic + third) % 12], piece.chart.minor)
+    return Score(
+        make_notes(onset, duration, pitch, voice=voice),
+        steps_per_quarter,
         (TimeSignature(0, 4, 4),),
-        key_signatures=(_key(piece.tonic, minor=piece.progression.minor),),
-        voices=("piano", "bass"),
+        key_signatures=(key,),
+        voices=VOICES,
     )
-    of = piece.progression
+
+
+def piece_row(number: int, steps_per_quarter: int, seed: int = SEED) -> dict[str, Any]:
+    """Return the row of a piece; its title has the form, the choruses and the chart in its key."""
+    piece = compose(number, seed)
+    chart = piece.chart
+    choruses = "1 chorus" if piece.n_choruses == 1 else f"{piece.n_choruses} choruses"
     facts = PieceFacts(
-        f"swing{piece.number:03d}",
-        "swing",
-        of.digest,
-        title=f"{of.form} in {_NAMES[piece.tonic]}{' minor' if of.minor else ''}",
-        source="rules of music_evals",
-        licence="cc0-1.0",
+        f"swing_{number:03d}",
+        "swing_synth",
+        chart.family,
+        title=f"{chart.form}, {choruses}: {chart.text(piece.tonic)}",
+        source=f"made by rules, seed {seed}",
+        licence="CC0-1.0",
     )
-    return row_of(score, facts, ticks_per_quarter=grid)
+    return row_of(swing_score(piece, steps_per_quarter), facts, ticks_per_quarter=steps_per_quarter)
 
 
-def build_configs(n_pieces: int = N_PIECES, seed: int = SEED) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Make all rows: no two pieces with the chords of one progression are in different splits."""
-    pieces = [compose_piece(index, seed) for index in range(n_pieces)]
-    splits = split_families({f"swing{piece.number:03d}": piece.progression.digest for piece in pieces})
+def build_configs(numbers: Sequence[int] = range(N_PIECES)) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Return config -> split -> rows; pieces of one chart stand in one split, the same in both configs."""
     configs = {}
-    for config, grid in CONFIGS.items():
-        rows = [piece_row(piece, grid) for piece in pieces]
-        configs[config] = {split: [row for row in rows if splits[row["name"]] == split] for split in SHARES}
+    for config, steps in CONFIGS.items():
+        rows = [piece_row(number, steps) for number in numbers]
+        splits = split_families({row["name"]: row["family"] for row in rows})
+        configs[config] = {
+            split: [row for row in rows if splits[row["name"]] == split] for split in ("train", "validation", "test")
+        }
     return configs
-
-
-def counts(configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> dict[str, Any]:
-    """Return what the card says of the set: pieces, progressions, notes and steps of each split, and its forms."""
-    rows = [row for split in configs["swing_synth"].values() for row in split]
-    forms = [str(row["title"]).partition(" in ")[0] for row in rows]
-    return {
-        **{
-            config: {
-                split: {
-                    "pieces": len(some),
-                    "progressions": len({row["family"] for row in some}),
-                    "notes": sum(len(row["notes"]) for row in some),
-                    "steps": sum(row["measure_starts"][-1] for row in some),
-                }
-                for split, some in splits.items()
-            }
-            for config, splits in configs.items()
-        },
-        "forms": {form: forms.count(form) for form in sorted(set(forms))},
-        "minor": sum(str(row["title"]).endswith(" minor") for row in rows),
-    }
-
-
-def _notes(hits: Sequence[Hit], grid: int, *, detached: int) -> list[tuple[int, int, int]]:
-    """Return (onset, duration, pitch) of all notes; held quarters may end some steps early, to be told apart."""
-    notes = []
-    for hit in hits:
-        start, end = ticks(hit.start, grid), ticks(hit.start + hit.length, grid)
-        length = max(1, end - start - (detached if hit.length < EIGHTHS_PER_BAR else 0))
-        notes += [(start, length, pitch) for pitch in hit.pitches]
-    return notes
-
-
-def _key(tonic: int, *, minor: bool) -> KeySignature:
-    """Return the key signature of a tonic: from five flats to six sharps."""
-    major = (tonic + 3) % 12 if minor else tonic
-    fifths = major * 7 % 12
-    return KeySignature(0, fifths if fifths <= 6 else fifths - 12, minor)
