@@ -1,6 +1,9 @@
 """What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import dataclasses
+import os
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -9,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from music_evals.annotations import N_ROLL_PITCHES, Arrangement, PianoRoll
+from music_evals.annotations import N_ROLL_PITCHES, Arrangement, Cells, PianoRoll
 from music_evals.errors import InvalidInputError
 from music_evals.models._roll_network import roll_meta
 from music_evals.models._saved_network import SavedNetwork
-from music_evals.models.gibbs import GibbsSettings, transfer
+from music_evals.models.gibbs import GibbsSettings, GibbsState, Sweep, arrangement_of, gibbs_sweeps, transfer
 from music_evals.numerics import one_thread
 
 __all__ = ["N_META", "RollModel", "padded"]
@@ -25,7 +28,7 @@ _STEPS_AT_ONCE: Final = 64
 
 
 class RollModel(SavedNetwork):
-    """Base of the networks of rolls: `protocols.StyleTransfer` and `protocols.CellPredictor`.
+    """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
     A subclass has a constructor of its own and is a `_roll_network.RollNetwork`. Its `context` takes ``hidden=``, steps
     on either side that are not told, and its config has `style`, `window` (steps on either side of an example that is
@@ -70,6 +73,27 @@ class RollModel(SavedNetwork):
         """
         self._check_grid(arrangement.melody)
         return transfer(self._network(), arrangement, rng, self.sampling)
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of `transfer`."""
+        return self.sampling.sweeps
+
+    def sweeps(
+        self, arrangement: Arrangement, *, seed: int, n_sweeps: int | None = None, start: Any = None
+    ) -> Iterator[Sweep]:
+        """Return the sweeps that are left; see `models.gibbs.gibbs_sweeps` and `protocols.SweptTransfer`."""
+        self._check_grid(arrangement.melody)
+        settings = dataclasses.replace(self.sampling, sweeps=self.n_sweeps if n_sweeps is None else n_sweeps)
+        return gibbs_sweeps(self._network(), arrangement, settings, seed, start=start)
+
+    def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
+        """Return the roll of a sweep over the given melody; see `models.gibbs.arrangement_of`."""
+        return arrangement_of(self._network(), cells, arrangement, self.sampling)
+
+    def read_state(self, path: str | os.PathLike[str]) -> GibbsState:
+        """Return what ``Sweep.state.save`` wrote; raises `UnreadableFileError`."""
+        return GibbsState.load(path)
 
     def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
         """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.
