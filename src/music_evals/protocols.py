@@ -255,25 +255,27 @@ class Tagger(Protocol):
 
 @runtime_checkable
 class StyleTransfer(Protocol):
-    """A model that rewrites the accompaniment under a melody in the style that it has learnt.
+    """A model that rewrites the accompaniment under a melody in the style that it has learnt."""
 
-    Attributes
-    ----------
-    name
-        System id in records and tables.
-    style
-        What it was trained on, such as ``"bach"``.
-    deterministic
-        True when `transfer` does not use `rng`: one seed is enough.
-    steps_per_quarter
-        Grid of the rolls that it takes.
+    @property
+    def name(self) -> str:
+        """System id in records and tables."""
+        ...
 
-    """
+    @property
+    def style(self) -> str:
+        """What it was trained on, such as ``"bach"``."""
+        ...
 
-    name: str
-    style: str
-    deterministic: bool
-    steps_per_quarter: int
+    @property
+    def deterministic(self) -> bool:
+        """True when `transfer` does not use `rng`: one seed is enough."""
+        ...
+
+    @property
+    def steps_per_quarter(self) -> int:
+        """Grid of the rolls that it takes."""
+        ...
 
     def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
         """Return the same melody on the same grid over another accompaniment."""
@@ -309,14 +311,7 @@ class TransferSweep(Protocol):
 
 @runtime_checkable
 class SweptTransfer(StyleTransfer, Protocol):
-    """A style transfer that goes through a piece several times, and can be watched, stopped and resumed in between.
-
-    Attributes
-    ----------
-    n_sweeps
-        Sweeps of `transfer`.
-
-    """
+    """A style transfer that goes through a piece several times, and can be watched, stopped and resumed in between."""
 
     @property
     def n_sweeps(self) -> int:

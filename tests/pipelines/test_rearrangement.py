@@ -219,7 +219,7 @@ def test_a_run_goes_on_from_its_file(model: BMST, tmp_path: Path) -> None:
     assert [one.done for one in rearrange(prepared, model, seed=5, start=again[-1].state)] == [3]
     for changed in ({"seed": 6}, {"seed": 5, "n_sweeps": 4}):
         with pytest.raises(OtherResultsError, match="begin anew"):
-            rearrange(prepared, model, start=start, **changed)  # type: ignore[arg-type]
+            rearrange(prepared, model, start=start, **changed)
     with pytest.raises(OtherResultsError, match="another piece"):
         rearrange(prepare(piece(), "Chords"), model, seed=5, start=start)
 

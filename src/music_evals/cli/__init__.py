@@ -29,6 +29,7 @@ from music_evals.cli import (
     preserve,
     publish,
     push,
+    style_transfer,
     train,
     write_lyrics,
 )
@@ -96,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
     inpainting.add(verbs)
     fill.add(verbs)
+    style_transfer.add(verbs)
     preserve.add(verbs)
     lyrics.add(verbs)
     describe.add(verbs)

@@ -1,0 +1,394 @@
+"""The verb ``style-transfer``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from music_evals import __version__
+from music_evals.benchmark.cells import plain
+from music_evals.cli._shared import Bar, add_verb, in_options, list_failures, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, UnreadableFileError
+
+if TYPE_CHECKING:
+    from music_evals.annotations import Score
+    from music_evals.pipelines.rearrangement import Prepared, Written
+    from music_evals.protocols import StyleTransfer
+
+__all__ = ["add"]
+
+_HELP = """\
+Rewrite the accompaniment of your own pieces in a style: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
+
+The melody stays as it is, with tempo, meter and key; repeats are played out, drums left out. Writes into --out a folder
+for each file, named like it: original.mid, melody and accompaniment as they were; sample_1.mid ..., with tracks for
+melody and new accompaniment; samples.svg, a picture; and transfer.json.
+
+The melody is the voice whose name says so (melody, soprano, vocals, lead ...), or the only voice, or that of --melody.
+A run that was stopped goes on after its last sweep when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals style-transfer my_song.mid --style bach --out rearranged
+  music-evals style-transfer piano.musicxml --melody "Right hand" --style bach --samples 3 --out rearranged
+  music-evals style-transfer a.mid b.mid --model models/style_lstm/bach --melody skyline --sweeps 5 --out rearranged
+"""
+
+_DEFAULT_TYPE: Final = "bmst"  # the model that --style takes
+_MANIFEST: Final = "transfer.json"
+_OURS: Final = re.compile(r"original\.mid|sample_\d+(_sweep_\d+)?\.mid|samples\.svg")
+_STATE: Final = re.compile(r"\.sample_\d+\.[0-9a-f]{16}\.sweep_\d+\.npz")
+
+
+class _Piece(NamedTuple):
+    """A piece to rearrange, or why it cannot be read."""
+
+    name: str
+    source: str  # what a manifest says it is
+    sha256: str
+    score: Score | MusicEvalsError
+
+
+class _Model(NamedTuple):
+    plugin: StyleTransfer
+    content_hash: str
+    source: str
+    revision: str | None
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``style-transfer``."""
+    words = "rewrite the accompaniment of your own pieces in a style"
+    verb = add_verb(verbs, "style-transfer", _run, help=words, description=_HELP, epilog=_EXAMPLES)
+    what = verb.add_argument_group("what is rewritten")
+    what.add_argument("files", nargs="+", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
+    what.add_argument(
+        "--melody", metavar="VOICE", help="name or number of its voice, or skyline: the highest notes of all voices"
+    )
+    who = verb.add_argument_group("who rewrites it").add_mutually_exclusive_group(required=True)
+    who.add_argument("--style", help=f"such as bach: the model {_DEFAULT_TYPE} that has learnt it")
+    who.add_argument("--model", help="a name such as style_lstm/bach, a folder or a Hub id[@revision]")
+    how = verb.add_argument_group("how")
+    how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
+    how.add_argument(
+        "--samples", type=int, default=1, metavar="N", help="accompaniments for each file (default: %(default)s)"
+    )
+    how.add_argument(
+        "--seed", type=int, default=0, help="of the first sample; those after it have the next (default: %(default)s)"
+    )
+    where = verb.add_argument_group("where it goes")
+    where.add_argument("--out", required=True, metavar="DIR", help="folder; a changed file in it is never overwritten")
+    where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
+    where.add_argument("--json", action="store_true", help="print what was written as JSON, failures too")
+
+
+def _run(options: argparse.Namespace) -> int:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
+    for flag, value, least in (("--seed", options.seed, 0), ("--samples", options.samples, 1)):
+        if value < least:
+            raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
+    quieten()
+    _check_names(options.files)
+    model = _load(_place(options))
+    done: list[dict[str, Any]] = []
+    failures: list[tuple[str, str]] = []
+    for piece in _pieces(options):
+        try:
+            if isinstance(piece.score, MusicEvalsError):
+                raise piece.score
+            done.append(_rewrite(piece, piece.score, model, options))
+        except MusicEvalsError as error:
+            failures.append((piece.source, in_options(str(error), options.verb)))
+    if options.json:
+        failed = [{"file": name, "error": reason} for name, reason in failures]
+        text = json.dumps(plain({"done": done, "failed": failed}), indent=1, allow_nan=False)
+    else:
+        text = "\n".join(f"{one['folder']}: {', '.join([*one['files'], _MANIFEST])}" for one in done)
+    if text:
+        with to_stdout():
+            print(text)
+    return list_failures(failures, "in the output of --json")
+
+
+def _check_names(files: Sequence[str]) -> None:
+    """Raise where two files would be written to one folder."""
+    seen: dict[str, str] = {}
+    for file in files:
+        stem = Path(file).stem
+        if stem in seen:
+            raise InvalidInputError(
+                f"{seen[stem]} and {file} would both be written to the folder {stem}; give them different names, or "
+                "one of them with another --out"
+            )
+        seen[stem] = file
+
+
+def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
+    """Yield what is to be rewritten: files today; the pieces of a data set would be yielded here too."""
+    from music_evals.symbolic.files import read_many, read_score
+
+    for path, score in read_many(options.files, reader=read_score):
+        content = path.read_bytes() if path.is_file() else b""
+        yield _Piece(path.stem, str(path), _sha256(content), score)
+
+
+# --- the model
+
+
+def _place(options: argparse.Namespace) -> str:
+    """Return the name, folder or Hub id of the model that is asked for."""
+    from music_evals.windows import MODELS, folders
+
+    if options.model is not None:
+        return str(options.model)
+    home = folders(MODELS).get(_DEFAULT_TYPE)
+    styles = {} if home is None else {path.parent.name: path.parent for path in home.glob("*/model.safetensors")}
+    if options.style not in styles:
+        advice = f"a style needs weights in models/{_DEFAULT_TYPE}/<style>; train them, or name a model with --model"
+        raise UnknownNameError("style", options.style, styles, advice)
+    return str(styles[options.style])
+
+
+def _load(name: str) -> _Model:
+    from music_evals.benchmark.sources import model_type_of
+    from music_evals.protocols import STYLE_TRANSFERS, load_plugin
+    from music_evals.windows import MODELS, find_window
+
+    place, local = find_window(name, MODELS, "model", STYLE_TRANSFERS)
+    folder, revision = (Path(place), None) if local else _fetched(place)
+    plugin = load_plugin(STYLE_TRANSFERS, model_type_of(folder, STYLE_TRANSFERS), "model type")
+    if not (folder / "model.safetensors").is_file():
+        raise NoDataError(f"{name} holds no model.safetensors; it is not trained yet: name another model")
+    content = b"\0".join((folder / file).read_bytes() for file in ("config.json", "model.safetensors"))
+    return _Model(plugin.from_pretrained(str(folder)), _sha256(content)[:16], name, revision)
+
+
+def _fetched(place: str) -> tuple[Path, str]:
+    """Return the local folder and the commit of a model on the Hub."""
+    import huggingface_hub
+
+    repository, _, revision = place.partition("@")
+    wanted = ["config.json", "model.safetensors"]
+    try:
+        folder = huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=wanted)
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(
+            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        ) from error
+    return Path(folder), Path(folder).name  # the cache names a snapshot by its commit
+
+
+# --- one piece
+
+
+def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Rewrite a piece, unless an earlier run has done so, and return its manifest."""
+    from music_evals.files import write_atomically
+    from music_evals.pipelines.rearrangement import prepare
+
+    folder = Path(options.out) / piece.name
+    asked = {
+        "sha256": piece.sha256,
+        "melody": options.melody,
+        "model": model.content_hash,
+        "sweeps": options.sweeps,
+        "seed": options.seed,
+        "samples": options.samples,
+        "keep_sweeps": options.keep_sweeps,
+    }
+    key = _key(asked)
+    earlier = _check_folder(folder, Path(piece.source))
+    if earlier.get("key") == key and all((folder / name).is_file() for name in earlier["files"]):
+        say(f"{folder}: is there already, by the same settings")
+        return {"folder": str(folder), **earlier}
+    prepared = prepare(score, options.melody, steps_per_quarter=model.plugin.steps_per_quarter)
+    for remark in prepared.remarks:
+        say(f"note: {piece.source}: {remark}")
+    samples = []
+    for number, seed in enumerate(range(options.seed, options.seed + options.samples), start=1):
+        run = {name: asked[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
+        place = folder / f".sample_{number}.{_key(run)[:16]}"
+        samples.append(_sample(place, seed, prepared, model.plugin, options))
+    files = _files(piece, prepared, samples)
+    about = {
+        "folder": str(folder),
+        "file": piece.source,
+        **_about(model, prepared, samples, options),
+        "key": key,
+        "asked": asked,
+        "files": {name: _sha256(content) for name, content in files.items()},
+    }
+    for name in earlier.get("files", ()):  # of other hashes than the list is going to have
+        (folder / name).unlink(missing_ok=True)
+    # the list first: files that it names are known as ours, should the run be killed between two of them
+    manifest = {name: value for name, value in about.items() if name != "folder"}
+    text = json.dumps(plain(manifest), indent=1, allow_nan=False) + "\n"
+    write_atomically(folder / _MANIFEST, text.encode(), parents=True)
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    for path in folder.iterdir():
+        if _STATE.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+    return about
+
+
+def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: argparse.Namespace) -> list[Written]:
+    """Return what a sample is after its last sweep, or after each of those that are kept; go on where one stopped."""
+    # `place` is how the names of its states begin, which tell runs by other settings apart
+    from music_evals.pipelines.rearrangement import rearrange
+
+    folder, stem = place.parent, place.name
+    states = sorted(folder.glob(f"{stem}.sweep_*.npz"))
+    start = _latest(states, plugin)
+    kept: dict[int, Written] = {}
+    with Bar("sweep") as bar:
+        for written in rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=start):
+            bar(written.done, written.total, f"{folder.name}, seed {seed}")
+            kept = {**(kept if options.keep_sweeps else {}), written.done: written}
+            if written.state is not None and written.state is not start:
+                folder.mkdir(parents=True, exist_ok=True)
+                path = folder / f"{stem}.sweep_{written.done:04}.npz"
+                written.state.save(path)
+                for old in () if options.keep_sweeps else states:
+                    old.unlink(missing_ok=True)
+                states = [*states, path] if options.keep_sweeps else [path]
+    last = kept[max(kept)]
+    if options.keep_sweeps and start is not None:  # sweeps before the one that was gone on from
+        for path in states:
+            state = plugin.read_state(path)
+            if state.sweeps_done not in kept:
+                again = rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=state)
+                kept[state.sweeps_done] = next(again)
+    return [kept[done] for done in sorted(kept)] if options.keep_sweeps else [last]
+
+
+def _latest(states: Sequence[Path], plugin: Any) -> Any:
+    """Return the last state of a run that was stopped, or None; a damaged one is left out."""
+    for path in reversed(states):
+        try:
+            return plugin.read_state(path)
+        except UnreadableFileError as error:
+            say(f"note: {error}")
+            path.unlink(missing_ok=True)
+    return None
+
+
+def _files(piece: _Piece, prepared: Prepared, samples: Sequence[Sequence[Written]]) -> dict[str, bytes]:
+    """Return what is written, by name."""
+    from music_evals.symbolic.midi import write_midi
+
+    scores = [("original", prepared.score)]
+    files = {"original.mid": write_midi(prepared.score)}
+    for number, sweeps in enumerate(samples, start=1):
+        for written in sweeps[:-1]:
+            files[f"sample_{number}_sweep_{written.done}.mid"] = write_midi(written.score())
+        score = sweeps[-1].score()
+        scores.append((f"sample {number}", score))
+        files[f"sample_{number}.mid"] = write_midi(score)
+    files["samples.svg"] = _picture(piece.name, scores).encode()
+    return files
+
+
+def _about(
+    model: _Model, prepared: Prepared, samples: Sequence[Sequence[Written]], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return what is known of a run, as plain values."""
+    from music_evals.benchmark.versions import package_versions
+
+    plugin = model.plugin
+    who = {"name": plugin.name, "style": plugin.style, "source": model.source, "revision": model.revision}
+    return {
+        "melody": prepared.melody,
+        "model": {**who, "content_hash": model.content_hash, "steps_per_quarter": plugin.steps_per_quarter},
+        "sweeps": samples[0][-1].total,
+        "samples": [
+            {"file": f"sample_{number}.mid", "seed": options.seed + number - 1} for number in range(1, len(samples) + 1)
+        ],
+        "remarks": list(prepared.remarks),
+        "versions": package_versions(),
+    }
+
+
+def _check_folder(folder: Path, source: Path) -> dict[str, Any]:
+    """Return the manifest of an earlier run, or raise where a file would be lost."""
+    if not folder.exists():
+        return {}
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; name another --out")
+    try:
+        earlier = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        listed = {str(name): str(sha256) for name, sha256 in earlier["files"].items() if _OURS.fullmatch(name)}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        earlier, listed = {}, {}
+    found = {path.name: path for path in folder.iterdir()}
+    for name, path in found.items():
+        if path.exists() and source.exists() and path.samefile(source):
+            raise InvalidInputError(f"{path} is what is to be rewritten, and would be lost; name another --out")
+        if name in listed and not (path.is_file() and _sha256(path.read_bytes()) == listed[name]):
+            raise InvalidInputError(
+                f"{path} was changed since it was written, and would be lost; move it, or name another --out"
+            )
+        ours = name in listed or (bool(listed) and name == _MANIFEST) or name.startswith(".")
+        if not ours:
+            raise InvalidInputError(f"{folder} holds {name}, which is not of a style transfer; name another --out")
+    return {**earlier, "files": listed} if listed else {}
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    """Return what tells the settings of runs apart, those by other versions of the package too."""
+    return _sha256(json.dumps({**values, "version": __version__}, sort_keys=True).encode())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+# --- the picture
+
+_STYLE = """\
+svg { background: #fff; font: 14px sans-serif; } text { fill: #222; } .bar { stroke: #ccc; }
+.melody { fill: #777; } .accompaniment { fill: #c2410c; }
+@media (prefers-color-scheme: dark) { svg { background: #171717; } text { fill: #eee; } .bar { stroke: #444; }
+.melody { fill: #aaa; } .accompaniment { fill: #fb923c; } }"""
+_QUARTER_PX, _PITCH_PX, _HEAD_PX, _SPACE_PX = 16, 4, 24, 18
+
+
+def _picture(name: str, scores: Sequence[tuple[str, Score]]) -> str:
+    """Draw the original and each sample below each other: the melody grey, the accompaniment in colour."""
+    from music_evals.symbolic.measures import meter_map
+
+    pitches = [pitch for _, score in scores for pitch in score.notes["pitch"].tolist()]
+    low, high = min(pitches) - 1, max(pitches) + 1
+    height = (high - low + 1) * _PITCH_PX
+    quarters = max(score.end_tick / score.ticks_per_quarter for _, score in scores)
+    parts, y = [f'<text x="8" y="16" font-weight="bold">{escape(name)}</text>'], float(_HEAD_PX)
+    for label, score in scores:
+        px = _QUARTER_PX / score.ticks_per_quarter
+        rects = [
+            f'<rect class="{score.voices[note["voice"]]}" x="{8 + px * note["onset_tick"]:.1f}" '
+            f'y="{(high - int(note["pitch"])) * _PITCH_PX}" width="{max(px * note["duration_tick"] - 0.5, 1):.1f}" '
+            f'height="{_PITCH_PX}"/>'
+            for note in score.notes
+        ]
+        bars = [
+            f'<line class="bar" x1="{8 + px * tick:.1f}" x2="{8 + px * tick:.1f}" y1="0" y2="{height}"/>'
+            for tick in meter_map(score).starts.tolist()
+        ]
+        shift = y + _SPACE_PX
+        parts += [
+            f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>',
+            f'<g class="roll" transform="translate(0 {shift:.0f})">{"".join([*bars, *rects])}</g>',
+        ]
+        y = shift + height + _SPACE_PX
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{quarters * _QUARTER_PX + 16:.0f}" height="{y:.0f}">'
+        f"<style>{_STYLE}</style>{''.join(parts)}</svg>\n"
+    )
