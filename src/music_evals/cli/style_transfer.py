@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -284,6 +283,7 @@ def _latest(states: Sequence[Path], plugin: Any) -> Any:
 def _files(piece: _Piece, prepared: Prepared, samples: Sequence[Sequence[Written]]) -> dict[str, bytes]:
     """Return what is written, by name."""
     from music_evals.symbolic.midi import write_midi
+    from music_evals.ui.widgets.arrangement_picture import arrangements_svg
 
     scores = [("original", prepared.score)]
     files = {"original.mid": write_midi(prepared.score)}
@@ -293,7 +293,7 @@ def _files(piece: _Piece, prepared: Prepared, samples: Sequence[Sequence[Written
         score = sweeps[-1].score()
         scores.append((f"sample {number}", score))
         files[f"sample_{number}.mid"] = write_midi(score)
-    files["samples.svg"] = _picture(piece.name, scores).encode()
+    files["samples.svg"] = arrangements_svg(piece.name, scores).encode()
     return files
 
 
@@ -349,46 +349,3 @@ def _key(values: Mapping[str, Any]) -> str:
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-# --- the picture
-
-_STYLE = """\
-svg { background: #fff; font: 14px sans-serif; } text { fill: #222; } .bar { stroke: #ccc; }
-.melody { fill: #777; } .accompaniment { fill: #c2410c; }
-@media (prefers-color-scheme: dark) { svg { background: #171717; } text { fill: #eee; } .bar { stroke: #444; }
-.melody { fill: #aaa; } .accompaniment { fill: #fb923c; } }"""
-_QUARTER_PX, _PITCH_PX, _HEAD_PX, _SPACE_PX = 16, 4, 24, 18
-
-
-def _picture(name: str, scores: Sequence[tuple[str, Score]]) -> str:
-    """Draw the original and each sample below each other: the melody grey, the accompaniment in colour."""
-    from music_evals.symbolic.measures import meter_map
-
-    pitches = [pitch for _, score in scores for pitch in score.notes["pitch"].tolist()]
-    low, high = min(pitches) - 1, max(pitches) + 1
-    height = (high - low + 1) * _PITCH_PX
-    quarters = max(score.end_tick / score.ticks_per_quarter for _, score in scores)
-    parts, y = [f'<text x="8" y="16" font-weight="bold">{escape(name)}</text>'], float(_HEAD_PX)
-    for label, score in scores:
-        px = _QUARTER_PX / score.ticks_per_quarter
-        rects = [
-            f'<rect class="{score.voices[note["voice"]]}" x="{8 + px * note["onset_tick"]:.1f}" '
-            f'y="{(high - int(note["pitch"])) * _PITCH_PX}" width="{max(px * note["duration_tick"] - 0.5, 1):.1f}" '
-            f'height="{_PITCH_PX}"/>'
-            for note in score.notes
-        ]
-        bars = [
-            f'<line class="bar" x1="{8 + px * tick:.1f}" x2="{8 + px * tick:.1f}" y1="0" y2="{height}"/>'
-            for tick in meter_map(score).starts.tolist()
-        ]
-        shift = y + _SPACE_PX
-        parts += [
-            f'<text x="8" y="{y + 12:.0f}">{escape(label)}</text>',
-            f'<g class="roll" transform="translate(0 {shift:.0f})">{"".join([*bars, *rects])}</g>',
-        ]
-        y = shift + height + _SPACE_PX
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{quarters * _QUARTER_PX + 16:.0f}" height="{y:.0f}">'
-        f"<style>{_STYLE}</style>{''.join(parts)}</svg>\n"
-    )
