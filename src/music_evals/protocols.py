@@ -9,14 +9,14 @@ from __future__ import annotations
 import importlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import Arrangement, PianoRoll, Tokens
+from music_evals.annotations import Arrangement, Cells, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
 
 __all__ = [
@@ -42,8 +42,11 @@ __all__ = [
     "NoteLikelihoodInpainter",
     "RenderPair",
     "StyleTransfer",
+    "SweptTransfer",
     "Tagger",
     "TextEncoder",
+    "TransferState",
+    "TransferSweep",
     "Written",
     "load_plugin",
     "prepared_place",
@@ -252,28 +255,95 @@ class Tagger(Protocol):
 
 @runtime_checkable
 class StyleTransfer(Protocol):
-    """A model that rewrites the accompaniment under a melody in the style that it has learnt.
+    """A model that rewrites the accompaniment under a melody in the style that it has learnt."""
 
-    Attributes
-    ----------
-    name
-        System id in records and tables.
-    style
-        What it was trained on, such as ``"bach"``.
-    deterministic
-        True when `transfer` does not use `rng`: one seed is enough.
-    steps_per_quarter
-        Grid of the rolls that it takes.
+    @property
+    def name(self) -> str:
+        """System id in records and tables."""
+        ...
 
-    """
+    @property
+    def style(self) -> str:
+        """What it was trained on, such as ``"bach"``."""
+        ...
 
-    name: str
-    style: str
-    deterministic: bool
-    steps_per_quarter: int
+    @property
+    def deterministic(self) -> bool:
+        """True when `transfer` does not use `rng`: one seed is enough."""
+        ...
+
+    @property
+    def steps_per_quarter(self) -> int:
+        """Grid of the rolls that it takes."""
+        ...
 
     def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
         """Return the same melody on the same grid over another accompaniment."""
+        ...
+
+
+class TransferState(Protocol):
+    """All that a style transfer goes on from, between two sweeps."""
+
+    @property
+    def sweeps_done(self) -> int:
+        """Sweeps so far."""
+        ...
+
+    @property
+    def cells(self) -> Cells:
+        """The roll of melody and accompaniment, shape (steps, 84)."""
+        ...
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file that ends in ``.npz``, whole or not at all."""
+        ...
+
+
+class TransferSweep(Protocol):
+    """What a sweep of a style transfer leaves."""
+
+    @property
+    def state(self) -> TransferState:
+        """What the next sweep starts from."""
+        ...
+
+
+@runtime_checkable
+class SweptTransfer(StyleTransfer, Protocol):
+    """A style transfer that goes through a piece several times, and can be watched, stopped and resumed in between."""
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of `transfer`."""
+        ...
+
+    def sweeps(
+        self, arrangement: Arrangement, *, seed: int, n_sweeps: int | None = None, start: Any = None
+    ) -> Iterator[TransferSweep]:
+        """Return the sweeps that are left, equal in the end to `transfer` where that draws the same seed.
+
+        Parameters
+        ----------
+        arrangement
+            Melody and first accompaniment.
+        seed
+            At least 0; `transfer` takes ``rng.integers(2**63)``.
+        n_sweeps
+            Sweeps in all; None: those of `transfer`.
+        start
+            State of an earlier sweep of the same run; one of another piece, seed or setting is refused
+            (`OtherResultsError`). None: from the first.
+
+        """
+        ...
+
+    def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
+        """Return the roll of a sweep as the given melody over the rest."""
+        ...
+
+    def read_state(self, path: str | os.PathLike[str]) -> TransferState:
+        """Return what `TransferState.save` wrote; raises `UnreadableFileError` for anything else."""
         ...
 
 

@@ -3,357 +3,355 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from music_evals import __version__
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import (
-    EXIT_FAILURES,
-    Bar,
-    add_verb,
-    in_options,
-    list_failures,
-    quieten,
-    say,
-    to_stdout,
-)
-from music_evals.errors import (
-    InvalidInputError,
-    MusicEvalsError,
-    NoDataError,
-    UnknownNameError,
-    UnreadableFileError,
-    importing,
-)
+from music_evals.cli._shared import Bar, add_verb, in_options, list_failures, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, UnreadableFileError
 
 if TYPE_CHECKING:
     from music_evals.annotations import Score
-    from music_evals.models.gibbs import GibbsState
-    from music_evals.pipelines.rearrangement import Prepared
+    from music_evals.pipelines.rearrangement import Prepared, Written
+    from music_evals.protocols import StyleTransfer
 
 __all__ = ["add"]
 
 _HELP = """\
-Put another accompaniment, in the style that a model has learnt, under the melody of your own piece.
+Rewrite the accompaniment of your own pieces in a style: MIDI, MusicXML (.musicxml, .xml, .mxl) or ABC.
 
-The melody stays, note by note. It is the voice named melody, soprano, vocal or lead; --melody names another one. A
-model draws the accompaniment anew, sweep by sweep, beginning with what is there. For each piece and style it writes
-into --out PIECE_STYLE_1.mid ..., one a sample, with a track for the melody and one for the accompaniment;
-PIECE_original.mid; PIECE_STYLE.svg, a picture of all; and PIECE_STYLE.json, what was done and with what. A run that was
-stopped goes on after its last whole sweep when the same command is given again; what is done is not done again.
+The melody stays as it is, with tempo, meter and key; repeats are played out, drums left out. Writes into --out a folder
+for each file, named like it: original.mid, melody and accompaniment as they were; sample_1.mid ..., with tracks for
+melody and new accompaniment; samples.svg, a picture; and transfer.json.
+
+The melody is the voice whose name says so (melody, soprano, vocals, lead ...), or the only voice, or that of --melody.
+A run that was stopped goes on after its last sweep when the same command is given again.
 """
 
 _EXAMPLES = """\
 examples:
-  music-evals style-transfer my_song.mid --style bach --out transferred
-  music-evals style-transfer my_songs/*.mid --melody 1 --style swing --samples 3 --out transferred
-  music-evals style-transfer style_transfer_pieces --style bach --style swing --out study
+  music-evals style-transfer my_song.mid --style bach --out rearranged
+  music-evals style-transfer piano.musicxml --melody "Right hand" --style bach --samples 3 --out rearranged
+  music-evals style-transfer a.mid b.mid --model models/bmst --melody skyline --sweeps 5 --out rearranged
 """
+
+_DEFAULT_TYPE: Final = "bmst"  # the model that --style takes
+_MANIFEST: Final = "transfer.json"
+_OURS: Final = re.compile(r"original\.mid|sample_\d+(_sweep_\d+)?\.mid|samples\.svg")
+_STATE: Final = re.compile(r"\.sample_\d+\.[0-9a-f]{16}\.sweep_\d+\.npz")
 
 
 class _Piece(NamedTuple):
-    """A piece and what it came from."""
+    """A piece to rearrange, or why it cannot be read."""
 
     name: str
-    source: str
+    source: str  # what a manifest says it is
     sha256: str
-    score: Score
-    melody: str | None  # as a data set says
+    score: Score | MusicEvalsError
 
 
-class _Job(NamedTuple):
-    """A piece in a style."""
-
-    piece: _Piece
-    prepared: Prepared
-    model: Any
-    about: Mapping[str, Any]  # all that decides what is written
+class _Model(NamedTuple):
+    plugin: StyleTransfer
+    content_hash: str
+    source: str
+    revision: str | None
 
 
 def add(verbs: Any) -> None:
     """Add the verb ``style-transfer``."""
-    verb = add_verb(
-        verbs,
-        "style-transfer",
-        _run,
-        help="another accompaniment under the melody of your own piece",
-        description=_HELP,
-        epilog=_EXAMPLES,
-    )
-    what = verb.add_argument_group("what is transferred")
+    words = "rewrite the accompaniment of your own pieces in a style"
+    verb = add_verb(verbs, "style-transfer", _run, help=words, description=_HELP, epilog=_EXAMPLES)
+    what = verb.add_argument_group("what is rewritten")
+    what.add_argument("files", nargs="+", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     what.add_argument(
-        "pieces", nargs="+", metavar="PIECE", help="a MIDI, MusicXML or ABC file, or a data set of whole pieces"
+        "--melody", metavar="VOICE", help="name or number of its voice, or skyline: the highest notes of all voices"
     )
-    what.add_argument("--config", help="config of the data set")
-    what.add_argument("--split", default="test", help="split of the data set (default: %(default)s)")
     what.add_argument(
-        "--melody", metavar="VOICE", help="name or number of the voice that stays, or highest: the highest notes of all"
+        "--any-meter", action="store_true", help="take pieces in metres that models hardly know, such as 6/8"
     )
-    what.add_argument("--any-meter", action="store_true", help="take pieces in metres that models hardly know")
-    who = verb.add_argument_group("who transfers it")
-    who.add_argument("--style", action="append", default=[], help="such as bach; may be given many times")
-    who.add_argument(
-        "--model",
-        default="bmst",
-        help="a name (see list) with weights for the styles, or a folder or Hub id of one style (default: %(default)s)",
-    )
-    who.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
+    who = verb.add_argument_group("who rewrites it").add_mutually_exclusive_group(required=True)
+    who.add_argument("--style", help=f"such as bach: the model {_DEFAULT_TYPE} that has learnt it")
+    who.add_argument("--model", help="a name such as full_sequence, a folder or a Hub id[@revision]")
     how = verb.add_argument_group("how")
+    how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
     how.add_argument(
-        "--samples", type=int, default=1, metavar="N", help="how many of each piece and style (default: %(default)s)"
+        "--samples", type=int, default=1, metavar="N", help="accompaniments for each file (default: %(default)s)"
     )
-    how.add_argument("--seed", type=int, default=0, help="of the first sample (default: %(default)s)")
-    how.add_argument("--sweeps", type=int, metavar="N", help="visits of every step (default: the model's, 15)")
-    how.add_argument("--temperature", type=float, help="above 1 bolder, below it safer (default: 1)")
     how.add_argument(
-        "--threshold",
-        action="store_const",
-        const="threshold",
-        dest="mode",
-        help="let a cell sound from a probability of one half, as the paper's code does, in place of drawing it",
+        "--seed", type=int, default=0, help="of the first sample; those after it have the next (default: %(default)s)"
     )
-    how.add_argument("--keep-sweeps", action="store_true", help="write the roll after each sweep as MIDI too")
     where = verb.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder, new or of an earlier run")
-    where.add_argument("--json", action="store_true", help="print what was written as JSON")
+    where.add_argument("--out", required=True, metavar="DIR", help="folder; a changed file in it is never overwritten")
+    where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
+    where.add_argument("--json", action="store_true", help="print what was written as JSON, failures too")
 
 
 def _run(options: argparse.Namespace) -> int:
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as of the verb inpainting
-    with importing("models", "style transfer"):
-        import torch  # noqa: F401 - said before anything is read
-
-    for flag, value, least in (("--samples", options.samples, 1), ("--seed", options.seed, 0)):
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
+    for flag, value, least in (("--seed", options.seed, 0), ("--samples", options.samples, 1)):
         if value < least:
             raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
     quieten()
-    models = _models(options)
-    out = Path(options.out)
-    if out.exists() and not out.is_dir():
-        raise InvalidInputError(f"{out} is a file; name a folder with --out")
-    failures: dict[str, str] = {}  # in the order in which they came
+    _check_names(options.files)
+    model = _load(_place(options))
     done: list[dict[str, Any]] = []
-    for piece in _read(options, failures):
-        for model in models:
-            try:
-                done.append(_transfer(_job(piece, model, options), out, options))
-            except MusicEvalsError as error:
-                failures[f"{piece.source} ({model.style})"] = in_options(str(error), options.verb)
-    list_failures([*failures.items()], "none of which is written")
-    lines = [f"{one['piece']} in the style {one['style']}: {', '.join(one['files'])}" for one in done]
-    text = json.dumps(plain(done), indent=1, allow_nan=False) if options.json else "\n".join(lines)
-    if done:
+    failures: list[tuple[str, str]] = []
+    for piece in _pieces(options):
+        try:
+            if isinstance(piece.score, MusicEvalsError):
+                raise piece.score
+            done.append(_rewrite(piece, piece.score, model, options))
+        except MusicEvalsError as error:
+            failures.append((piece.source, in_options(str(error), options.verb)))
+    if options.json:
+        failed = [{"file": name, "error": reason} for name, reason in failures]
+        text = json.dumps(plain({"done": done, "failed": failed}), indent=1, allow_nan=False)
+    else:
+        text = "\n".join(f"{one['folder']}: {', '.join([*one['files'], _MANIFEST])}" for one in done)
+    if text:
         with to_stdout():
             print(text)
-    return EXIT_FAILURES if failures else 0
+    return list_failures(failures, "in the output of --json")
 
 
-# --- models
+def _check_names(files: Sequence[str]) -> None:
+    """Raise where two files would be written to one folder."""
+    seen: dict[str, str] = {}
+    for file in files:
+        stem = Path(file).stem
+        if stem in seen:
+            raise InvalidInputError(
+                f"{seen[stem]} and {file} would both be written to the folder {stem}; give them different names, or "
+                "one of them with another --out"
+            )
+        seen[stem] = file
 
 
-def _models(options: argparse.Namespace) -> list[Any]:
-    """Return the models of the styles that are asked for, or the one that a folder or id names."""
-    from music_evals.benchmark.sources import fetch_model, model_type_of
+def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
+    """Yield what is to be rewritten: files today; the pieces of a data set would be yielded here too."""
+    from music_evals.symbolic.files import read_many, read_score
+
+    for path, score in read_many(options.files, reader=read_score):
+        content = path.read_bytes() if path.is_file() else b""
+        yield _Piece(path.stem, str(path), _sha256(content), score)
+
+
+# --- the model
+
+
+def _place(options: argparse.Namespace) -> str:
+    """Return the name, folder or Hub id of the model that is asked for."""
+    from music_evals.windows import MODELS, folders
+
+    if options.model is not None:
+        return str(options.model)
+    home = folders(MODELS).get(_DEFAULT_TYPE)
+    trained = [] if home is None else sorted(path.parent for path in home.rglob("model.safetensors"))
+    styles = {str(json.loads((folder / "config.json").read_bytes()).get("style")): folder for folder in trained}
+    if options.style not in styles:
+        advice = f"a style needs weights below models/{_DEFAULT_TYPE}; train them, or name a model with --model"
+        raise UnknownNameError("style", options.style, styles, advice)
+    return str(styles[options.style])
+
+
+def _load(name: str) -> _Model:
+    from music_evals.benchmark.sources import model_type_of
     from music_evals.protocols import STYLE_TRANSFERS, load_plugin
     from music_evals.windows import MODELS, find_window
 
-    place, local = find_window(options.model, MODELS, "model", STYLE_TRANSFERS)
-    root = Path(place) if local else fetch_model(place)[1]
-    plugins = {
-        weights.parent: load_plugin(STYLE_TRANSFERS, model_type_of(weights.parent, STYLE_TRANSFERS), "model type")
-        for weights in sorted(root.rglob("model.safetensors"))
+    place, local = find_window(name, MODELS, "model", STYLE_TRANSFERS)
+    folder, revision = (Path(place), None) if local else _fetched(place)
+    plugin = load_plugin(STYLE_TRANSFERS, model_type_of(folder, STYLE_TRANSFERS), "model type")
+    if not (folder / "model.safetensors").is_file():
+        raise NoDataError(f"{name} holds no model.safetensors; it is not trained yet: name another model")
+    content = b"\0".join((folder / file).read_bytes() for file in ("config.json", "model.safetensors"))
+    return _Model(plugin.from_pretrained(str(folder)), _sha256(content)[:16], name, revision)
+
+
+def _fetched(place: str) -> tuple[Path, str]:
+    """Return the local folder and the commit of a model on the Hub."""
+    import huggingface_hub
+
+    repository, _, revision = place.partition("@")
+    wanted = ["config.json", "model.safetensors"]
+    try:
+        folder = huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=wanted)
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(
+            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
+        ) from error
+    return Path(folder), Path(folder).name  # the cache names a snapshot by its commit
+
+
+# --- one piece
+
+
+def _rewrite(piece: _Piece, score: Score, model: _Model, options: argparse.Namespace) -> dict[str, Any]:
+    """Rewrite a piece, unless an earlier run has done so, and return its manifest."""
+    from music_evals.files import write_atomically
+    from music_evals.pipelines.rearrangement import prepare
+
+    folder = Path(options.out) / piece.name
+    asked = {
+        "sha256": piece.sha256,
+        "melody": options.melody,
+        "model": model.content_hash,
+        "sweeps": options.sweeps,
+        "seed": options.seed,
+        "samples": options.samples,
+        "keep_sweeps": options.keep_sweeps,
     }
-    if not plugins:
-        raise NoDataError(f"{options.model} has no weights; train it: music-evals train {options.model}/train.yaml")
-    found = [plugin.from_pretrained(str(folder)).eval() for folder, plugin in plugins.items()]
-    by_style = {model.style: model for model in found}
-    wanted = list(dict.fromkeys(options.style)) or ([found[0].style] if len(found) == 1 else [])
-    if not wanted:
-        raise InvalidInputError(
-            f"{options.model} knows the styles {', '.join(sorted(by_style))}: name one with --style"
-        )
-    for style in wanted:
-        if style not in by_style:
-            raise UnknownNameError("style", style, by_style, f"{options.model} has weights for these alone")
-    changes = {"sweeps": options.sweeps, "temperature": options.temperature, "mode": options.mode}
-    for model in found:
-        model.sampling = dataclasses.replace(
-            model.sampling, **{name: value for name, value in changes.items() if value is not None}
-        )
-        model.to(options.device or _device())
-    return [by_style[style] for style in wanted]
+    key = _key(asked)
+    earlier = _check_folder(folder, Path(piece.source))
+    if earlier.get("key") == key and all((folder / name).is_file() for name in earlier["files"]):
+        say(f"{folder}: is there already, by the same settings")
+        return {"folder": str(folder), **earlier}
+    prepared = prepare(
+        score, options.melody, steps_per_quarter=model.plugin.steps_per_quarter, any_meter=options.any_meter
+    )
+    for remark in prepared.remarks:
+        say(f"note: {piece.source}: {remark}")
+    samples = []
+    for number, seed in enumerate(range(options.seed, options.seed + options.samples), start=1):
+        run = {name: asked[name] for name in ("sha256", "melody", "model", "sweeps")} | {"seed": seed}
+        place = folder / f".sample_{number}.{_key(run)[:16]}"
+        samples.append(_sample(place, seed, prepared, model.plugin, options))
+    files = _files(piece, prepared, samples)
+    about = {
+        "folder": str(folder),
+        "file": piece.source,
+        **_about(model, prepared, samples, options),
+        "key": key,
+        "asked": asked,
+        "files": {name: _sha256(content) for name, content in files.items()},
+    }
+    for name in earlier.get("files", ()):  # of other hashes than the list is going to have
+        (folder / name).unlink(missing_ok=True)
+    # the list first: files that it names are known as ours, should the run be killed between two of them
+    manifest = {name: value for name, value in about.items() if name != "folder"}
+    text = json.dumps(plain(manifest), indent=1, allow_nan=False) + "\n"
+    write_atomically(folder / _MANIFEST, text.encode(), parents=True)
+    for name, content in files.items():
+        write_atomically(folder / name, content)
+    for path in folder.iterdir():
+        if _STATE.fullmatch(path.name):
+            path.unlink(missing_ok=True)
+    return about
 
 
-def _device() -> str:
-    import torch
+def _sample(place: Path, seed: int, prepared: Prepared, plugin: Any, options: argparse.Namespace) -> list[Written]:
+    """Return what a sample is after its last sweep, or after each of those that are kept; go on where one stopped."""
+    # `place` is how the names of its states begin, which tell runs by other settings apart
+    from music_evals.pipelines.rearrangement import rearrange
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    folder, stem = place.parent, place.name
+    states = sorted(folder.glob(f"{stem}.sweep_*.npz"))
+    start = _latest(states, plugin)
+    kept: dict[int, Written] = {}
+    with Bar("sweep") as bar:
+        for written in rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=start):
+            bar(written.done, written.total, f"{folder.name}, seed {seed}")
+            kept = {**(kept if options.keep_sweeps else {}), written.done: written}
+            if written.state is not None and written.state is not start:
+                folder.mkdir(parents=True, exist_ok=True)
+                path = folder / f"{stem}.sweep_{written.done:04}.npz"
+                written.state.save(path)
+                for old in () if options.keep_sweeps else states:
+                    old.unlink(missing_ok=True)
+                states = [*states, path] if options.keep_sweeps else [path]
+    last = kept[max(kept)]
+    if options.keep_sweeps and start is not None:  # sweeps before the one that was gone on from
+        for path in states:
+            state = plugin.read_state(path)
+            if state.sweeps_done not in kept:
+                again = rearrange(prepared, plugin, seed=seed, n_sweeps=options.sweeps, start=state)
+                kept[state.sweeps_done] = next(again)
+    return [kept[done] for done in sorted(kept)] if options.keep_sweeps else [last]
 
 
-# --- pieces
-
-
-def _read(options: argparse.Namespace, failures: dict[str, str]) -> Iterator[_Piece]:
-    """Yield the pieces that can be read, and keep why others cannot."""
-    from music_evals.symbolic.files import read_score
-
-    names: set[str] = set()
-    for place in options.pieces:
+def _latest(states: Sequence[Path], plugin: Any) -> Any:
+    """Return the last state of a run that was stopped, or None; a damaged one is left out."""
+    for path in reversed(states):
         try:
-            if Path(place).is_file():
-                content = Path(place).read_bytes()
-                found = [_Piece(Path(place).stem, place, _sha256(content), read_score(place), None)]
-            else:
-                found = list(_rows(place, options))
-        except (MusicEvalsError, OSError) as error:
-            failures[place] = str(error)
-            continue
-        for piece in found:
-            if piece.name in names:
-                failures[piece.source] = f"another piece is called {piece.name} too; give them other names"
-                continue
-            names.add(piece.name)
-            yield piece
+            return plugin.read_state(path)
+        except UnreadableFileError as error:
+            say(f"note: {error}")
+            path.unlink(missing_ok=True)
+    return None
 
 
-def _rows(place: str, options: argparse.Namespace) -> Iterator[_Piece]:
-    """Yield the pieces of a data set."""
-    from music_evals.datasets.manifest import load_split
-    from music_evals.symbolic.piece_rows import score_of_row
+def _files(piece: _Piece, prepared: Prepared, samples: Sequence[Sequence[Written]]) -> dict[str, bytes]:
+    """Return what is written, by name."""
+    from music_evals.symbolic.midi import write_midi
+    from music_evals.ui.widgets.arrangement_picture import arrangements_svg
 
-    if Path(place).suffix and not Path(place).exists():
-        raise UnreadableFileError(f"{place} is missing; name a MIDI, MusicXML or ABC file, or a data set")
-    for row in load_split(place, options.config or Path(place).name, options.split).to_list():
-        content = json.dumps(row, sort_keys=True).encode()
-        yield _Piece(row["name"], f"{place}: {row['name']}", _sha256(content), score_of_row(row), row["melody"] or None)
+    scores = [("original", prepared.score)]
+    files = {"original.mid": write_midi(prepared.score)}
+    for number, sweeps in enumerate(samples, start=1):
+        for written in sweeps[:-1]:
+            files[f"sample_{number}_sweep_{written.done}.mid"] = write_midi(written.score())
+        score = sweeps[-1].score()
+        scores.append((f"sample {number}", score))
+        files[f"sample_{number}.mid"] = write_midi(score)
+    files["samples.svg"] = arrangements_svg(piece.name, scores).encode()
+    return files
+
+
+def _about(
+    model: _Model, prepared: Prepared, samples: Sequence[Sequence[Written]], options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return what is known of a run, as plain values."""
+    from music_evals.benchmark.versions import package_versions
+
+    plugin = model.plugin
+    who = {"name": plugin.name, "style": plugin.style, "source": model.source, "revision": model.revision}
+    return {
+        "melody": prepared.melody,
+        "model": {**who, "content_hash": model.content_hash, "steps_per_quarter": plugin.steps_per_quarter},
+        "sweeps": samples[0][-1].total,
+        "samples": [
+            {"file": f"sample_{number}.mid", "seed": options.seed + number - 1} for number in range(1, len(samples) + 1)
+        ],
+        "remarks": list(prepared.remarks),
+        "versions": package_versions(),
+    }
+
+
+def _check_folder(folder: Path, source: Path) -> dict[str, Any]:
+    """Return the manifest of an earlier run, or raise where a file would be lost."""
+    if not folder.exists():
+        return {}
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; name another --out")
+    try:
+        earlier = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        listed = {str(name): str(sha256) for name, sha256 in earlier["files"].items() if _OURS.fullmatch(name)}
+    except (OSError, ValueError, TypeError, LookupError, AttributeError):
+        earlier, listed = {}, {}
+    found = {path.name: path for path in folder.iterdir()}
+    for name, path in found.items():
+        if path.exists() and source.exists() and path.samefile(source):
+            raise InvalidInputError(f"{path} is what is to be rewritten, and would be lost; name another --out")
+        if name in listed and not (path.is_file() and _sha256(path.read_bytes()) == listed[name]):
+            raise InvalidInputError(
+                f"{path} was changed since it was written, and would be lost; move it, or name another --out"
+            )
+        ours = name in listed or (bool(listed) and name == _MANIFEST) or name.startswith(".")
+        if not ours:
+            raise InvalidInputError(f"{folder} holds {name}, which is not of a style transfer; name another --out")
+    return {**earlier, "files": listed} if listed else {}
+
+
+def _key(values: Mapping[str, Any]) -> str:
+    """Return what tells the settings of runs apart, those by other versions of the package too."""
+    return _sha256(json.dumps({**values, "version": __version__}, sort_keys=True).encode())
 
 
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-# --- transfers
-
-
-def _job(piece: _Piece, model: Any, options: argparse.Namespace) -> _Job:
-    """Return a piece prepared for a model, with all that decides what comes out."""
-    from music_evals.pipelines.rearrangement import prepare
-
-    prepared = prepare(
-        piece.score,
-        melody=options.melody or piece.melody,
-        steps_per_quarter=model.steps_per_quarter,
-        any_meter=options.any_meter,
-    )
-    about = {
-        "piece": piece.name,
-        "sha256": piece.sha256,
-        "melody": prepared.voice,
-        "style": model.style,
-        "model": model.name,
-        "weights": _weights(model),
-        "sampling": dataclasses.asdict(model.sampling),
-        "seeds": list(range(options.seed, options.seed + options.samples)),
-    }
-    return _Job(piece, prepared, model, about)
-
-
-def _weights(model: Any) -> str:
-    """Return a digest of a model's weights."""
-    digest = hashlib.sha256()
-    for name, value in sorted(model.state_dict().items()):
-        digest.update(name.encode() + value.detach().cpu().numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _transfer(job: _Job, out: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Write all samples of a job; what an earlier run with the same settings has written stays."""
-    from music_evals.benchmark.style_transfer.pictures import score_rolls
-    from music_evals.benchmark.versions import package_versions
-    from music_evals.files import write_atomically
-    from music_evals.pipelines.rearrangement import rearranged_score
-    from music_evals.symbolic.midi import write_midi
-
-    stem = f"{job.piece.name}_{job.model.style}"
-    receipt = out / f"{stem}.json"
-    earlier = _earlier(receipt, job.about)
-    if earlier:
-        return earlier
-    files = {f"{job.piece.name}_original.mid": write_midi(job.prepared.score)}
-    drawn = [("original", job.prepared.score)]
-    states = []
-    for number, seed in enumerate(job.about["seeds"], start=1):
-        name = f"{stem}_{number}"
-        states.append(out / f".{name}-{_digest(job.about)}.npz")
-        cells = None
-        with Bar("sweep") as bar:
-            for state in _states(job, seed, states[-1]):
-                bar(state.sweeps_done, job.model.sampling.sweeps, f"{job.piece.name}, {job.model.style} {number}")
-                cells = state.cells
-                if options.keep_sweeps:
-                    after = rearranged_score(job.prepared, job.model.finished(cells, job.prepared.arrangement))
-                    write_atomically(out / f"{name}_sweep_{state.sweeps_done:02d}.mid", write_midi(after), parents=True)
-        assert cells is not None  # there is a sweep at least, or its state
-        score = rearranged_score(job.prepared, job.model.finished(cells, job.prepared.arrangement))
-        files[f"{name}.mid"] = write_midi(score)
-        drawn.append((f"{job.model.style} {number}", score))
-    files[f"{stem}.svg"] = score_rolls(f"{job.piece.name}, {job.model.name}", drawn).encode()
-    for name, content in files.items():
-        write_atomically(out / name, content, parents=True)
-    for remark in job.prepared.remarks:
-        say(f"note: {job.piece.name}: {remark}")
-    done = {
-        **job.about,
-        "source": job.piece.source,
-        "remarks": list(job.prepared.remarks),
-        "files": {name: _sha256(content) for name, content in files.items()},
-        "versions": package_versions(),
-    }
-    write_atomically(receipt, (json.dumps(plain(done), indent=1, allow_nan=False) + "\n").encode())
-    for path in states:
-        path.unlink(missing_ok=True)
-    return done
-
-
-def _earlier(receipt: Path, about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what an earlier run has written, if it was the same one and its files are all there."""
-    if not receipt.exists():
-        return None
-    try:
-        done: dict[str, Any] = json.loads(receipt.read_text(encoding="utf-8"))
-        same = {name: done.get(name) for name in about} == plain(dict(about))
-        files = dict(done["files"])
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InvalidInputError(f"{receipt} is none of ours ({error}); name another folder") from error
-    if not same:
-        raise InvalidInputError(
-            f"{receipt} tells of a transfer of another piece or with other settings; name another folder, or move it"
-        )
-    whole = all(
-        (receipt.parent / name).is_file() and _sha256((receipt.parent / name).read_bytes()) == sha256
-        for name, sha256 in files.items()
-    )
-    return done if whole else None
-
-
-def _digest(about: Mapping[str, Any]) -> str:
-    """Return what tells settings apart in the name of a file."""
-    return _sha256(json.dumps(plain(dict(about)), sort_keys=True).encode())[:12]
-
-
-def _states(job: _Job, seed: int, path: Path) -> Iterator[GibbsState]:
-    """Yield the state after each sweep, written into a file; first the one that an earlier run has left."""
-    from music_evals.models.gibbs import GibbsState
-
-    start = GibbsState.load(path) if path.exists() else None
-    if start is not None:
-        yield start
-    for sweep in job.model.sweeps(job.prepared.arrangement, seed=seed, start=start):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep.state.save(path)
-        yield sweep.state

@@ -1,6 +1,8 @@
 """What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
 
 # Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import dataclasses
+import os
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
@@ -26,7 +28,7 @@ _STEPS_AT_ONCE: Final = 64
 
 
 class RollModel(SavedNetwork):
-    """Base of the networks of rolls: `protocols.StyleTransfer` and `protocols.CellPredictor`.
+    """Base of the networks of rolls: `protocols.SweptTransfer` and `protocols.CellPredictor`.
 
     A subclass has a constructor of its own and is a `_roll_network.RollNetwork`. Its `context` takes ``hidden=``, steps
     on either side that are not told, and its config has `style`, `window` (steps on either side of an example that is
@@ -72,21 +74,26 @@ class RollModel(SavedNetwork):
         self._check_grid(arrangement.melody)
         return transfer(self._network(), arrangement, rng, self.sampling)
 
-    def sweeps(self, arrangement: Arrangement, *, seed: int, start: GibbsState | None = None) -> Iterator[Sweep]:
-        """Return an iterator of the sweeps of a transfer that are left; see `models.gibbs.gibbs_sweeps`.
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of `transfer`."""
+        return self.sampling.sweeps
 
-        Raises
-        ------
-        InvalidInputError, OtherResultsError
-            As there, or another grid.
-
-        """
+    def sweeps(
+        self, arrangement: Arrangement, *, seed: int, n_sweeps: int | None = None, start: Any = None
+    ) -> Iterator[Sweep]:
+        """Return the sweeps that are left; see `models.gibbs.gibbs_sweeps` and `protocols.SweptTransfer`."""
         self._check_grid(arrangement.melody)
-        return gibbs_sweeps(self._network(), arrangement, self.sampling, seed, start=start)
+        settings = dataclasses.replace(self.sampling, sweeps=self.n_sweeps if n_sweeps is None else n_sweeps)
+        return gibbs_sweeps(self._network(), arrangement, settings, seed, start=start)
 
-    def finished(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
-        """Return the melody over what a sweep left, (steps, 84); see `models.gibbs.arrangement_of`."""
+    def arranged(self, cells: Cells, arrangement: Arrangement) -> Arrangement:
+        """Return the roll of a sweep over the given melody; see `models.gibbs.arrangement_of`."""
         return arrangement_of(self._network(), cells, arrangement, self.sampling)
+
+    def read_state(self, path: str | os.PathLike[str]) -> GibbsState:
+        """Return what ``Sweep.state.save`` wrote; raises `UnreadableFileError`."""
+        return GibbsState.load(path)
 
     def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
         """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.

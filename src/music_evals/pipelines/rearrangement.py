@@ -1,228 +1,386 @@
-"""Another accompaniment under the melody of one's own piece: from a score to a model's rolls and back.
+"""Rewrite the accompaniment of a score in the style of a model that is handed in, sweep by sweep.
 
-The model is handed in (`protocols.StyleTransfer`); command line, Space and Python call this alike.
+`prepare` splits a score into melody and accompaniment; `rearrange` yields what the model has written after each sweep,
+as an arrangement or a score. Command, page and Python share both; files are read by `symbolic.files`.
+
+What becomes of a score
+-----------------------
+- The melody stays note by note as the score has it, off the grid too. The model sees it on its grid.
+- Tempi, time signatures and key signatures stay; a pickup is one to the model too.
+- The new accompaniment is one voice, on the model's grid, with the median velocity of the one before.
+- Drums are left out, of what the model sees and of what is written.
+
+What is refused, and what is remarked
+-------------------------------------
+Refused with a named error: a score without notes or without a voice that can be told to be the melody, notes outside
+of A0 to G#7 (MIDI 21..104), and, unless asked for, meters that models hardly know (all but `METERS`). Remarked and done
+all the same: meters other than 4/4, of which the model is told by the position of each step in its bar; notes off its
+grid, such as triplets, which it sees rounded; no accompaniment to begin with; drums.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
 
 from music_evals.annotations import DRUMS, Arrangement, NoteArray, Score
 from music_evals.errors import InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
+from music_evals.protocols import StyleTransfer, SweptTransfer, TransferState
 from music_evals.symbolic.melody import skyline
-from music_evals.symbolic.notes import check_monophonic, quantize, sort_notes
-from music_evals.symbolic.piano_rolls import arrange, arrangement_score
+from music_evals.symbolic.notes import make_notes, quantize, rescale_tick, sort_notes
+from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER, arrange, roll_notes
 
-__all__ = ["HIGHEST", "MELODY_NAMES", "METERS", "Prepared", "prepare", "rearranged_score"]
+__all__ = ["MELODY_WORDS", "METERS", "SKYLINE", "Prepared", "Written", "pick_melody", "prepare", "rearrange"]
 
-HIGHEST: Final = "highest"
-"""In place of a voice: the highest notes of all voices are the melody, all others accompaniment."""
+SKYLINE: Final = "skyline"
+"""What to name for a melody of the highest notes of all voices, for a piece whose melody has no voice of its own."""
 
-MELODY_NAMES: Final = ("melody", "soprano", "vocal", "vocals", "voice", "voices", "lead", "singer", "song", "canto")
-"""First words of the names of voices that are taken for a melody where none is named."""
+MELODY_WORDS: Final = frozenset(
+    {"melody", "melodie", "melodia", "soprano", "sopran", "cantus", "discant", "vocal", "vocals", "vocalist", "voice"}
+    | {"singer", "gesang", "lead"}
+)
+"""A voice is taken for the melody where its name has one of these words, and no other voice's name has."""
 
-METERS: Final = ((4, 4), (2, 2), (2, 4), (3, 4))
-"""Metres that are not refused: nearly all music that the shipped models have learnt from is in 4/4, some in 3/4."""
+METERS: Final = frozenset({(4, 4), (2, 2), (2, 4), (3, 4)})
+"""Meters that are not refused; a short bar before the first whole one, which is how a pickup is written, is none."""
 
-_LEGATO_QUARTERS: Final = 1 / 8
-_MELODY = "melody"
+MAX_TICKS_PER_QUARTER: Final = 32767  # of a MIDI file
+_FINE_TICKS: Final = 960  # for a score whose ticks and the model's steps have no common grid that a file can hold
+_PIANO: Final = 0  # program of an accompaniment that was none before
+_VELOCITY: Final = 80
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Prepared:
-    """A piece as a model takes it.
+    """A score that is ready to be rearranged.
 
     Parameters
     ----------
     score
-        On the model's grid, voice 0 the melody under its name ``"melody"``, then all others.
+        Two voices, ``"melody"`` and ``"accompaniment"``, in ticks that are whole fractions of the model's steps.
     arrangement
-        The same as rolls.
-    voice
-        Name of the voice that is the melody, or `HIGHEST`.
+        The same on the model's grid.
+    melody
+        What was taken for the melody: the name of a voice, or `SKYLINE`.
     remarks
-        What was left out or changed, in words.
+        What a reader should know, a sentence each.
 
     """
 
     score: Score
     arrangement: Arrangement
-    voice: str
-    remarks: tuple[str, ...]
+    melody: str
+    remarks: tuple[str, ...] = ()
 
 
-def prepare(
-    score: Score, *, melody: int | str | None = None, steps_per_quarter: int = 8, any_meter: bool = False
-) -> Prepared:
-    """Make melody and accompaniment of a score.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Written:
+    """What a model has written so far.
+
+    Parameters
+    ----------
+    prepared
+        What it was given.
+    done, total
+        Sweeps so far and in all; 1 and 1 for a model that does all at once.
+    state
+        What the next sweep goes on from; None for a model that does all at once.
+
+    """
+
+    prepared: Prepared
+    done: int
+    total: int
+    state: TransferState | None
+    _arrange: Callable[[], Arrangement]
+
+    @property
+    def complete(self) -> bool:
+        """Whether no sweep follows."""
+        return self.done >= self.total
+
+    def arrangement(self) -> Arrangement:
+        """Return melody and accompaniment on the model's grid; of a sweep, the model is asked where notes start."""
+        return self._arrange()
+
+    def score(self) -> Score:
+        """Return the melody as it was given over the new accompaniment, with the tempi and signatures given."""
+        return _rewritten(self.prepared.score, self.arrangement())
+
+
+def pick_melody(score: Score, melody: str | None = None) -> int | None:
+    """Return the index of the voice of the melody, or None for the highest notes of all voices.
 
     Parameters
     ----------
     score
-        Any score; drums are left out.
+        Any score; drums are no melody.
     melody
-        Name or number, from 1, of the voice that is kept, or `HIGHEST`. None: the only voice whose name begins with one
-        of `MELODY_NAMES`, or the only voice, if it has one note at a time; then the accompaniment begins as silence.
-    steps_per_quarter
-        Grid of the model.
-    any_meter
-        True takes metres outside of `METERS` too; the model is told places in the bar as shares of it.
+        Name of a voice, or its number from 1, or ``"skyline"`` for the highest notes. None takes the one voice with
+        notes, if it has one note at a time, or the one whose name says so (`MELODY_WORDS`).
 
     Raises
     ------
     NoDataError
-        There are no notes but drums, or the melody has none.
-    UnknownNameError, InvalidInputError
-        There is no such voice; or none is named and none can be told to be the melody.
+        No voice has pitched notes, or the one that is named has none.
+    PolyphonyError
+        None was named, and it cannot be told which it is; the message lists the voices and says what to do.
+    UnknownNameError
+        There is no such voice.
     InvalidInputError
-        Another metre, unless `any_meter`.
-    InvalidNotesError
-        A note outside of A0 to G#7.
+        Several voices have this name, or it is a drum kit.
+
+    Examples
+    --------
+    >>> two = Score(make_notes([0, 0], [4, 4], [48, 72], voice=[0, 1]), 4, voices=("Bass", "Lead vocal"))
+    >>> pick_melody(two), pick_melody(two, "Bass"), pick_melody(two, "1")
+    (1, 0, 0)
 
     """
-    pitched, remarks = _without_drums(score)
-    _check_meters(score, any_meter=any_meter)
-    if melody == HIGHEST:
-        chosen, voice = _highest_apart(pitched), HIGHEST
-    else:
-        index = _melody_voice(pitched, melody)
-        chosen, voice = _melody_first(pitched, index), pitched.voices[index]
-    grid = quantize(chosen, steps_per_quarter)
-    moved = _n_off_grid(chosen, steps_per_quarter)
-    if moved:
-        remarks.append(
-            f"{moved} of {len(chosen.notes)} notes were moved to the grid of {steps_per_quarter} steps a quarter"
+    counts = np.bincount(score.notes["voice"], minlength=len(score.voices))
+    pitched = [n for n in range(len(score.voices)) if counts[n] and not _is_drums(score, n)]
+    if not pitched:
+        raise NoDataError("no voice has pitched notes, so that there is no melody to keep; give another file")
+    listed = ", ".join(f"{n + 1} {score.voices[n]!r}" for n in pitched)
+    if melody is not None:
+        return _named_voice(score, melody, listed)
+    called = [n for n in pitched if MELODY_WORDS & set(re.findall(r"[^\W\d_]+", score.voices[n].casefold()))]
+    if len(called) == 1:
+        return called[0]
+    if len(pitched) == 1 and _one_at_a_time(score.voice(pitched[0])):
+        return pitched[0]
+    if len(pitched) == 1:
+        raise PolyphonyError(
+            f"the one voice with notes, {listed}, holds melody and accompaniment together; put the melody on a track "
+            f"of its own, or name `melody='{SKYLINE}'` to take the highest notes"
         )
-    if len(grid.voices) == 1 or not (grid.notes["voice"] > 0).any():
-        remarks.append("there is a melody alone: its accompaniment begins as silence")
-    return Prepared(grid, arrange(grid, 0, steps_per_quarter=steps_per_quarter), voice, tuple(remarks))
+    why = f"{len(called)} names say so" if called else "no name says so"
+    raise PolyphonyError(
+        f"which voice is the melody cannot be told ({why}); the voices are {listed}: name one with `melody`, by number "
+        f"or name, or `melody='{SKYLINE}'` to take the highest notes of all"
+    )
 
 
-def rearranged_score(prepared: Prepared, arrangement: Arrangement) -> Score:
-    """Return a transfer as a score: the melody's own notes over the new accompaniment.
+def prepare(
+    score: Score,
+    melody: str | None = None,
+    *,
+    steps_per_quarter: int = STEPS_PER_QUARTER,
+    any_meter: bool = False,
+) -> Prepared:
+    """Split a score into melody and accompaniment, on the grid of a model.
 
-    Tempi, metres and keys are those of the piece; the voices are ``"melody"`` and ``"accompaniment"``, both pianos.
+    Parameters
+    ----------
+    score
+        Any score; see the top of this module for what stays of it.
+    melody
+        As in `pick_melody`.
+    steps_per_quarter
+        Of the model.
+    any_meter
+        True takes other meters than `METERS` too.
+
+    Raises
+    ------
+    NoDataError, PolyphonyError, UnknownNameError, InvalidInputError
+        As `pick_melody`.
+    InvalidInputError
+        Another meter than `METERS`, unless `any_meter`.
+    InvalidNotesError
+        A note outside of A0 to G#7 (MIDI 21..104).
+
+    """
+    index = pick_melody(score, melody)
+    if not any_meter:
+        _check_meters(score)
+    ticks = math.lcm(score.ticks_per_quarter, steps_per_quarter)
+    fine = quantize(score, ticks if ticks <= MAX_TICKS_PER_QUARTER else math.lcm(_FINE_TICKS, steps_per_quarter))
+    drums = [voice for voice in range(len(score.voices)) if _is_drums(score, voice)]
+    notes = fine.notes[~np.isin(fine.notes["voice"], drums)].copy()
+    in_melody = notes["voice"] == index if index is not None else _highest(notes)
+    programs = [_program(score, notes[part]["voice"]) for part in (in_melody, ~in_melody)]
+    notes["voice"] = np.where(in_melody, 0, 1)
+    voices = ("melody", "accompaniment")
+    split = dataclasses.replace(fine, notes=sort_notes(notes), voices=voices, programs=tuple(programs))
+    arrangement = arrange(split, 0, steps_per_quarter=steps_per_quarter)
+    name = SKYLINE if index is None else score.voices[index] or str(index + 1)
+    return Prepared(split, arrangement, name, tuple(_remarks(score, split, steps_per_quarter)))
+
+
+def rearrange(
+    prepared: Prepared,
+    model: StyleTransfer,
+    *,
+    seed: int = 0,
+    n_sweeps: int | None = None,
+    start: TransferState | None = None,
+) -> Iterator[Written]:
+    """Rewrite the accompaniment, and yield what there is after each sweep.
+
+    Parameters
+    ----------
+    prepared
+        Of `prepare`, on the model's grid.
+    model
+        A `protocols.SweptTransfer`, or a plain `protocols.StyleTransfer`, which yields once.
+    seed
+        At least 0; the last value is ``model.transfer(..., rng=numpy.random.default_rng(seed))``, also where a run is
+        stopped after any sweep and resumed.
+    n_sweeps
+        In all; None: those of the model. For a model that is swept.
+    start
+        State of an earlier sweep (`Written.state`, or ``model.read_state(file)``): yielded first, then gone on from.
 
     Raises
     ------
     InvalidInputError
-        The arrangement is of another length than the piece.
+        Another grid than the model's, a negative seed, fewer than 1 sweep, or sweeps of a model that has none.
+    OtherResultsError
+        `start` is of another piece, seed or setting.
 
     """
-    if len(arrangement) != len(prepared.arrangement):
+    arrangement = prepared.arrangement
+    grid = arrangement.melody.steps_per_quarter
+    if grid != model.steps_per_quarter:
         raise InvalidInputError(
-            f"the transfer has {len(arrangement)} steps, the piece {len(prepared.arrangement)}: it is of another one"
+            f"the score is prepared for {grid} steps a quarter, the model takes {model.steps_per_quarter}; give "
+            "`steps_per_quarter` of the model to `prepare`"
         )
-    source = prepared.score
-    made = arrangement_score(arrangement)
-    under = made.notes[made.notes["voice"] == 1]
-    return dataclasses.replace(
-        made,
-        notes=sort_notes(np.concatenate([source.voice(0), under])),
-        time_signatures=source.time_signatures,
-        tempos=source.tempos or made.tempos,
-        key_signatures=source.key_signatures,
-    )
-
-
-def _without_drums(score: Score) -> tuple[Score, list[str]]:
-    """Return a score without its drums, and a remark where there were some."""
-    kept = [index for index in range(len(score.voices)) if not (score.programs and score.programs[index] == DRUMS)]
-    pitched = _select(score, kept)
-    if not len(pitched.notes):
-        raise NoDataError("the piece has no notes with a pitch; give one with a melody")
-    left_out = len(score.notes) - len(pitched.notes)
-    return pitched, [f"{left_out} notes of drums were left out"] if left_out else []
-
-
-def _select(score: Score, voices: Sequence[int]) -> Score:
-    """Return some voices of a score, in this order."""
-    place = np.full(max(len(score.voices), 1), -1)
-    place[list(voices)] = np.arange(len(voices))
-    notes = score.notes[place[score.notes["voice"]] >= 0].copy()
-    notes["voice"] = place[notes["voice"]]
-    programs = tuple(score.programs[voice] for voice in voices) if score.programs else ()
-    return dataclasses.replace(
-        score, notes=sort_notes(notes), voices=tuple(score.voices[voice] for voice in voices), programs=programs
-    )
-
-
-def _check_meters(score: Score, *, any_meter: bool) -> None:
-    """Raise for a metre that models hardly know."""
-    others = [one for one in score.time_signatures if (one.numerator, one.denominator) not in METERS]
-    # a short bar before the first whole one is how a pickup is written
-    if score.time_signatures and others[:1] == [score.time_signatures[0]] and len(score.time_signatures) > 1:
-        first, second = score.time_signatures[:2]
-        if first.quarters < second.quarters and second.tick == round(first.quarters * score.ticks_per_quarter):
-            others = others[1:]
-    if others and not any_meter:
-        known = ", ".join(f"{numerator}/{denominator}" for numerator, denominator in METERS)
-        raise InvalidInputError(
-            f"the piece is in {others[0].numerator}/{others[0].denominator} at tick {others[0].tick}; models have "
-            f"learnt from music in 4/4, some in 3/4. Give a piece in {known}, or ask for it all the same with "
-            "`any_meter=True`"
+    if seed < 0:
+        raise InvalidInputError(f"`seed` must be at least 0, got {seed}")
+    if n_sweeps is not None and n_sweeps < 1:
+        raise InvalidInputError(f"`sweeps` must be at least 1, got {n_sweeps}")
+    rng = np.random.default_rng(seed)
+    if isinstance(model, SweptTransfer):
+        return _swept(
+            prepared, model, int(rng.integers(2**63)), model.n_sweeps if n_sweeps is None else n_sweeps, start
         )
+    if n_sweeps is not None or start is not None:
+        raise InvalidInputError(f"{model.name} writes all at once; leave `sweeps` out")
+    return _at_once(prepared, model, rng)
 
 
-def _melody_voice(score: Score, melody: int | str | None) -> int:
-    """Return the index of the voice that is the melody."""
-    voices = score.voices
-    sounding = [index for index in range(len(voices)) if len(score.voice(index))]
-    listed = ", ".join(f"{index + 1} ({voices[index] or 'no name'})" for index in sounding)
-    if melody is None:
-        named = [index for index in sounding if _first_word(voices[index]) in MELODY_NAMES]
-        if len(named) == 1:
-            return named[0]
-        if len(sounding) == 1 and _one_at_a_time(score.voice(sounding[0])):
-            return sounding[0]
-        raise InvalidInputError(
-            f"no melody can be told among the voices {listed}: say which one is it as `melody`, by name or number, or "
-            f"take the highest notes of all, as {HIGHEST!r}"
-        )
-    numbers = {str(index + 1): index for index in range(len(voices))}
-    names = {name.casefold(): index for index, name in enumerate(voices)}
-    index = numbers.get(str(melody), names.get(str(melody).casefold(), -1))
-    if index < 0:
-        raise UnknownNameError("voice", str(melody), [*voices, *numbers, HIGHEST])
-    if index not in sounding:
-        raise NoDataError(f"voice {melody!r} has no notes; these have some: {listed}")
-    return index
+def _swept(
+    prepared: Prepared, model: SweptTransfer, seed: int, total: int, start: TransferState | None
+) -> Iterator[Written]:
+    arrangement = prepared.arrangement
+    sweeps = model.sweeps(arrangement, seed=seed, n_sweeps=total, start=start)  # refuses a foreign state now
+
+    def written(state: TransferState) -> Written:
+        return Written(prepared, state.sweeps_done, total, state, lambda: model.arranged(state.cells, arrangement))
+
+    def run() -> Iterator[Written]:
+        if start is not None:
+            yield written(start)
+        for sweep in sweeps:
+            yield written(sweep.state)
+
+    return run()
 
 
-def _first_word(name: str) -> str:
-    return name.strip().casefold().replace("_", " ").replace("-", " ").partition(" ")[0]
+def _at_once(prepared: Prepared, model: StyleTransfer, rng: np.random.Generator) -> Iterator[Written]:
+    found = model.transfer(prepared.arrangement, rng=rng)
+    yield Written(prepared, 1, 1, None, lambda: found)
+
+
+def _check_meters(score: Score) -> None:
+    """Raise for a meter that models hardly know."""
+    meters = list(score.time_signatures)
+    # a pickup: a short bar, and the first whole one where it ends
+    ends = [round(meter.quarters * score.ticks_per_quarter) for meter in meters[:1]]
+    has_pickup = len(meters) > 1 and meters[0].quarters < meters[1].quarters and meters[1].tick in ends
+    for meter in meters[has_pickup:]:
+        if (meter.numerator, meter.denominator) not in METERS:
+            known = ", ".join(f"{upper}/{lower}" for upper, lower in sorted(METERS))
+            raise InvalidInputError(
+                f"the piece is in {meter.numerator}/{meter.denominator} from tick {meter.tick} on; models have learnt "
+                f"from music in 4/4, some in 3/4. Give a piece in {known}, or ask for it all the same with "
+                "`any_meter=True`"
+            )
+
+
+def _named_voice(score: Score, melody: str, listed: str) -> int | None:
+    found = [n for n, name in enumerate(score.voices) if name == melody]
+    found = found or [n for n, name in enumerate(score.voices) if name.casefold() == melody.casefold()]
+    if not found and melody == SKYLINE:
+        return None
+    if not found and melody.isdecimal() and 1 <= int(melody) <= len(score.voices):
+        found = [int(melody) - 1]
+    if not found:
+        raise UnknownNameError("voice", melody, [*score.voices, SKYLINE], f"the voices are {listed}")
+    if len(found) > 1:
+        numbers = " and ".join(str(n + 1) for n in found)
+        raise InvalidInputError(f"{len(found)} voices are called {melody!r}; name one by its number, {numbers}")
+    if _is_drums(score, found[0]):
+        raise InvalidInputError(f"voice {melody!r} is a drum kit, which has no melody; the voices are {listed}")
+    if not len(score.voice(found[0])):
+        raise NoDataError(f"voice {melody!r} has no notes; the voices are {listed}")
+    return found[0]
+
+
+def _is_drums(score: Score, voice: int) -> bool:
+    return bool(score.programs) and score.programs[voice] == DRUMS
 
 
 def _one_at_a_time(notes: NoteArray) -> bool:
-    try:
-        check_monophonic(notes)
-    except PolyphonyError:
-        return False
-    return True
+    return bool((notes["onset_tick"][:-1] + notes["duration_tick"][:-1] <= notes["onset_tick"][1:]).all())
 
 
-def _melody_first(score: Score, index: int) -> Score:
-    others = [voice for voice in range(len(score.voices)) if voice != index]
-    chosen = _select(score, [index, *others])
-    return dataclasses.replace(chosen, voices=(_MELODY, *chosen.voices[1:]))
+def _highest(notes: NoteArray) -> np.ndarray:
+    """Return which notes, whole, the skyline takes."""
+    line = {(int(note["onset_tick"]), int(note["pitch"])) for note in skyline(notes)}
+    return np.array([(int(note["onset_tick"]), int(note["pitch"])) in line for note in notes], dtype=np.bool_)
 
 
-def _highest_apart(score: Score) -> Score:
-    """Return the highest notes as voice 0, and all others as voice 1."""
-    line = skyline(score.notes, overlap=score.ticks_per_quarter * _LEGATO_QUARTERS)
-    taken = {(int(note["onset_tick"]), int(note["pitch"])) for note in line}
-    keys = zip(score.notes["onset_tick"].tolist(), score.notes["pitch"].tolist(), strict=True)
-    below = score.notes[[key not in taken for key in keys]].copy()
-    below["voice"] = 1
-    return dataclasses.replace(
-        score, notes=sort_notes(np.concatenate([line, below])), voices=(_MELODY, "accompaniment"), programs=()
+def _program(score: Score, voices: np.ndarray) -> int:
+    """Return the program of the voice that most of some notes come from."""
+    if not score.programs or not len(voices):
+        return _PIANO
+    return score.programs[int(np.bincount(voices).argmax())]
+
+
+def _remarks(score: Score, split: Score, steps_per_quarter: int) -> Iterator[str]:
+    """Yield what a reader should know."""
+    drums = [score.voices[n] for n in np.unique(score.notes["voice"]) if _is_drums(score, n)]
+    if drums:
+        yield f"drums are left out: {', '.join(map(repr, drums))}"
+    if not len(split.voice(1)):
+        yield "there is no accompaniment to begin with; the model writes one to silence"
+    if not _one_at_a_time(split.voice(0)):
+        yield "notes of the melody sound together or overlap; all of them stay"
+    meters = sorted({(change.numerator, change.denominator) for change in score.time_signatures} - {(4, 4)})
+    if meters:
+        names = ", ".join(f"{upper}/{lower}" for upper, lower in meters)
+        yield (
+            f"the meter is {names}: the model is told where each step lies in its bar, and does well only if it has "
+            "learnt such bars; its card says what it was trained on"
+        )
+    if not score.time_signatures:
+        yield "no time signature is stated: bars are taken for 4/4 from the beginning, as MIDI has it"
+    step = split.ticks_per_quarter // steps_per_quarter
+    off = int((split.notes["onset_tick"] % step != 0).sum())
+    if off:
+        yield (
+            f"{off} of {len(split.notes)} notes start off the model's grid of {steps_per_quarter} steps a quarter, "
+            "such as triplets; it sees them rounded, the melody that is written keeps them"
+        )
+
+
+def _rewritten(score: Score, arrangement: Arrangement) -> Score:
+    """Return the melody of a prepared score over another accompaniment."""
+    melody, before = score.voice(0), score.voice(1)
+    roll = arrangement.accompaniment
+    new = roll_notes(roll)
+    velocity = int(np.median(before["velocity"])) if len(before) else _VELOCITY
+    onsets, durations = (
+        rescale_tick(new[name], roll.steps_per_quarter, score.ticks_per_quarter)
+        for name in ("onset_tick", "duration_tick")
     )
-
-
-def _n_off_grid(score: Score, steps_per_quarter: int) -> int:
-    """Return how many notes do not start on the grid."""
-    return int(np.count_nonzero(score.notes["onset_tick"] * steps_per_quarter % score.ticks_per_quarter))
+    written = make_notes(onsets, durations, new["pitch"].astype(np.int64), velocity, 1)
+    return dataclasses.replace(score, notes=sort_notes(np.concatenate([melody, written])))

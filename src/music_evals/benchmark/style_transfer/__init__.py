@@ -1,1 +1,0 @@
-"""Style transfer: what is special of the task."""

@@ -1,0 +1,266 @@
+"""The Space that rewrites an accompaniment in a style: each sweep is seen, heard beside the original, and kept as MIDI.
+
+What a button does is a plain function here, which needs no browser; `build_page` wires them up.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from music_evals.annotations import Score
+from music_evals.audio.rendering import SAMPLE_RATE, render_additive
+from music_evals.benchmark.sources import model_type_of
+from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
+from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
+from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, SweptTransfer, load_plugin
+from music_evals.symbolic.files import read_score
+from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.piece_rows import score_of_row
+from music_evals.ui import frame
+from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.uploads import SCORE_TYPES, load_score
+from music_evals.ui.widgets.ab_player import Track, add_player, player
+from music_evals.ui.widgets.arrangement_picture import arrangements_svg
+from music_evals.windows import shipped
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = ["build_page", "find_models", "find_pieces", "melody_choices", "rewrite"]
+
+TITLE: Final = "Another accompaniment in a style"
+INTRO: Final = """\
+A model keeps the melody of a piece and rewrites what goes with it, in the style that it has learnt, sweep by sweep.
+Watch it in piano rolls, and hear each sweep against the original."""
+EFFORT: Final = """\
+**How long it takes.** The time left is the mean of the sweeps so far, times those that are left. **How useful it is**
+this page does not measure: a study would divide the time, key presses and clicks that people need to edit one model's
+output until they accept it by those for another model's output of the same piece, the effort ratio; below 1, the first
+is less work."""
+DATASET: Final = "style_transfer_pieces"
+MAX_SEC: Final = 360.0
+MAX_SWEEPS: Final = 50
+_EXAMPLES: Final = "examples/midi"
+_GOING: Final = " ..."  # ends the status while there is more to come
+
+Progress = Callable[[float, str], None]
+
+
+def _silent(_share: float, _stage: str) -> None:
+    """Show no progress."""
+
+
+def find_models(root: str | os.PathLike[str]) -> dict[str, Path]:
+    """Return name, such as ``bmst/bach``, -> folder of every style transfer whose weights are there."""
+    home = Path(root) / "models"
+    weights = [path for kind in STYLE_TRANSFERS for path in sorted((home / kind).glob("**/model.safetensors"))]
+    return {path.parent.relative_to(home).as_posix(): path.parent for path in weights}
+
+
+def find_pieces(root: str | os.PathLike[str]) -> dict[str, Callable[[], Score]]:
+    """Return name -> reader of every piece to pick: those of the data set where it is there, and our examples."""
+    pieces: dict[str, Callable[[], Score]] = {}
+    for path in sorted((Path(root) / "datasets_scripts" / DATASET / "data").glob("**/*.parquet")):
+        import pyarrow.parquet
+
+        for number, name in enumerate(pyarrow.parquet.read_table(path, columns=["name"])["name"].to_pylist()):
+            pieces.setdefault(str(name), functools.partial(_row, path, number))
+    examples = Path(root) / _EXAMPLES
+    folder = examples if examples.is_dir() else shipped(_EXAMPLES)
+    for path in sorted(folder.glob("*.mid")) if folder is not None else ():
+        pieces[path.stem] = functools.partial(read_score, path)
+    return pieces
+
+
+def _row(path: Path, number: int) -> Score:
+    import pyarrow.parquet
+
+    return score_of_row(pyarrow.parquet.read_table(path).slice(number, 1).to_pylist()[0])
+
+
+def melody_choices(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[list[str], str, str]:
+    """Return what may be the melody of a piece, what is taken ("" where it has to be chosen), and a remark."""
+    score = _open(root, path, piece)
+    names = [f"{number}" if score.voices.count(name) > 1 or not name else name for number, name in _numbered(score)]
+    try:
+        index = pick_melody(score)
+    except PolyphonyError:
+        return [*names, SKYLINE], "", f"Which voice is the melody? {SKYLINE} takes the highest notes of all."
+    assert index is not None  # the highest notes are only taken where they are asked for
+    taken = (
+        f"{index + 1}"
+        if score.voices.count(score.voices[index]) > 1 or not score.voices[index]
+        else score.voices[index]
+    )
+    return [*names, SKYLINE], taken, f"{len(score.voices)} voices, {len(score.notes)} notes."
+
+
+def _numbered(score: Score) -> Iterator[tuple[int, str]]:
+    yield from enumerate(score.voices, start=1)
+
+
+def _open(root: str | os.PathLike[str], path: str | None, piece: str) -> Score:
+    if path:
+        return load_score(path)
+    pieces = find_pieces(root)
+    if not piece:
+        raise NoDataError("upload a file, or pick a piece")
+    if piece not in pieces:
+        raise UnknownNameError("piece", piece, pieces)
+    return pieces[piece]()
+
+
+@functools.lru_cache(maxsize=4)
+def _load(folder: str) -> StyleTransfer:
+    plugin = load_plugin(STYLE_TRANSFERS, model_type_of(Path(folder), STYLE_TRANSFERS), "model type")
+    loaded: StyleTransfer = plugin.from_pretrained(folder)
+    return loaded
+
+
+@on_gpu(duration=60)
+def _one_sweep(model: Any, prepared: Prepared, seed: int, n_sweeps: int | None, state: Any) -> tuple[Any, Score, int]:
+    """Return what the next sweep leaves: its state, the score, and sweeps in all. A call of the card for each."""
+    with moved_to_card(model):
+        going = rearrange(prepared, model, seed=seed, n_sweeps=n_sweeps, start=state)
+        if state is not None:
+            next(going)  # what the state itself holds
+        written = next(going)
+        return written.state, written.score(), written.total
+
+
+def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
+    root: str | os.PathLike[str],
+    path: str | None,
+    piece: str,
+    melody: str,
+    model: str,
+    sweeps: float,
+    seed: float,
+    *,
+    progress: Progress = _silent,
+) -> Iterator[tuple[Any, ...]]:
+    """Rewrite an accompaniment; each value is what there is after a sweep: status, picture, player, MIDI file.
+
+    Args:
+        path: MIDI, MusicXML or ABC, at most 1 MiB; nothing to take a listed piece.
+        piece: The name of a listed piece.
+        melody: Name or number of a voice, "skyline" for the highest notes, or nothing to go by the names.
+        model: Such as bmst/bach.
+        sweeps: How often each step is rewritten.
+        seed: A whole number from 0.
+
+    """
+    models = find_models(root)
+    if not models:
+        raise NoDataError(
+            "no model with weights is here yet: train one (music-evals train models/bmst/train.yaml), then reload the page"
+        )
+    if model not in models:
+        raise UnknownNameError("model", str(model), models)
+    wanted, start_seed = int(sweeps), int(seed or 0)
+    if not 1 <= wanted <= MAX_SWEEPS:
+        raise InvalidInputError(f"sweeps must lie in 1..{MAX_SWEEPS}, got {wanted}")
+    progress(0.0, "Reading the piece")
+    score = _open(root, path, piece)
+    seconds = float(score.seconds(score.end_tick))
+    if seconds > MAX_SEC:
+        raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, found=seconds)
+    plugin = _load(str(models[model]))
+    prepared = prepare(score, melody or None, steps_per_quarter=plugin.steps_per_quarter)
+    title = Path(path).stem if path else piece
+    stem = re.sub(r"[^\w.-]+", "_", title)
+    original = Track("Original", render_additive(prepared.score), SAMPLE_RATE, "the original")
+    notes = "".join(f"\n\n{escape(remark)}." for remark in prepared.remarks)
+    asked = wanted if isinstance(plugin, SweptTransfer) else None
+    folder, state, done, total, begun = frame.temporary_folder(), None, 0, wanted, time.monotonic()
+    while done < total:
+        progress(done / total, f"Sweep {done + 1} of {total}")
+        state, written, total = _one_sweep(plugin, prepared, start_seed, asked, state)
+        done += 1
+        each = (time.monotonic() - begun) / done
+        left = f", about {each * (total - done):.0f} s left at {each:.1f} s a sweep{_GOING}" if done < total else "."
+        midi = folder / f"{stem}_sweep_{done}.mid"
+        midi.write_bytes(write_midi(written))
+        name = f"Sweep {done}"
+        picture = arrangements_svg(title, [("Original", prepared.score), (name, written)])
+        heard = player(original, Track(name, render_additive(written), SAMPLE_RATE, "the sweep"))
+        yield f"Sweep {done} of {total} by {model}{left}{notes}", _scrolled(picture), heard, str(midi)
+
+
+def _scrolled(svg: str) -> str:
+    return f'<div style="overflow-x: auto" tabindex="0">{svg}</div>'
+
+
+def _cancelled(status: str) -> str:
+    """Return the status of a run that was stopped; one that was over stays over."""
+    first, gap, rest = status.partition("\n\n")
+    return f"{first.partition(',')[0]}. Cancelled.{gap}{rest}" if first.endswith(_GOING) else status
+
+
+def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
+    """Build the Space."""
+    import gradio as gr
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
+    models, pieces = list(find_models(root)), list(find_pieces(root))
+    with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
+        gr.Markdown("## 1. The piece")
+        with gr.Row():
+            file = gr.File(label="MIDI, MusicXML or ABC", file_types=list(SCORE_TYPES), elem_id="upload")
+            piece = gr.Dropdown(["", *pieces], value="", label="Or pick a piece", elem_id="piece")
+        melody = gr.Dropdown(
+            [""], value="", label="Melody", info="Stays as it is.", allow_custom_value=True, elem_id="melody"
+        )
+        remark = gr.Markdown("", elem_id="remark")
+        gr.Markdown("## 2. The style")
+        absent = "No model with weights is here yet." if not models else "A type of model and the style it has learnt."
+        with gr.Row():
+            model = gr.Dropdown(
+                models, value=models[0] if models else None, label="Model and style", info=absent, elem_id="model"
+            )
+            sweeps = gr.Slider(1, MAX_SWEEPS, 15, step=1, label="Sweeps", elem_id="sweeps")
+            seed = gr.Number(0, precision=0, minimum=0, label="Seed", elem_id="seed")
+        with gr.Row():
+            button = gr.Button("Rewrite", variant="primary", elem_id="rewrite")
+            cancel = gr.Button("Cancel", elem_id="cancel")
+        gr.Markdown(EFFORT)
+        gr.Markdown("## 3. Before and after")
+        status = gr.Markdown("Nothing is rewritten yet.", elem_id="status")
+        picture = gr.HTML(elem_id="picture")
+        heard = add_player()
+        midi = gr.DownloadButton("MIDI of this sweep", elem_id="download_midi", size="sm")
+        outputs = [status, picture, heard, midi]
+        choose = functools.partial(_choose_on_page, root)
+        for event in (file.upload, piece.input):
+            event(frame.friendly(choose), [file, piece], [melody, remark], api_visibility="private")
+        work = functools.partial(rewrite, root)
+        work.__doc__ = rewrite.__doc__  # tells programs what the inputs are
+        inputs = [file, piece, melody, model, sweeps, seed]
+        frame.on_click(
+            button,
+            work,
+            inputs,
+            outputs,
+            name="rewrite",
+            cancel=cancel,
+            cancelled=(_cancelled, status),
+            show_progress_on=[status],
+            api_description="Rewrite the accompaniment of a piece in a style, sweep by sweep.",
+        )
+    return page
+
+
+def _choose_on_page(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[Any, str]:
+    import gradio as gr
+
+    if not path and not piece:
+        return gr.update(choices=[""], value=""), ""
+    names, taken, remark = melody_choices(root, path, piece)
+    return gr.update(choices=names, value=taken), escape(remark)
