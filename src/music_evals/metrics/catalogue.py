@@ -32,8 +32,10 @@ __all__ = [
     "INPAINTING_METRICS",
     "LIKELIHOODS",
     "LYRIC_SCORES",
+    "MELODY_SCORES",
     "PRESERVATION_METRICS",
     "SHOWN_COMPANIONS",
+    "STYLE_SCORES",
     "Metric",
     "block",
     "features_of",
@@ -57,7 +59,8 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
-        ``"melody"`` of music; ``"cells"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
+        ``"melody"`` of music; ``"cells"``, ``"style"`` or
+        ``"melody kept"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
         ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
@@ -273,6 +276,29 @@ CELL_SCORES: Final = block(
 )
 """Scores of predicted cells: the published error rate, and what has to stand beside it."""
 
+# Style transfers themselves; our own.
+_style = functools.partial(Metric, facet="style", task="style_transfer")
+_unlike = functools.partial(_style, high=_LN2, direction="lower", unit="nats", kind="set")
+
+STYLE_SCORES: Final = block(
+    _unlike("style_pitch_class_divergence", "Pitch classes of a bar", heading="pitch-class div."),
+    _unlike("style_interval_divergence", "Intervals above the lowest pitch", heading="interval div."),
+    _unlike("style_groove_divergence", "Grooves of neighbouring bars", heading="groove div."),
+    _unlike("style_onset_divergence", "Position of onsets in the beat", heading="onset div."),
+    _unlike("style_duration_divergence", "Note lengths", heading="length div."),
+    _unlike("style_density_divergence", "Pitches at once", heading="density div."),
+    _unlike("style_register_divergence", "Registers", heading="register div."),
+    _style("style_probability", "Probability of the target style", heading="p(target)"),
+    _style("style_accuracy", "Stretches given to the target style", heading="given to target"),
+)
+"""How like the target corpus a set of pieces is: divergences of histograms, and a classifier of two corpora."""
+
+MELODY_SCORES: Final = block(
+    _style("melody_cell_recall", "Melody cells kept", facet="melody kept", heading="melody cells"),
+    _style("melody_onset_recall", "Melody onsets kept", facet="melody kept", heading="melody onsets"),
+)
+"""What a style transfer keeps of the melody that it was given."""
+
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
         **INPAINTING_METRICS,
@@ -283,6 +309,8 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **LYRIC_SCORES,
         **DESCRIPTION_SCORES,
         **CELL_SCORES,
+        **STYLE_SCORES,
+        **MELODY_SCORES,
     }
 )
 """All blocks together."""
