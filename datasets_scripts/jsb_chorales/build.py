@@ -1,4 +1,4 @@
-"""Rebuild the Parquet files and the manifest from the corpus inside the installed music21; about two minutes."""
+"""Rebuild the Parquet files and the manifest from the corpus inside the installed music21; about five minutes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from music_evals.datasets.bach_corpus import chorale_paths, read_chorale
+from music_evals.datasets import style_pieces
+from music_evals.datasets.bach_corpus import chorale_list, chorale_paths, read_chorale, read_listed
 from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
 from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts
+from music_evals.datasets.jsb_chorales.style import STYLE_CONFIGS, official_style_splits, style_counts, style_splits
 from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 
 
@@ -21,12 +23,18 @@ def main() -> None:
     options = parser.parse_args()
     chorales = [read_chorale(name) for name in tqdm(chorale_paths(), desc="reading chorales", unit="file")]
     configs = {config: build_config(config, chorales) for config in CONFIGS}
+    listed = chorale_list()
+    names = sorted(set(listed))
+    pieces = {name: read_listed(name) for name in tqdm(names, desc="reading the list of chorales", unit="file")}
+    splits = (style_splits(pieces.values()), official_style_splits(pieces, listed))
+    whole = dict(zip(STYLE_CONFIGS, splits, strict=True))
     manifest = write_dataset(
         options.out,
-        configs,
+        {**configs, **whole},
         features(),
+        own_features=dict.fromkeys(STYLE_CONFIGS, style_pieces.features()),
         source=f"music21 {version('music21')} corpus, bach/*.mxl",
-        counts={**corpus_counts(chorales), "near_copies": near_counts(configs)},
+        counts={**corpus_counts(chorales), "near_copies": near_counts(configs), **style_counts(pieces, whole)},
     )
     print(file_rows(manifest))
     for config, splits in manifest["counts"]["near_copies"].items():

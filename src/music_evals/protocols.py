@@ -349,6 +349,8 @@ ROLL_BASELINES: dict[str, str] = dict.fromkeys(
 
 STYLE_TRANSFERS: dict[str, str] = {
     "bmst": "music_evals.models.bmst:BMST",
+    "full_sequence": "music_evals.models.full_sequence:FullSequence",
+    "style_lstm": "music_evals.models.style_lstm:StyleLSTM",
 }
 """Model type -> ``module:class`` of every `StyleTransfer` with weights; each has `from_pretrained(folder)`."""
 

@@ -1,12 +1,13 @@
 """Rows of whole pieces, and the scores that come back out of them."""
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.datasets.style_pieces import PieceFacts, features, row_of
+from music_evals.datasets.style_pieces import PieceFacts, features, row_of, split_families
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.notes import make_notes
@@ -63,3 +64,15 @@ def test_no_notes_and_an_unknown_melody_are_named():
         row_of(score(), dataclasses.replace(FACTS, melody="flute"))
     with pytest.raises(NoDataError, match="no notes"):
         score_of_row({**row_of(score(), FACTS), "notes": []})
+
+
+def test_families_stay_whole_and_shares_are_near():
+    families = {f"piece{number:03d}": f"tune{number // 3:03d}" for number in range(300)}
+    splits = split_families(families)
+    assert all(
+        len({splits[name] for name in families if families[name] == family}) == 1 for family in families.values()
+    )
+    counts = Counter(splits.values())
+    assert counts["train"] == pytest.approx(240, abs=3)
+    assert counts["test"] == pytest.approx(30, abs=3)
+    assert split_families(dict(reversed(families.items()))) == splits

@@ -7,17 +7,15 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from music_evals.annotations import Arrangement, PianoRoll
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.annotations import PianoRoll
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._roll_layers import Encoder, PitchNetwork, ScalarPitchNetwork, Sizes, focal_truth, skewed
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.models.examples import RollWindows
-from music_evals.models.gibbs import GibbsSettings
-from music_evals.protocols import CellPredictor, StyleTransfer
 
 TINY = BMSTConfig(window=6, embedding=4, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4, filters=5)
 
@@ -182,22 +180,6 @@ def test_mirrored_sides_are_mirrors_of_each_other() -> None:
         assert left.shape == right.shape
 
 
-@pytest.mark.parametrize("n", [1, 5, 13, 40])
-def test_pieces_of_any_length(n: int) -> None:
-    piece = roll(n)
-    found = network().cell_probabilities(piece)
-    assert found.shape == (n, 84)
-    assert ((found > 0) & (found < 1)).all()
-
-
-def test_several_steps_are_as_one_by_one() -> None:
-    model, piece = network(), roll(20)
-    cells, meta = torch.from_numpy(piece.cells), meta_of(piece)
-    together = model.context(cells, meta, torch.arange(20))
-    alone = torch.cat([model.context(cells, meta, torch.tensor([step])) for step in range(20)])
-    torch.testing.assert_close(together, alone, rtol=0, atol=1e-12)
-
-
 def test_the_middle_of_a_window_is_the_step_of_a_roll() -> None:
     """Training and sampling cut the same windows."""
     model, piece = network(), roll(13)
@@ -207,13 +189,6 @@ def test_the_middle_of_a_window_is_the_step_of_a_roll() -> None:
     likely = torch.from_numpy(model.cell_probabilities(piece))[6]
     nll = torch.nn.functional.binary_cross_entropy(likely, cells[6].double(), reduction="sum")
     assert model.validation_losses(whole)[0].item() == pytest.approx(float(nll), abs=1e-9)
-
-
-def test_onsets_are_the_product_of_both_sides() -> None:
-    model, piece = network(), roll(9)
-    found = model.onset_probabilities(torch.from_numpy(piece.cells), meta_of(piece))
-    assert found.shape == (9, 84)
-    assert ((found > 0) & (found < 1)).all()
 
 
 # --- training
@@ -251,45 +226,3 @@ def test_equal_seeds_give_equal_losses() -> None:
     )
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
-
-
-# --- faces
-
-
-def test_it_is_a_style_transfer_and_predicts_cells() -> None:
-    model = network(style="bach")
-    assert isinstance(model, StyleTransfer)
-    assert isinstance(model, CellPredictor)
-    assert (model.name, model.style) == ("bmst:bach", "bach")
-
-
-@settings(max_examples=5)
-@given(seed=st.integers(0, 100))
-def test_the_melody_stays(seed: int) -> None:
-    model = BMST(TINY, sampling=GibbsSettings(sweeps=2)).double().eval()
-    melody = roll(12, seed)
-    silent = np.zeros_like(melody.cells)
-    arrangement = Arrangement(melody, melody.with_notes(silent, silent, silent))
-    found = model.transfer(arrangement, rng=np.random.default_rng(seed))
-    assert np.array_equal(found.melody.cells, melody.cells)
-    again = model.transfer(arrangement, rng=np.random.default_rng(seed))
-    assert np.array_equal(found.accompaniment.cells, again.accompaniment.cells)
-
-
-def test_another_grid_is_refused() -> None:
-    other = dataclasses.replace(roll(12), steps_per_quarter=12)
-    with pytest.raises(InvalidInputError, match="12 steps a quarter"):
-        network().cell_probabilities(other)
-    with pytest.raises(InvalidInputError, match="hidden"):
-        network().cell_probabilities(roll(12), hidden=6)
-
-
-def test_save_and_load(tmp_path) -> None:
-    model = BMST(TINY)
-    model.save_pretrained(tmp_path / "bmst")
-    again = BMST.from_pretrained(tmp_path / "bmst")
-    assert again.config == TINY
-    for name, value in model.state_dict().items():
-        assert torch.equal(again.state_dict()[name], value.half().float()), name
-    with pytest.raises(NoDataError):
-        BMST.from_pretrained(str(tmp_path))

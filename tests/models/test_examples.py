@@ -49,6 +49,12 @@ def test_every_step_of_every_roll_is_one() -> None:
     np.testing.assert_allclose(batch.meta[:, WINDOW, 2:], phases, atol=1e-7)
 
 
+def test_every_so_many_steps_of_every_roll() -> None:
+    found = RollExamples(ROLLS, WINDOW, stride=7)
+    middle = found.batch(np.arange(len(found)), np.zeros(len(found), dtype=np.int64), "cpu").cells[:, WINDOW].numpy()
+    assert np.array_equal(middle, np.concatenate([roll.cells[::7] for roll in ROLLS]))
+
+
 def test_around_a_piece_is_silence_that_is_marked() -> None:
     found = examples()
     first, last = (found.batch(np.array([row]), np.array([0]), "cpu") for row in (0, len(ROLLS[0]) - 1))

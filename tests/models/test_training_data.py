@@ -1,4 +1,4 @@
-"""Contexts of a recipe: whole voices out of windows, windows out of whole voices, and data sets together."""
+"""What a recipe learns from: whole voices out of windows, windows out of these, pieces, and data sets together."""
 
 from pathlib import Path
 
@@ -7,9 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from music_evals.annotations import Score
+from music_evals.datasets.style_pieces import PieceFacts, features, row_of
 from music_evals.errors import InvalidInputError, NoDataError
-from music_evals.models._training_data import cut_voices, training_contexts, validation_contexts, whole_voices
+from music_evals.models._training_data import cut_voices, recipe_examples, training_contexts, whole_voices
+from music_evals.models.bmst import BMSTConfig
 from music_evals.models.recipe import DataConfig
+from music_evals.symbolic.notes import make_notes
+from music_evals.symbolic.piano_rolls import piano_roll
 
 
 def voice(n_measures: int, seed: int) -> np.ndarray:
@@ -85,14 +90,59 @@ def test_a_recipe_cuts_its_training_windows_anew(folder):
     np.testing.assert_array_equal(cut[[0, 4, 8, 9]], plain)
     whole = voice(18, 1)
     np.testing.assert_array_equal(cut[1], whole[6:390])
-    np.testing.assert_array_equal(validation_contexts(DataConfig("one", "default", stride_steps=6), folder), plain)
+    _, validation = recipe_examples("vli", None, DataConfig("one", "default", stride_steps=6), folder)
+    np.testing.assert_array_equal(validation.contexts, plain)
 
 
 def test_more_data_is_trained_on_and_not_validated_on(folder):
     both = DataConfig("one", "default", stride_steps=24, also=[{"dataset": "two", "config": "default"}])
     np.testing.assert_array_equal(training_contexts(both, folder)[-1], voice(16, 3))
     assert training_contexts(both, folder).shape == (5, 384)
-    assert validation_contexts(both, folder).shape == (4, 384)
+    assert len(recipe_examples("vli", None, both, folder)[1]) == 4
     missing = DataConfig("one", "default", also=[{"dataset": "one", "config": "default", "train": "test"}])
     with pytest.raises(NoDataError, match="cannot load split 'test' of one"):
         training_contexts(missing, folder)
+
+
+# --- whole pieces
+
+
+def chord(pitch: int) -> Score:
+    return Score(
+        make_notes([0, 0, 8], [16, 8, 8], [pitch, pitch + 7, pitch + 9], voice=[0, 1, 1]), 8, voices=("piano", "bass")
+    )
+
+
+@pytest.fixture
+def pieces(tmp_path: Path) -> Path:
+    """A dataset of whole pieces, three to train on and two to validate on."""
+    for split, pitches in {"train": (50, 55, 60), "validation": (52, 57)}.items():
+        rows = [row_of(chord(pitch), PieceFacts(f"piece{pitch}", "own", "family")) for pitch in pitches]
+        path = tmp_path / "pieces" / "data" / f"{split}-00000-of-00001.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows, schema=features().arrow_schema), path)
+    return tmp_path
+
+
+def test_networks_of_rolls_learn_from_whole_pieces(pieces: Path) -> None:
+    data = DataConfig("pieces", "default", validation_stride_steps=5)
+    train, validation = recipe_examples("bmst", BMSTConfig(window=4, embedding=4), data, pieces)
+    assert (len(train), len(validation)) == (3 * 32, 2 * 7)
+    middles = train.batch(np.arange(96), np.zeros(96, dtype=np.int64), "cpu").cells[:, 4].numpy()
+    np.testing.assert_array_equal(middles[32:64], piano_roll(chord(55)).cells)
+    heard = validation.batch(np.arange(14), np.zeros(14, dtype=np.int64), "cpu").cells[:, 4].numpy()
+    np.testing.assert_array_equal(heard[7:], piano_roll(chord(57)).cells[::5])
+
+
+def test_what_does_not_fit_a_network_of_rolls_is_named(pieces: Path, folder: Path) -> None:
+    config = BMSTConfig(window=4, embedding=4)
+    with pytest.raises(InvalidInputError, match="stride_steps is for networks of melodies, bmst is none"):
+        recipe_examples("bmst", config, DataConfig("pieces", "default", stride_steps=3), pieces)
+    with pytest.raises(InvalidInputError, match="validation_stride_steps is for networks of piano rolls, vli is none"):
+        recipe_examples("vli", None, DataConfig("one", "default", validation_stride_steps=3), folder)
+    with pytest.raises(InvalidInputError, match=r"one \(default\).*lacks the columns ticks_per_quarter"):
+        recipe_examples("bmst", config, DataConfig("one", "default"), folder)
+    with pytest.raises(InvalidInputError, match="has 8 steps a quarter, the network 12"):
+        recipe_examples("bmst", BMSTConfig(window=4, steps_per_quarter=12), DataConfig("pieces", "default"), pieces)
+    with pytest.raises(NoDataError, match="cannot load split 'test' of pieces"):
+        recipe_examples("bmst", config, DataConfig("pieces", "default", validation="test"), pieces)

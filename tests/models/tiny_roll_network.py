@@ -12,6 +12,8 @@ WINDOW = 4
 class TinyRollNetwork(nn.Module):
     """Each cell from its neighbours within the window, the meta data, and the lower pitches of its step."""
 
+    whole = False
+
     def __init__(self, seed: int = 0, *, window: int = WINDOW, scale: float = 1.0) -> None:
         super().__init__()
         rng = np.random.default_rng(seed)

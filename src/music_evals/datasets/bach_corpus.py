@@ -18,7 +18,16 @@ from music_evals.annotations import KeySignature, Score, TimeSignature
 from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError, importing
 from music_evals.symbolic.midi import read_midi
 
-__all__ = ["VOICES", "Chorale", "Measure", "chorale_paths", "encoder_credit", "read_chorale"]
+__all__ = [
+    "VOICES",
+    "Chorale",
+    "Measure",
+    "chorale_list",
+    "chorale_paths",
+    "encoder_credit",
+    "read_chorale",
+    "read_listed",
+]
 
 VOICES = ("soprano", "alto", "tenor", "bass")
 
@@ -87,9 +96,40 @@ def read_chorale(name: str) -> Chorale:
     paths = chorale_paths()
     if name not in paths:
         raise UnknownNameError("chorale", name, paths)
+    return _parse(name, paths[name])
+
+
+def chorale_list() -> tuple[str, ...]:
+    """Return the names of music21's 371 chorales in the order of Riemenschneider's edition; 350 files, some twice."""
+    names = _music21().corpus.chorales.Iterator(returnType="filename")
+    return tuple(Path(name).name for name in names)  # no stem: that of bwv18.5-l would be bwv18
+
+
+def read_listed(name: str) -> Chorale:
+    """Read one file of `chorale_list`, whatever its format, about 0.3 s.
+
+    Raises
+    ------
+    NoDataError
+        The installed corpus does not hold it.
+
+    """
+    music21 = _music21()
+    try:
+        found = music21.corpus.getWork(f"bach/{name}")
+    except music21.corpus.CorpusException as error:
+        raise NoDataError(f"the corpus of the installed music21 holds no {name}: install music21 with pip") from error
+    # several where other names begin alike, or where a piece is there in several formats
+    paths = [Path(path) for path in (found if isinstance(found, list) else [found])]
+    own = [path for path in paths if path.name in {f"{name}.mxl", f"{name}.xml"}]
+    return _parse(name, (own or paths)[0])
+
+
+def _parse(name: str, path: Path) -> Chorale:
+    """Read a file of notation as a chorale."""
     music21 = _music21()
     # forceSource without storePickle: nothing is read from or left in music21's own cache of parsed files.
-    stream = music21.converter.parse(paths[name], forceSource=True, storePickle=False)
+    stream = music21.converter.parse(path, forceSource=True, storePickle=False)
     grace = [note for note in stream.recurse().notes if note.duration.isGrace]
     if grace:
         stream.remove(grace, recurse=True)

@@ -48,15 +48,23 @@ def rows_sha256(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def write_dataset(
-    folder: Path, configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]], features: Any, **facts: Any
+    folder: Path,
+    configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]],
+    features: Any,
+    *,
+    own_features: Mapping[str, Any] | None = None,
+    **facts: Any,
 ) -> dict[str, Any]:
-    """Write one Parquet file a split and then the manifest, each whole or not at all."""
+    """Write one Parquet file a split and then the manifest, each whole or not at all.
+
+    All configs have the same columns, but for those that `own_features` names.
+    """
     files: dict[str, Any] = {}
     contents: dict[str, bytes] = {}
     for config, splits in configs.items():
         for split, rows in splits.items():
             name = f"data/{config}/{split}-00000-of-00001.parquet"
-            contents[name] = parquet_bytes(rows, features)
+            contents[name] = parquet_bytes(rows, (own_features or {}).get(config, features))
             files[name] = {
                 "rows": len(rows),
                 "sha256": hashlib.sha256(contents[name]).hexdigest(),

@@ -7,14 +7,20 @@ otherwise), each with its voice, so that the melody stays apart from what accomp
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
 
 from music_evals.annotations import LOWEST_PITCH, N_ROLL_PITCHES, Score
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.piece_rows import piece_columns
 
-__all__ = ["PieceFacts", "features", "row_of"]
+__all__ = ["SHARES", "PieceFacts", "features", "row_of", "split_families"]
+
+SHARES: Final = {"train": 0.8, "validation": 0.1, "test": 0.1}
+"""Split -> share of the pieces, as near as whole families allow."""
+
 
 _HIGHEST_PITCH = LOWEST_PITCH + N_ROLL_PITCHES - 1
 
@@ -85,3 +91,21 @@ def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PE
     if facts.melody and facts.melody not in score.voices:
         raise UnknownNameError(f"voice of {facts.name}", facts.melody, score.voices)
     return {**dataclasses.asdict(facts), **columns}
+
+
+def split_families(families: Mapping[str, str]) -> dict[str, str]:
+    """Return a split for each piece, 80/10/10 as near as whole families allow.
+
+    Families come in the order of the SHA-256 of their names, so that the split depends on nothing but the names; each
+    goes where most pieces are missing.
+    """
+    members: dict[str, list[str]] = {}
+    for name, family in sorted(families.items()):
+        members.setdefault(family, []).append(name)
+    missing = {split: share * len(families) for split, share in SHARES.items()}
+    splits = {}
+    for family in sorted(members, key=lambda name: hashlib.sha256(name.encode()).hexdigest()):
+        split = max(missing, key=lambda name: missing[name])
+        missing[split] -= len(members[family])
+        splits.update(dict.fromkeys(members[family], split))
+    return splits

@@ -210,12 +210,16 @@ class ExactSampler(Sampler):
         if call_cost is None:
             call_cost = 0.0 if on_cpu else _GPU_CALL_COST
         windows = np.ceil(numbers * group_size / (n_threads() if on_cpu else 1))
+        if self.network.whole:
+            windows = np.ones_like(windows)
         return int(numbers[np.argmax(kept / (call_cost + windows))])
 
     def _rows(self, steps: Tensor, canvas: Canvas, draws: Draws, find: Callable[[Tensor, Canvas, Draws], Rows]) -> Rows:
         """Return new rows of some steps that see one snapshot."""
         on_cpu = self.meta.device.type == "cpu"
         at_once = self.settings.windows_at_once or (1 if on_cpu else _GPU_WINDOWS)
+        if self.network.whole:
+            at_once = len(steps)
 
         def alone(part: Tensor) -> Rows:
             with torch.inference_mode(), one_thread():

@@ -7,6 +7,7 @@ pitches follows WaveNet's gates (van den Oord et al., 2016).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from music_evals.annotations import N_ROLL_PITCHES
 
-__all__ = ["Encoder", "PitchNetwork", "ScalarPitchNetwork", "Sizes", "focal_truth", "sinusoids"]
+__all__ = ["Encoder", "EncoderLayer", "PitchNetwork", "ScalarPitchNetwork", "Sizes", "focal_truth", "sinusoids"]
 
 NORM_EPS = 1e-6
 PITCH_BITS = 7
@@ -87,13 +88,15 @@ def skewed(terms: Tensor) -> Tensor:
 
 
 class EncoderLayer(nn.Module):
-    """Relative attention and two linear layers, each after a normalisation and beside what goes past it."""
+    """Attention and two linear layers, each after a normalisation and beside what goes past it."""
 
-    def __init__(self, sizes: Sizes, dropout: float) -> None:
+    def __init__(
+        self, sizes: Sizes, dropout: float, attention: Callable[[int, int, int], nn.Module] = RelativeAttention
+    ) -> None:
         super().__init__()
         width, inner = sizes.width, sizes.inner
         self.norms = nn.ModuleList(nn.LayerNorm(width, eps=NORM_EPS) for _ in range(2))
-        self.attention = RelativeAttention(width, sizes.n_heads, sizes.length)
+        self.attention = attention(width, sizes.n_heads, sizes.length)
         self.feed_forward = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
         self.dropout = nn.Dropout(dropout)
 
@@ -112,7 +115,7 @@ class Sizes(NamedTuple):
     inner: int
     n_layers: int
     length: int
-    """Steps that it reads."""
+    """Steps that attention reads."""
 
 
 class Encoder(nn.Module):

@@ -22,10 +22,13 @@ class RollNetwork(Protocol):
     ----------
     window
         Steps that are at least so far apart cannot see each other.
+    whole
+        Whether a call for one step costs as much as one for all of them, so that steps are asked for together.
 
     """
 
     window: int
+    whole: bool
 
     def context(self, cells: Tensor, meta: Tensor, steps: Tensor) -> Tensor:
         """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c). A step's own row is never read."""

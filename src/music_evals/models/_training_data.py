@@ -1,26 +1,100 @@
-"""The contexts of a recipe: the windows of its datasets, or cut anew out of whole voices at other places."""
+"""What a recipe's datasets hold to learn from: windows of melodies, also cut anew out of whole voices, or pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.annotations import MUSIB_LAYOUT, Tokens
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.annotations import MUSIB_LAYOUT, PianoRoll, Tokens
+from music_evals.errors import InvalidInputError, NoDataError, located
+from music_evals.models.examples import Examples, RollExamples, TokenExamples
 from music_evals.models.recipe import DataConfig, MoreData
-from music_evals.protocols import prepared_place
+from music_evals.protocols import STYLE_TRANSFERS, prepared_place
 from music_evals.symbolic.noteseq import check_contexts
+from music_evals.symbolic.piano_rolls import piano_roll
+from music_evals.symbolic.piece_rows import score_of_row
 from music_evals.windows import DATASETS, find_window
 
-__all__ = ["cut_voices", "training_contexts", "validation_contexts", "whole_voices"]
+__all__ = ["cut_voices", "recipe_examples", "rolls_of_split", "training_contexts", "whole_voices"]
+
+Read = TypeVar("Read")
 
 # Columns that say where a window was cut: of which voice of which song, and at which measure.
 _VOICE_COLUMNS = ("song", "voice", "start")
 _MEASURE = MUSIB_LAYOUT.steps_per_measure
+
+
+def recipe_examples(model_type: str, config: Any, data: DataConfig, folder: Path) -> tuple[Examples, Examples]:
+    """Return what a network is trained on and what it is validated on.
+
+    Parameters
+    ----------
+    model_type
+        One of `protocols.STYLE_TRANSFERS` learns from piano rolls, any other from contexts of a melody.
+    config
+        Of the network; for rolls its `window` and `steps_per_quarter` are read.
+    data, folder
+        The recipe's data, and where the recipe lies.
+
+    Raises
+    ------
+    NoDataError
+        A split is missing or empty.
+    InvalidInputError
+        A setting of melodies for rolls or the other way round, or rows of another kind or grid.
+
+    """
+    of_rolls = model_type in STYLE_TRANSFERS
+    other = "stride_steps" if of_rolls else "validation_stride_steps"
+    if getattr(data, other) is not None:
+        raise InvalidInputError(
+            f"{other} is for networks of {'melodies' if of_rolls else 'piano rolls'}, {model_type} is none; "
+            "leave it out of the recipe"
+        )
+    if not of_rolls:
+        validation = _load_split(data, data.validation, folder, _tokens)[1]
+        return TokenExamples(training_contexts(data, folder)), TokenExamples(validation)
+    parts: list[DataConfig | MoreData] = [data, *data.also]
+    train = [roll for some in parts for roll in rolls_of_split(some, some.train, folder, config.steps_per_quarter)]
+    rolls = rolls_of_split(data, data.validation, folder, config.steps_per_quarter)
+    return (
+        RollExamples(train, config.window),
+        RollExamples(rolls, config.window, stride=data.validation_stride_steps or 1),
+    )
+
+
+def rolls_of_split(data: DataConfig | MoreData, split: str, folder: Path, steps_per_quarter: int) -> list[PianoRoll]:
+    """Return the pieces of a split as rolls, all voices of each in one.
+
+    Raises
+    ------
+    NoDataError
+        The split is missing or empty.
+    InvalidInputError
+        Rows of another kind, or on another grid than `steps_per_quarter`.
+
+    """
+
+    def rolls(rows: Any) -> list[PianoRoll]:
+        found = []
+        for row in rows:
+            try:
+                score = score_of_row(row)
+            except InvalidInputError as error:
+                raise located(error, f"{data.dataset} ({data.config})") from error
+            if score.ticks_per_quarter != steps_per_quarter:
+                raise InvalidInputError(
+                    f"{data.dataset} ({data.config}) has {score.ticks_per_quarter} steps a quarter, the network "
+                    f"{steps_per_quarter}; set model.steps_per_quarter, or name another config"
+                )
+            found.append(piano_roll(score, steps_per_quarter=steps_per_quarter))
+        return found
+
+    return _load_split(data, split, folder, rolls)
 
 
 def training_contexts(data: DataConfig, folder: Path) -> Tokens:
@@ -28,20 +102,15 @@ def training_contexts(data: DataConfig, folder: Path) -> Tokens:
     contexts = []
     parts: list[DataConfig | MoreData] = [data, *data.also]
     for some in parts:
-        columns, tokens = _load_split(some, some.train, folder)
+        columns, tokens = _load_split(some, some.train, folder, _tokens)
         if data.stride_steps is not None:
             tokens = cut_voices(whole_voices(columns, tokens), tokens.shape[1], data.stride_steps)
         contexts.append(tokens)
     return np.concatenate(contexts)
 
 
-def validation_contexts(data: DataConfig, folder: Path) -> Tokens:
-    """Return the validation contexts as they are, shape (n, 384)."""
-    return _load_split(data, data.validation, folder)[1]
-
-
-def _load_split(data: DataConfig | MoreData, split: str, folder: Path) -> tuple[dict[str, npt.NDArray[Any]], Tokens]:
-    """Return what a split says of where its windows were cut, and the windows."""
+def _load_split(data: DataConfig | MoreData, split: str, folder: Path, read: Callable[[Any], Read]) -> Read:
+    """Return what a function reads out of the rows of a split."""
     from datasets import load_dataset
 
     beside = folder / data.dataset
@@ -55,7 +124,12 @@ def _load_split(data: DataConfig | MoreData, split: str, folder: Path) -> tuple[
             f"cannot load split {split!r} of {data.dataset} ({data.config}), looked for in {place}: {error}"
         ) from error
     if len(rows) == 0:
-        raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs contexts")
+        raise NoDataError(f"split {split!r} of {data.dataset} ({data.config}) is empty; training needs examples")
+    return read(rows)
+
+
+def _tokens(rows: Any) -> tuple[dict[str, npt.NDArray[Any]], Tokens]:
+    """Return what rows say of where their windows were cut, and the windows."""
     wanted = [name for name in ("tokens", *_VOICE_COLUMNS) if name in rows.column_names]
     columns = rows.select_columns(wanted).with_format("numpy")[:]
     return columns, check_contexts(np.stack(columns.pop("tokens")))

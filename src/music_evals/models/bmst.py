@@ -19,13 +19,11 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from music_evals.annotations import N_ROLL_PITCHES, Arrangement, PianoRoll
+from music_evals.annotations import N_ROLL_PITCHES
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.models._roll_layers import (
     Encoder,
@@ -35,11 +33,9 @@ from music_evals.models._roll_layers import (
     focal_truth,
     sinusoids,
 )
-from music_evals.models._roll_network import roll_meta
-from music_evals.models._saved_network import SavedNetwork
+from music_evals.models._roll_model import N_META, RollModel, padded
 from music_evals.models.examples import RollWindows
-from music_evals.models.gibbs import GibbsSettings, transfer
-from music_evals.numerics import one_thread
+from music_evals.models.gibbs import GibbsSettings
 
 __all__ = ["BMST", "BMSTConfig"]
 
@@ -49,7 +45,6 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 _CLASSES: Final = N_ROLL_PITCHES + 2  # silent, each pitch, hidden
-_META: Final = 4  # padding before, padding after, positions in beat and bar
 _HEADS: Final = 3  # whether a cell sounds, starts, has just ended
 _ONSET: Final = 1
 _STEPS_AT_ONCE: Final = 64
@@ -144,10 +139,10 @@ class BMSTConfig:
     @property
     def width(self) -> int:
         """Width of attention: what a step is, and the code of its position."""
-        return 2 * (self.embedding + _META)
+        return 2 * (self.embedding + N_META)
 
 
-class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
+class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     """The network; see `BMSTConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
 
     Parameters
@@ -160,7 +155,6 @@ class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
     """
 
     config_class = BMSTConfig
-    deterministic = False
     code: Tensor
 
     def __init__(self, config: BMSTConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
@@ -180,68 +174,6 @@ class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
         self.around = nn.Linear(4 * width, N_ROLL_PITCHES * config.context)
         kind = PitchNetwork if config.pitch_head == "causal" else ScalarPitchNetwork
         self.pitches = kind(config.context, config.pitch_width, config.filters, config.dropout)
-
-    # --- what it is called by
-
-    @property
-    def name(self) -> str:
-        """System id."""
-        return str(self.config.model_type) + (f":{self.config.style}" if self.config.style else "")
-
-    @property
-    def style(self) -> str:
-        """What it was trained on."""
-        return str(self.config.style)
-
-    @property
-    def steps_per_quarter(self) -> int:
-        """Grid of the rolls that it takes."""
-        return int(self.config.steps_per_quarter)
-
-    def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
-        """Return the same melody over another accompaniment; see `models.gibbs.transfer`.
-
-        Raises
-        ------
-        InvalidInputError
-            The arrangement has no steps, or another grid.
-
-        """
-        self._check_grid(arrangement.melody)
-        return transfer(self, arrangement, rng, self.sampling)
-
-    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
-        """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.
-
-        Raises
-        ------
-        InvalidInputError
-            `hidden` is negative or hides the whole window, or the roll has another grid.
-
-        """
-        self._check_grid(roll)
-        if not 0 <= hidden < self.config.window:
-            raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
-        was_training = self.training
-        self.eval()
-        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(self, roll)
-        found = [np.empty((0, N_ROLL_PITCHES))]
-        try:
-            with torch.inference_mode(), one_thread():
-                for steps in torch.split(torch.arange(len(roll), device=self.device), _STEPS_AT_ONCE):
-                    context = self.context(cells, meta, steps, hidden=hidden)
-                    likely = self.calibrated(self.pitch_logits(context, cells[steps]))
-                    found.append(likely.double().cpu().numpy())
-        finally:
-            self.train(was_training)
-        return np.concatenate(found)
-
-    def _check_grid(self, roll: PianoRoll) -> None:
-        if roll.steps_per_quarter != self.config.steps_per_quarter:
-            raise InvalidInputError(
-                f"the roll has {roll.steps_per_quarter} steps a quarter, the model {self.config.steps_per_quarter}; "
-                "make it on that grid (symbolic.piano_rolls)"
-            )
 
     # --- what sampling asks for: `models._roll_network.RollNetwork`
 
@@ -376,12 +308,9 @@ class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
     def _around(self, cells: Tensor, meta: Tensor, steps: Tensor, hidden: int) -> tuple[Tensor, Tensor]:
         """Return both sides of some steps of a roll."""
         window = self.config.window
-        padded = functional.pad(cells, (0, 0, window, window))
-        flags = torch.arange(len(padded), device=cells.device)
-        about = torch.stack([flags < window, flags >= window + len(cells)], dim=1).to(self.code.dtype)
-        about = torch.cat([about, functional.pad(meta.to(self.code.dtype), (0, 0, window, window))], dim=1)
+        around, about = padded(cells, meta, window, self.code.dtype)
         # every step of the roll is embedded once; a hidden one is the same everywhere
-        embedded, masked = self._embed(padded), self.steps(self._hidden(self.cells.weight.T[-1:]))
+        embedded, masked = self._embed(around), self.steps(self._hidden(self.cells.weight.T[-1:]))
         offsets = torch.arange(-window, window + 1, device=cells.device)
         places = steps[:, None] + window + offsets
         x = torch.where((offsets.abs() <= hidden)[:, None], masked, embedded[places])
@@ -389,7 +318,7 @@ class BMST(SavedNetwork, tags=["music", "symbolic-music", "style-transfer"]):
 
     def _sides(self, embedded: Tensor, meta: Tensor) -> tuple[Tensor, Tensor]:
         """Return what both encoders read, each (n, window + 1, width), of steps around a middle one."""
-        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + _META)
+        x = torch.cat([embedded, meta], dim=-1) * math.sqrt(embedded.shape[-1] + N_META)
         x = torch.cat([x, self.code.expand(len(x), -1, -1)], dim=-1)
         left, right = x[:, : self.config.window + 1], x[:, self.config.window :]
         return left, right.flip(1) if self.config.mirrored else right

@@ -81,6 +81,8 @@ class RollExamples:
         At least one; all on one grid.
     window
         Steps on either side.
+    stride
+        Every so many steps of each roll is an example, its first step among them.
 
     Raises
     ------
@@ -89,11 +91,11 @@ class RollExamples:
 
     """
 
-    def __init__(self, rolls: Sequence[PianoRoll], window: int) -> None:
+    def __init__(self, rolls: Sequence[PianoRoll], window: int, stride: int = 1) -> None:
         if not rolls:
             raise NoDataError("there are no rolls to learn from; name a split that has pieces")
-        self.window = window
-        self.ends = np.cumsum([len(roll) for roll in rolls])
+        self.window, self.stride = window, stride
+        self.ends = np.cumsum([-(-len(roll) // stride) for roll in rolls])
         self.padded = [_padded(roll, window) for roll in rolls]
         sounding = [np.flatnonzero(roll.cells.any(axis=0)) for roll in rolls]
         # a silent roll may be moved as far as any
@@ -103,7 +105,7 @@ class RollExamples:
         )
 
     def __len__(self) -> int:
-        """Return the number of steps of all rolls."""
+        """Return the number of steps, of all rolls, that are examples."""
         return int(self.ends[-1])
 
     def draw_transpositions(
@@ -124,7 +126,7 @@ class RollExamples:
     def batch(self, rows: Shifts, shifts: Shifts, device: str) -> RollWindows:
         """Return the windows around some steps, moved."""
         pieces = self._piece(rows)
-        starts = rows - np.concatenate([[0], self.ends])[pieces]  # of the windows, in padded rolls
+        starts = (rows - np.concatenate([[0], self.ends])[pieces]) * self.stride  # of the windows, in padded rolls
         length = 2 * self.window + 1
         cut = [
             [array[start : start + length] for array in self.padded[piece]]

@@ -22,7 +22,7 @@ are named, and a stage keeps what is not said anew::
     stages:
     - {name: vae, training: {cycles: [5]}}
 
-That is the recipe of an inpainter; `tag_recipe` tells the sections of a tagger.
+That is the recipe of an inpainter or of a network of piano rolls; `tag_recipe` tells the sections of a tagger.
 """
 
 from __future__ import annotations
@@ -71,12 +71,13 @@ class TrainingConfig:
     seed
         Of weights, batches, transpositions and dropout.
     batch_size
-        Contexts a step; the last, smaller batch of an epoch is used too.
+        Examples a step; the last, smaller batch of an epoch is used too.
     cycles
         Epochs of each cycle, one or more; an epoch is a pass over the training contexts. In a cycle the learning rate
         follows half a cosine down, and the next one starts from the peak again (Loshchilov and Hutter, SGDR, 2017).
     epoch_contexts
-        Contexts of an epoch in place of all, drawn anew for each; where there are fewer, they are passed over again.
+        Contexts, or steps of piano rolls, of an epoch in place of all, drawn anew for each; where there are fewer, they
+        are passed over again.
         Runs on data sets of any size then have equally many steps. None: all.
     plain_epochs
         Epochs at the start in which the network trains on the very task it is judged on; after them it may vary the
@@ -181,7 +182,7 @@ class MoreData:
 
 @dataclasses.dataclass(frozen=True)
 class DataConfig:
-    """Which contexts a network is trained on: a dataset with a column `tokens`.
+    """What a network is trained on: a dataset with a column `tokens`, or one of whole pieces.
 
     Parameters
     ----------
@@ -193,8 +194,11 @@ class DataConfig:
         Where it is given, the windows of the training split are put together into whole voices again, and contexts are
         cut out of these at every so many steps: 6 are all that start on a quarter. Wants the columns `song`, `voice`
         and `start`. None: the windows as they are.
+    validation_stride_steps
+        Of piano rolls, every so many steps of the validation split is judged; one that shares no divisor with the steps
+        of a bar hears all places in the bar. None: every step.
     also
-        More training data, each a mapping with `dataset`, `config` and `train`; all contexts are drawn alike.
+        More training data, each a mapping with `dataset`, `config` and `train`; all examples are drawn alike.
 
     Raises
     ------
@@ -208,11 +212,13 @@ class DataConfig:
     train: str = "train"
     validation: str = "validation"
     stride_steps: int | None = None
+    validation_stride_steps: int | None = None
     also: tuple[MoreData, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.stride_steps is not None and self.stride_steps < 1:
-            raise InvalidInputError(f"stride_steps must be at least 1, got {self.stride_steps!r}")
+        for name in ("stride_steps", "validation_stride_steps"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise InvalidInputError(f"{name} must be at least 1, got {getattr(self, name)!r}")
         if not isinstance(self.also, list | tuple) or not all(isinstance(more, dict | MoreData) for more in self.also):
             raise InvalidInputError(f"also must be a list of mappings with dataset and config, got {self.also!r}")
         more = (m if isinstance(m, MoreData) else from_mapping(MoreData, m, "setting of more data") for m in self.also)
@@ -241,7 +247,7 @@ class Recipe:
         """Return what a checkpoint must agree with: everything but where and how long the run may go."""
         values = dataclasses.asdict(self)
         del values["data"]["dataset"], values["stages"]
-        for name in ("stride_steps", "also"):
+        for name in ("stride_steps", "validation_stride_steps", "also"):
             if not getattr(self.data, name):
                 del values["data"][name]  # checkpoints that are older than this setting stay good
         if self.data.also:
@@ -270,7 +276,7 @@ def _training_key(training: TrainingConfig) -> dict[str, Any]:
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """Read and check the recipe of an inpainter.
+    """Read and check a recipe that is no tagger's.
 
     Raises
     ------
@@ -427,7 +433,7 @@ def _number(text: str) -> str | float:
 
 
 def build_recipe(values: Mapping[str, Any]) -> Recipe:
-    """Check the sections of an inpainter's recipe.
+    """Check the sections of a recipe that is no tagger's.
 
     Raises
     ------

@@ -38,7 +38,7 @@ from music_evals.models._checkpoints import (
 )
 from music_evals.models._schedules import learning_rate
 from music_evals.models._tracking import Log, tracking
-from music_evals.models._training_data import training_contexts, validation_contexts
+from music_evals.models._training_data import recipe_examples
 from music_evals.models.examples import Examples, TokenExamples
 from music_evals.models.recipe import (
     Recipe,
@@ -48,7 +48,7 @@ from music_evals.models.recipe import (
     from_mapping,
     read_sections,
 )
-from music_evals.protocols import INPAINTERS, TAGGERS, load_plugin
+from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, load_plugin
 
 if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult
@@ -94,7 +94,7 @@ def train_from_file(
     """Train the network of a recipe; what ``music-evals train <path>`` does.
 
     After each epoch it writes `LOG` (one row an epoch) and `CHECKPOINT`; at the end, and not before, config.json and
-    model.safetensors with the best weights: a run that is cut short spoils no model. That is an inpainter; for a tagger
+    model.safetensors with the best weights: a run that is cut short spoils no model. For a tagger
     see `tag_training.train_tagger`.
 
     Parameters
@@ -143,7 +143,7 @@ def train_from_file(
     """
     path, folder = find_recipe(path, out)
     values = read_sections(path, changes)
-    network = load_plugin({**TAGGERS, **INPAINTERS}, str(values.get("model_type", "")), "model")
+    network = load_plugin({**TAGGERS, **INPAINTERS, **STYLE_TRANSFERS}, str(values.get("model_type", "")), "model")
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger
 
@@ -170,7 +170,7 @@ def train_from_file(
             f"{recipe.model_type} is trained in the stages {', '.join(network.stages) or '(none)'}; the recipe has "
             f"{', '.join(stage.name for stage in recipe.stages) or '(none)'}: name them all, in this order"
         )
-    train, validation = (load(recipe.data, path.parent) for load in (training_contexts, validation_contexts))
+    train, validation = recipe_examples(recipe.model_type, config, recipe.data, path.parent)
     with tracking(trackio, recipe.key()) as log, _seeded(recipe.training):
         model = network(config)
         return fit(model, train, validation, recipe, folder, resume=resume, device=device, progress=progress, log=log)

@@ -12,17 +12,24 @@ import pytest
 import yaml
 
 from music_evals.annotations import HOLD
-from music_evals.datasets import bach_corpus
+from music_evals.datasets import bach_corpus, style_pieces
 from music_evals.datasets.bach_corpus import VOICES
 from music_evals.datasets.jsb_chorales.build import CONFIGS, features, musib_songs
 from music_evals.datasets.jsb_chorales.counts import near_counts
+from music_evals.datasets.jsb_chorales.style import STYLE_CONFIGS, content_key
 from music_evals.datasets.manifest import rows_sha256
+from music_evals.symbolic.measures import meter_map
 from music_evals.symbolic.noteseq import check_contexts, decode
+from music_evals.symbolic.piece_rows import score_of_row
 
 COUNTS = {
     "musib": {"train": 2_504, "validation": 232, "test": 308},
     "musib_official": {"validation": 17, "test": 18},
     "strict_4_4": {"train": 1_916, "validation": 128, "test": 148},
+}
+STYLE_COUNTS = {
+    "style": {"train": 279, "validation": 35, "test": 35},
+    "style_official": {"train": 295, "validation": 37, "test": 38},
 }
 
 
@@ -226,11 +233,12 @@ def test_the_card_declares_each_config_and_split(card, folder):
         for config in header["configs"]
     }
     assert {name: set(splits) for name, splits in declared.items()} == {
-        name: set(splits) for name, splits in COUNTS.items()
+        name: set(splits) for name, splits in {**COUNTS, **STYLE_COUNTS}.items()
     }
     assert [config["config_name"] for config in header["configs"] if config.get("default")] == ["musib"]
     # without one a cache filled before near_train came would go on answering, for it is known by this header alone
-    assert {config["version"] for config in header["configs"]} == {"1.1.0"}
+    versions = {config["config_name"]: config["version"] for config in header["configs"]}
+    assert versions == {**dict.fromkeys(COUNTS, "1.1.0"), **dict.fromkeys(STYLE_COUNTS, "1.0.0")}
     assert all(len(list(folder.glob(path))) == 1 for splits in declared.values() for path in splits.values())
 
 
@@ -265,6 +273,72 @@ def test_the_numbers_on_the_card_are_those_of_the_manifest(card, folder, loaded)
         assert f"| `{config}` | {unseen['validation']} of {len(splits['validation'])} | {unseen['test']} of " in text
 
 
+# --- whole chorales
+
+
+@pytest.fixture(scope="module")
+def whole(folder, tmp_path_factory):
+    from datasets import load_dataset
+
+    cache = tmp_path_factory.mktemp("whole")
+    return {config: load_dataset(str(folder), config, cache_dir=str(cache)) for config in STYLE_CONFIGS}
+
+
+@pytest.mark.parametrize("config", STYLE_CONFIGS)
+def test_whole_chorales_load_with_their_counts_and_columns(whole, config):
+    assert {split: len(rows) for split, rows in whole[config].items()} == STYLE_COUNTS[config]
+    for rows in whole[config].values():
+        assert rows.features == style_pieces.features()
+
+
+@pytest.mark.parametrize("config", STYLE_CONFIGS)
+def test_rows_of_whole_chorales_are_scores(whole, config):
+    for rows in whole[config].values():
+        for row in rows.to_list():
+            score = score_of_row(row)
+            assert score.voices == tuple(row["voices"]) == VOICES
+            assert meter_map(score).starts.tolist() == row["measure_starts"]
+            assert set(score.notes["voice"].tolist()) == {0, 1, 2, 3}
+            lengths = np.diff(row["measure_starts"])
+            assert lengths.max() <= 8 * 6  # a bar of 3/2
+            assert row["melody"] == "soprano"
+
+
+def test_no_content_and_no_tune_of_style_is_in_two_places(whole):
+    rows = {split: some.to_list() for split, some in whole["style"].items()}
+    contents = [content_key(row) for some in rows.values() for row in some]
+    assert len(set(contents)) == len(contents) == 349
+    families = [{row["family"] for row in some} for some in rows.values()]
+    assert sum(map(len, families)) == len(set().union(*families))
+
+
+def test_the_official_entries_are_those_of_style_by_place(whole):
+    by_name = {row["name"]: row for some in whole["style"].values() for row in some.to_list()}
+    found = {}
+    for rows in whole["style_official"].values():
+        for row in rows.to_list():
+            place, _, name = row["name"].partition("-")
+            found[int(place)] = name
+            assert {**by_name[name], "name": row["name"]} == row
+    assert len(found) == 370
+    assert len(set(found.values())) == 349
+    assert found[0] == found[min(found)] == "bwv269"
+
+
+def test_whole_chorales_on_the_card(card, folder):
+    counts = json.loads((folder / "manifest.json").read_text())["counts"]
+    for config in STYLE_CONFIGS:
+        for split, sizes in counts[config].items():
+            assert f"| `{config}` | {split} | {' | '.join(f'{number:,}' for number in sizes.values())} |" in card[1]
+    assert counts["style_files"] == 350
+    assert counts["style_left_out"] == ["bwv27.6"]
+    assert "bwv27.6" in card[1]
+    lowest, highest = counts["style_pitches"]
+    assert f"between MIDI {lowest} and {highest}" in card[1]
+    four, three, others = counts["style_meters"].values()
+    assert f"{four} chorales of `style` are in 4/4, {three} in 3/4, {others} change" in card[1]
+
+
 def test_how_often_a_middle_stands_in_its_own_context(card, loaded):
     """The card warns of it; counted here on plain lists."""
     found = {}
@@ -292,6 +366,7 @@ def test_build_writes_files_and_manifest_where_it_is_told(folder, tmp_path, monk
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     songs = {name: path for name, path in bach_corpus.chorale_paths().items() if name in {"bwv10.7", "bwv111.6"}}
     monkeypatch.setattr(bach_corpus, "chorale_paths", lambda: songs)
+    monkeypatch.setattr(bach_corpus, "chorale_list", lambda: ("bwv10.7", "bwv111.6", "bwv27.6", *["bwv10.7"] * 368))
     monkeypatch.setattr(sys, "argv", ["build.py", "--out", str(tmp_path)])
     runpy.run_path(str(folder / "build.py"), run_name="__main__")
     # bwv10.7 is in train with 18 measures, bwv111.6 in test with 20: 4 (18 - 15) and 4 (20 - 15) windows.
@@ -301,6 +376,11 @@ def test_build_writes_files_and_manifest_where_it_is_told(folder, tmp_path, monk
     assert rows["data/musib/train-00000-of-00001.parquet"] == 12
     assert rows["data/musib/test-00000-of-00001.parquet"] == 20
     assert rows["data/musib/validation-00000-of-00001.parquet"] == 0
+    assert sum(rows[f"data/style/{split}-00000-of-00001.parquet"] for split in ("train", "validation", "test")) == 2
+    official = [
+        rows[f"data/style_official/{split}-00000-of-00001.parquet"] for split in ("train", "validation", "test")
+    ]
+    assert sum(official) == 371 - 1  # bwv27.6 has five voices
     assert rows.keys() == {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")}
     streams = capsys.readouterr()
     assert "data/musib/train" in streams.out

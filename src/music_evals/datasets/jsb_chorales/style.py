@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,29 +16,36 @@ import numpy as np
 from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.bach_corpus import VOICES, Chorale
 from music_evals.datasets.families import link
-from music_evals.datasets.style_pieces import PieceFacts, row_of
+from music_evals.datasets.style_pieces import SHARES, PieceFacts, row_of, split_families
 from music_evals.errors import InvalidInputError
 
 __all__ = [
+    "STYLE_CONFIGS",
     "content_key",
     "four_voices",
+    "has_four_voices",
     "official_splits",
+    "official_style_splits",
     "page_signatures",
-    "split_families",
+    "style_counts",
     "style_row",
+    "style_splits",
     "tune_families",
 ]
 
+STYLE_CONFIGS = ("style", "style_official")
+"""Configs of whole chorales; those of windows are `build.CONFIGS`."""
+
+
 INCIPIT_INTERVALS = 20
-SHARES = {"train": 0.8, "validation": 0.1, "test": 0.1}
 OFFICIAL_COUNTS = {"train": 296, "validation": 37, "test": 38}
 
 
 def four_voices(score: Score) -> Score:
     """Return soprano, alto, tenor and bass of a score, in this order, under these names.
 
-    Parts are taken by name; instruments are left out. A score of four parts without these names is read from top to
-    bottom.
+    Parts are taken by name, or by the first word of it, as of ``"Soprano Oboe 1"``; instruments are left out. A score
+    of four parts without these names is read from top to bottom.
 
     Raises
     ------
@@ -47,8 +54,10 @@ def four_voices(score: Score) -> Score:
 
     """
     names = [name.strip().casefold() for name in score.voices]
-    if all(names.count(voice) == 1 for voice in VOICES):
-        chosen = [names.index(voice) for voice in VOICES]
+    words = [name.partition(" ")[0] for name in names]
+    by_name = [called for called in (names, words) if all(called.count(voice) == 1 for voice in VOICES)]
+    if by_name:
+        chosen = [by_name[0].index(voice) for voice in VOICES]
     elif len(names) == len(VOICES):
         chosen = list(range(len(VOICES)))
     else:
@@ -70,7 +79,7 @@ def style_row(chorale: Chorale, family: str) -> dict[str, Any]:
         chorale.name,
         "bach",
         family,
-        source=f"music21 corpus, bach/{chorale.name}.mxl",
+        source=f"music21 corpus, bach/{chorale.name}",
         licence="music21-corpus-terms",
         melody=VOICES[0],
     )
@@ -107,6 +116,53 @@ def _signature(tick: int, quarters: float, denominator: int) -> TimeSignature:
     return TimeSignature(tick, round(quarters * denominator / 4), denominator)
 
 
+def style_splits(chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
+    """Make the rows of the config ``style``: each content once, no tune in two splits.
+
+    Of chorales with the same notes the first by name is kept. Those that are not of four voices (`has_four_voices`) are
+    left out.
+    """
+    chosen = {chorale.name: chorale for chorale in chorales if has_four_voices(chorale)}
+    families = tune_families({name: chorale.score for name, chorale in chosen.items()})
+    made = (style_row(chosen[name], families[name]) for name in sorted(chosen, reverse=True))
+    contents = {content_key(row): row for row in made}
+    splits = split_families({row["name"]: row["family"] for row in contents.values()})
+    rows = sorted(contents.values(), key=lambda row: str(row["name"]))
+    return {split: [row for row in rows if splits[row["name"]] == split] for split in SHARES}
+
+
+def official_style_splits(chorales: Mapping[str, Chorale], listed: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Make the rows of the config ``style_official``: all entries of a list, in the authors' splits.
+
+    Parameters
+    ----------
+    chorales
+        By name.
+    listed
+        The 371 names of `bach_corpus.chorale_list`. A row is named by its place in it, as ``"003-bwv347"``, since 19
+        names come twice and one three times. Entries that are not of four voices are left out.
+
+    """
+    families = tune_families({name: one.score for name, one in chorales.items() if has_four_voices(one)})
+    return {
+        split: [
+            {**style_row(chorales[listed[place]], families[listed[place]]), "name": f"{place:03d}-{listed[place]}"}
+            for place in places
+            if listed[place] in families
+        ]
+        for split, places in official_splits(len(listed)).items()
+    }
+
+
+def has_four_voices(chorale: Chorale) -> bool:
+    """Whether a chorale is of soprano, alto, tenor and bass, instruments aside."""
+    try:
+        four_voices(chorale.score)
+    except InvalidInputError:
+        return False
+    return True
+
+
 def content_key(row: Mapping[str, Any]) -> str:
     """Return a digest of what a row sounds like, for finding pieces that occur twice: onsets, lengths, pitches."""
     notes = sorted((note["onset"], note["pitch"], note["duration"]) for note in row["notes"])
@@ -127,24 +183,6 @@ def tune_families(scores: Mapping[str, Score]) -> dict[str, str]:
         key = np.diff(pitches[: INCIPIT_INTERVALS + 1]).tobytes()
         overlaps[first.setdefault(key, index), index] = 1.0
     return {name: names[root] for name, root in zip(names, link(len(names), overlaps, 1.0), strict=True)}
-
-
-def split_families(families: Mapping[str, str]) -> dict[str, str]:
-    """Return a split for each piece, 80/10/10 as near as whole families allow.
-
-    Families come in the order of the SHA-256 of their names, so that the split depends on nothing but the names; each
-    goes where most pieces are missing.
-    """
-    members: dict[str, list[str]] = {}
-    for name, family in sorted(families.items()):
-        members.setdefault(family, []).append(name)
-    missing = {split: share * len(families) for split, share in SHARES.items()}
-    splits = {}
-    for family in sorted(members, key=lambda name: hashlib.sha256(name.encode()).hexdigest()):
-        split = max(missing, key=lambda name: missing[name])
-        missing[split] -= len(members[family])
-        splits.update(dict.fromkeys(members[family], split))
-    return splits
 
 
 def official_splits(n_pieces: int = 371) -> dict[str, list[int]]:
@@ -169,3 +207,37 @@ def official_splits(n_pieces: int = 371) -> dict[str, list[int]]:
         splits[split] = list(order[start : start + count])
         start += count
     return splits
+
+
+def style_counts(
+    chorales: Mapping[str, Chorale], configs: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]
+) -> dict[str, Any]:
+    """Return what the card says of the configs of whole chorales."""
+    sizes = {
+        config: {
+            split: {
+                "pieces": len(rows),
+                "families": len({row["family"] for row in rows}),
+                "notes": sum(len(row["notes"]) for row in rows),
+                "measures": sum(len(row["measure_starts"]) - 1 for row in rows),
+                "steps": sum(row["measure_starts"][-1] for row in rows),
+            }
+            for split, rows in splits.items()
+        }
+        for config, splits in configs.items()
+    }
+    rows = [row for split in configs["style"].values() for row in split]
+    kept = {row["name"] for row in rows}
+    pitches = [note["pitch"] for row in rows for note in row["notes"]]
+    meters = [{f"{one['numerator']}/{one['denominator']}" for one in row["time_signatures"]} for row in rows]
+    return {
+        **sizes,
+        "style_files": len(chorales),
+        "style_left_out": sorted(set(chorales) - kept),
+        "style_pitches": [min(pitches), max(pitches)],
+        "style_meters": {
+            "4/4": meters.count({"4/4"}),
+            "3/4": meters.count({"3/4"}),
+            "others": sum(meter not in ({"4/4"}, {"3/4"}) for meter in meters),
+        },
+    }

@@ -1,0 +1,1 @@
+"""Medium swing for piano and bass, made by rules."""

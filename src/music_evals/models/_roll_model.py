@@ -1,0 +1,135 @@
+"""What all networks of piano rolls share: rolls that are transferred, judged and learnt from."""
+
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+from typing import Any, ClassVar, Final
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from music_evals.annotations import N_ROLL_PITCHES, Arrangement, PianoRoll
+from music_evals.errors import InvalidInputError
+from music_evals.models._roll_network import roll_meta
+from music_evals.models._saved_network import SavedNetwork
+from music_evals.models.gibbs import GibbsSettings, transfer
+from music_evals.numerics import one_thread
+
+__all__ = ["N_META", "RollModel", "padded"]
+
+N_META: Final = 4
+"""What is told of a step besides its cells: padding before, padding after, positions in beat and bar."""
+
+_STEPS_AT_ONCE: Final = 64
+
+
+class RollModel(SavedNetwork):
+    """Base of the networks of rolls: `protocols.StyleTransfer` and `protocols.CellPredictor`.
+
+    A subclass has a constructor of its own and is a `_roll_network.RollNetwork`. Its `context` takes ``hidden=``, steps
+    on either side that are not told, and its config has `style`, `window` (steps on either side of an example that is
+    learnt from) and `steps_per_quarter`.
+
+    Attributes
+    ----------
+    sampling
+        How `transfer` samples.
+
+    """
+
+    deterministic = False
+    stages: ClassVar[tuple[str, ...]] = ()
+    whole = False
+    sampling: GibbsSettings
+    training_step: int = 0
+
+    @property
+    def name(self) -> str:
+        """System id."""
+        return str(self.config.model_type) + (f":{self.config.style}" if self.config.style else "")
+
+    @property
+    def style(self) -> str:
+        """What it was trained on."""
+        return str(self.config.style)
+
+    @property
+    def steps_per_quarter(self) -> int:
+        """Grid of the rolls that it takes."""
+        return int(self.config.steps_per_quarter)
+
+    def transfer(self, arrangement: Arrangement, *, rng: np.random.Generator) -> Arrangement:
+        """Return the same melody over another accompaniment; see `models.gibbs.transfer`.
+
+        Raises
+        ------
+        InvalidInputError
+            The arrangement has no steps, or another grid.
+
+        """
+        self._check_grid(arrangement.melody)
+        return transfer(self._network(), arrangement, rng, self.sampling)
+
+    def cell_probabilities(self, roll: PianoRoll, *, hidden: int = 0) -> npt.NDArray[np.float64]:
+        """Return how likely each cell sounds, (steps, 84); see `protocols.CellPredictor`.
+
+        Raises
+        ------
+        InvalidInputError
+            `hidden` is negative or hides the whole window, or the roll has another grid.
+
+        """
+        self._check_grid(roll)
+        if not 0 <= hidden < self.config.window:
+            raise InvalidInputError(f"hidden must lie in 0..{self.config.window - 1}, got {hidden}")
+        network = self._network()
+        was_training = self.training
+        self.eval()
+        cells, meta = torch.from_numpy(roll.cells).to(self.device), roll_meta(network, roll)
+        found = [np.empty((0, N_ROLL_PITCHES))]
+        at_once = len(roll) if self.whole and not hidden else _STEPS_AT_ONCE
+        parts = torch.split(torch.arange(len(roll), device=self.device), at_once) if len(roll) else ()
+        try:
+            with torch.inference_mode(), one_thread():
+                for steps in parts:
+                    context = network.context(cells, meta, steps, hidden=hidden)
+                    likely = network.calibrated(network.pitch_logits(context, cells[steps]))
+                    found.append(likely.double().cpu().numpy())
+        finally:
+            self.train(was_training)
+        return np.concatenate(found)
+
+    def calibrated(self, logits: Tensor) -> Tensor:
+        """Return logits as probabilities."""
+        return logits.sigmoid()
+
+    def _network(self) -> Any:
+        """Return itself: a subclass has the methods of a `RollNetwork`."""
+        return self
+
+    def _check_grid(self, roll: PianoRoll) -> None:
+        if roll.steps_per_quarter != self.config.steps_per_quarter:
+            raise InvalidInputError(
+                f"the roll has {roll.steps_per_quarter} steps a quarter, the model {self.config.steps_per_quarter}; "
+                "make it on that grid (symbolic.piano_rolls)"
+            )
+
+
+def padded(cells: Tensor, meta: Tensor, n: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Return cells (J, 84) and what is told of their steps, (J, 4), with n silent steps on either side.
+
+    Parameters
+    ----------
+    cells, meta
+        Cells, and positions in beat and bar (J, 2), 0..1.
+    n
+        Steps of padding.
+    dtype
+        Of what is told.
+
+    """
+    places = torch.arange(len(cells) + 2 * n, device=cells.device)
+    flags = torch.stack([places < n, places >= n + len(cells)], dim=1).to(dtype)
+    told = torch.cat([flags, functional.pad(meta.to(dtype), (0, 0, n, n))], dim=1)
+    return functional.pad(cells, (0, 0, n, n)), told

@@ -1,0 +1,276 @@
+"""A network that reads a whole piece once from each end and says of every step what sounds there.
+
+A faster relative of BMST (`models.bmst`; Lu, Wu, Chiu, Su, "Actions speak louder than listening", ACM MM 2021), our
+own: BMST reads 256 steps on either side anew for each step, this one the whole piece once for all. It is another model,
+with other probabilities, and is to be judged as such. What differs:
+
+- attention looks back alone, `band` steps far, and recurrence is in the direction of reading; a step is told the one
+  before it, so that no step is told itself;
+- no code of absolute positions; the distance of two steps is all that attention knows;
+- one pass gives contexts of all steps, and all of a stretch are learnt from at once;
+- sampling rewrites at least one in 32 steps from one snapshot, as all steps cost as much as one
+  (``GibbsSettings(alpha_min=1 / 32)``).
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the type of `config` from the signature.
+import dataclasses
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.annotations import N_ROLL_PITCHES
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.models._roll_layers import PitchNetwork, Sizes
+from music_evals.models._roll_model import N_META, RollModel, padded
+from music_evals.models._sequence_layers import BackwardEncoder
+from music_evals.models.examples import RollWindows
+from music_evals.models.gibbs import GibbsSettings
+
+__all__ = ["FullSequence", "FullSequenceConfig"]
+
+SIZES: Final[Mapping[str, Mapping[str, int]]] = {
+    "base": {"window": 192, "band": 256, "width": 180, "n_layers": 4, "n_heads": 4, "inner": 256},
+    "small": {"window": 96, "band": 128, "width": 128, "n_layers": 2, "n_heads": 4, "inner": 192},
+}
+
+_PADDING: Final = 32  # silent steps on either side of a piece
+_UNSEEN: Final = 2**31  # no two steps are so far apart
+_HEADS: Final = 3  # whether a cell sounds, starts, has just ended
+_ONSET: Final = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class FullSequenceConfig:
+    """Sizes.
+
+    Parameters
+    ----------
+    model_type
+        Always ``"full_sequence"``; tells a reader of config.json which class to load.
+    style
+        What it is trained on, such as ``"bach"``.
+    size
+        ``"base"`` or ``"small"``: what the next six are where they are 0.
+    window
+        Half of a stretch that is learnt from, in steps; a piece may have any length.
+    band
+        Steps that a layer of attention looks back.
+    width, n_layers, n_heads, inner
+        Of each encoder, and the width inside of its feed-forward layers.
+    context
+        Numbers a pitch that the encoders tell the network of pitches.
+    pitch_width, filters
+        Of the network of pitches.
+    dropout
+        Share of what is dropped, in [0, 1).
+    mask_share
+        Largest share of the steps of a stretch that training hides, in [0, 1); each stretch draws its own below it.
+    pitch_steps
+        Steps of a stretch that the network of pitches learns from, drawn anew for each.
+    pitch_weight
+        Weight of the pitches' loss beside those of the two sides.
+    steps_per_quarter
+        Grid of the rolls.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        A value outside its range, or a size that does not exist.
+
+    """
+
+    model_type: str = "full_sequence"
+    style: str = ""
+    size: str = "base"
+    window: int = 0
+    band: int = 0
+    width: int = 0
+    n_layers: int = 0
+    n_heads: int = 0
+    inner: int = 0
+    context: int = 10
+    pitch_width: int = 16
+    filters: int = 64
+    dropout: float = 0.1
+    mask_share: float = 0.3
+    pitch_steps: int = 64
+    pitch_weight: float = 0.5
+    steps_per_quarter: int = 8
+
+    def __post_init__(self) -> None:
+        if self.size not in SIZES:
+            raise UnknownNameError("size", self.size, SIZES)
+        for name, value in SIZES[self.size].items():
+            if getattr(self, name) == 0:
+                object.__setattr__(self, name, value)
+        counts = (*SIZES["base"], "context", "pitch_width", "filters", "pitch_steps", "steps_per_quarter")
+        rules = [
+            *((name, getattr(self, name) >= 1, "be at least 1") for name in counts),
+            *((name, 0 <= getattr(self, name) < 1, "lie in [0, 1)") for name in ("dropout", "mask_share")),
+            (
+                "model_type",
+                self.model_type == "full_sequence",
+                "be 'full_sequence': load it with the class of its type",
+            ),
+            ("n_heads", self.width % self.n_heads == 0, f"divide the width, {self.width}"),
+        ]
+        for name, holds, rule in rules:
+            if not holds:
+                raise InvalidInputError(f"{name} must {rule}; got {getattr(self, name)!r}")
+
+
+class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
+    """The network; see `FullSequenceConfig` for its settings, `protocols.StyleTransfer` and `protocols.CellPredictor`.
+
+    Parameters
+    ----------
+    config
+        By default the sizes ``"base"``.
+    sampling
+        How `transfer` samples; by default at least one in 32 steps from one snapshot.
+
+    """
+
+    config_class = FullSequenceConfig
+    whole = True
+    window = _UNSEEN
+
+    def __init__(self, config: FullSequenceConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
+        super().__init__(config)
+        config = self.config
+        self.sampling = GibbsSettings(alpha_min=1 / 32) if sampling is None else sampling
+        width = config.width
+        self.cells = nn.Linear(N_ROLL_PITCHES, width)
+        self.hidden = nn.Parameter(torch.zeros(width))  # in place of the cells of a hidden step
+        self.meta = nn.Linear(N_META, width)
+        self.dropout = nn.Dropout(config.dropout)
+        sizes = Sizes(width, config.n_heads, config.inner, config.n_layers, config.band)
+        self.left, self.right = (BackwardEncoder(sizes, config.dropout) for _ in range(2))
+        self.heads = nn.Linear(width, _HEADS * N_ROLL_PITCHES)
+        self.around = nn.Linear(2 * width, N_ROLL_PITCHES * config.context)
+        self.pitches = PitchNetwork(config.context, config.pitch_width, config.filters, config.dropout)
+
+    # --- what sampling asks for: `models._roll_network.RollNetwork`
+
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps see of a roll: (n, 84, context). Their own rows are never read.
+
+        Parameters
+        ----------
+        cells
+            Shape (steps, 84), bool.
+        meta
+            Positions in beat and bar, (steps, 2), 0..1.
+        steps
+            Which, (n,).
+        hidden
+            Steps on either side that are not seen either. The piece is then read once a step.
+
+        """
+        around, told = padded(cells, meta, _PADDING, self.meta.weight.dtype)
+        places = steps + _PADDING
+        if not hidden:
+            near = self._read(around[None], told[None])[0, places]
+        else:
+            near = told.new_empty((len(steps), 2 * self.config.width))
+            for row, place in enumerate(places):
+                out_of_sight = (torch.arange(len(around), device=steps.device) - place).abs() <= hidden
+                near[row] = self._read(around[None], told[None], out_of_sight[None])[0, place]
+        return self._for_pitches(near)
+
+    def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
+        """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""
+        logits: Tensor = self.pitches(context, rows)
+        return logits
+
+    def onset_probabilities(self, cells: Tensor, meta: Tensor) -> Tensor:
+        """Return how likely a note starts in each cell, (steps, 84): the product of what both sides say (eq. 6)."""
+        around, told = padded(cells, meta, _PADDING, self.meta.weight.dtype)
+        sides = self._read(around[None], told[None])[0, _PADDING : _PADDING + len(cells)].chunk(2, dim=-1)
+        said = [self.heads(side).view(-1, _HEADS, N_ROLL_PITCHES)[:, _ONSET].sigmoid() for side in sides]
+        likely: Tensor = said[0] * said[1]
+        return likely
+
+    # --- training
+
+    def training_loss(
+        self,
+        windows: RollWindows,
+        *,
+        varied: bool = False,  # noqa: ARG002 - there is one task
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Return what training minimises, shape (n,): both sides at all steps, and the pitches of some.
+
+        Parameters
+        ----------
+        windows
+            What is learnt from.
+        varied
+            Changes nothing here: there is one task.
+        generator
+            Draws what is hidden and whose pitches are asked for; by default that of PyTorch.
+
+        """
+        n, length = windows.cells.shape[:2]
+        share = self.config.mask_share * torch.rand(n, 1, generator=generator, device=self.device)
+        hidden = torch.rand(n, length, generator=generator, device=self.device) < share
+        near = self._read(windows.cells, windows.meta, hidden)
+        truth = torch.stack([windows.cells, windows.onsets, windows.offsets], dim=2).flatten(2).to(near.dtype)
+        loss = near.new_zeros(n)
+        inside = _inside(windows)
+        for side in near.chunk(2, dim=-1):
+            wrong = functional.binary_cross_entropy_with_logits(self.heads(side), truth, reduction="none").mean(-1)
+            loss = loss + _mean(wrong, inside)
+        # steps inside of the piece first, at random
+        order = torch.rand(n, length, generator=generator, device=self.device) + (~inside)
+        asked = order.argsort(1)[:, : self.config.pitch_steps]
+        loss += self.config.pitch_weight * self._pitch_losses(near, windows, asked, inside) / N_ROLL_PITCHES
+        return loss
+
+    def validation_losses(self, windows: RollWindows) -> Tensor:
+        """Return the negative log-likelihood of the steps of each stretch, nats a step, (n,): none is hidden."""
+        near = self._read(windows.cells, windows.meta)
+        every = torch.arange(windows.cells.shape[1], device=self.device).expand(len(near), -1)
+        return self._pitch_losses(near, windows, every, _inside(windows))
+
+    def _pitch_losses(self, near: Tensor, windows: RollWindows, asked: Tensor, inside: Tensor) -> Tensor:
+        """Return the mean loss of the rows of some steps (n, k) of each stretch, nats a step, (n,)."""
+        at = asked[..., None]
+        context = self._for_pitches(near.gather(1, at.expand(-1, -1, near.shape[-1])).flatten(0, 1))
+        rows = windows.cells.gather(1, at.expand(-1, -1, N_ROLL_PITCHES)).flatten(0, 1)
+        wrong = functional.binary_cross_entropy_with_logits(
+            self.pitches(context, rows), rows.to(context.dtype), reduction="none"
+        ).sum(-1)
+        return _mean(wrong.view(asked.shape), inside.gather(1, asked))
+
+    # --- the network
+
+    def _read(self, cells: Tensor, meta: Tensor, hidden: Tensor | None = None) -> Tensor:
+        """Return what both sides say of each step of (n, length, 84), all others seen: (n, length, 2 width)."""
+        x = self.cells(cells.to(self.hidden.dtype))
+        if hidden is not None:
+            x = torch.where(hidden[..., None], self.hidden, x)
+        edge = self.hidden.expand(len(x), 1, -1)  # what lies beyond is not known
+        told = self.meta(meta)
+        left = self.left(self.dropout(torch.cat([edge, x[:, :-1]], dim=1) + told))
+        right = self.right(self.dropout(torch.cat([x[:, 1:], edge], dim=1) + told).flip(1)).flip(1)
+        return torch.cat([left, right], dim=-1)
+
+    def _for_pitches(self, near: Tensor) -> Tensor:
+        """Return what both sides say of their step, (n, 2 width), as (n, 84, context)."""
+        out: Tensor = self.around(self.dropout(near)).view(len(near), N_ROLL_PITCHES, -1)
+        return out
+
+
+def _inside(windows: RollWindows) -> Tensor:
+    """Return which steps of stretches lie in their piece, (n, steps)."""
+    return ~windows.meta[..., :2].bool().any(-1)
+
+
+def _mean(losses: Tensor, counted: Tensor) -> Tensor:
+    """Return the mean over the steps that count, (n,); 0 where none does."""
+    return (losses * counted).sum(1) / counted.sum(1).clamp(min=1)
