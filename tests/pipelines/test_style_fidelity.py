@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from datasets import load_dataset
 
 from music_evals.annotations import Arrangement, PianoRoll, Score, TimeSignature
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UndefinedMetricWarning, UnknownNameError
 from music_evals.metrics.catalogue import MELODY_SCORES, STYLE_SCORES
 from music_evals.metrics.style_classifier import StyleClassifier, fit_style_classifier
 from music_evals.pipelines._roll_style import CLASSIFIER_FEATURES, HISTOGRAMS, roll_histograms, stretches
@@ -17,12 +20,16 @@ from music_evals.pipelines.style_fidelity import (
     MELODY_METRICS,
     evaluate_melody,
     evaluate_style,
+    load_style_classifier,
     melody_scores,
     style_probabilities,
     style_rows,
 )
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piano_rolls import arrange, piano_roll
+from music_evals.symbolic.piece_rows import score_of_row
+
+DATASETS = Path(__file__).resolve().parents[2] / "datasets_scripts"
 
 Notes = list[tuple[float, float, int]]
 
@@ -234,3 +241,31 @@ def test_outputs_must_pair_up_and_share_the_grid() -> None:
         evaluate_melody([], [])
     with pytest.raises(InvalidInputError, match="share one grid"):
         melody_scores(original.melody, roll_of([(0, 4, 60)]))
+
+
+@pytest.mark.parametrize(("place", "share"), [(("jsb_chorales", "style"), 0.0), (("swing_synth", "swing_synth"), 1.0)])
+def test_the_shipped_classifier_knows_held_out_pieces_and_its_limits(place: tuple[str, str], share: float) -> None:
+    """What its card says: right on held-out pieces, wrong on noise, and on a single line of Bach."""
+    rows = load_dataset(str(DATASETS / place[0]), place[1], split="test").select(range(4))
+    rolls = [piano_roll(score_of_row(row)) for row in rows]
+    classifier = load_style_classifier("bach_swing")
+    assert classifier.styles == ("bach", "swing")
+    given = [style_probabilities(roll, classifier) > 0.5 for roll in rolls]
+    assert all((one == bool(share)).all() for one in given)
+    noise = np.random.default_rng(0).random(rolls[0].cells.shape) < rolls[0].cells.mean()
+    silent = np.zeros_like(noise)
+    assert (style_probabilities(rolls[0].with_notes(noise, noise, silent), classifier) < 0.5).all()
+
+
+def test_a_classifier_that_is_not_there_or_broken_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="bach_swing"):
+        load_style_classifier("bach_swin")
+    file = tmp_path / "broken.json"
+    for text, message in (("{", "not JSON"), ("[]", "no classifier"), ("{}", "no style classifier")):
+        file.write_text(text)
+        with pytest.raises(InvalidInputError, match=message):
+            load_style_classifier(file)
+    others = {**load_style_classifier("bach_swing").to_dict(), "features": [str(n) for n in range(41)]}
+    file.write_text(json.dumps(others))
+    with pytest.raises(InvalidInputError, match="other features"):
+        load_style_classifier(file)

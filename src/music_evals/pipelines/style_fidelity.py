@@ -15,15 +15,18 @@ metrics of music context preservation on the voice of the melody.
 
 from __future__ import annotations
 
+import json
 import math
+import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, PianoRoll
-from music_evals.errors import InvalidInputError, NoDataError, PairCountError
+from music_evals.errors import InvalidInputError, NoDataError, PairCountError, UnknownNameError
 from music_evals.metrics.catalogue import MELODY_SCORES
 from music_evals.metrics.divergence import jensen_shannon
 from music_evals.metrics.style_classifier import StyleClassifier
@@ -41,11 +44,13 @@ from music_evals.stats.resampling import bias_corrected, check_options
 from music_evals.symbolic.piano_rolls import arrangement_score
 
 __all__ = [
+    "CLASSIFIERS",
     "MELODY_COMPANIONS",
     "MELODY_METRICS",
     "STRETCH_BARS",
     "evaluate_melody",
     "evaluate_style",
+    "load_style_classifier",
     "melody_scores",
     "style_probabilities",
     "style_rows",
@@ -60,7 +65,34 @@ MELODY_METRICS: Final = ("voicing_recall", "motif_jaccard", "motif_recall")
 MELODY_COMPANIONS: Final = ("raw_pitch_accuracy", "melody_contour_accuracy", "interval_lcs")
 """Companions of these: the metrics hardly see which pitch sounds when."""
 
+CLASSIFIERS: Final = ("bach_swing",)
+"""Classifiers that ship with the package, fitted by ``benchmarks/style_fidelity/run.py``; ``bach_swing`` tells the
+chorales of `jsb_chorales` from the pieces of `swing_synth`."""
+
 Floats = npt.NDArray[np.float64]
+
+
+def load_style_classifier(place: str | os.PathLike[str]) -> StyleClassifier:
+    """Return a classifier by name or from a file that holds `StyleClassifier.to_dict` as JSON.
+
+    Raises
+    ------
+    UnknownNameError
+        Neither a name out of `CLASSIFIERS` nor a file.
+    InvalidInputError
+        The file holds no classifier, or one of other features than this version measures.
+
+    """
+    path = Path(__file__).with_name("classifiers") / f"{place}.json" if place in CLASSIFIERS else Path(place)
+    if not path.is_file():
+        raise UnknownNameError("style classifier", os.fspath(place), CLASSIFIERS)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidInputError(f"{path} is not JSON: {error}; fit the classifier again") from error
+    if not isinstance(values, dict):
+        raise InvalidInputError(f"{path} holds no classifier; fit it again")
+    return _of_our_features(StyleClassifier.from_dict(values))
 
 
 def style_rows(rolls: Sequence[PianoRoll], bars: int = STRETCH_BARS) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -101,9 +133,7 @@ def style_probabilities(roll: PianoRoll, classifier: StyleClassifier, *, bars: i
         Fewer bars than 1, or a classifier of other features.
 
     """
-    if classifier.features != CLASSIFIER_FEATURES:
-        raise InvalidInputError("the classifier reads other features than this version measures; fit it again")
-    return classifier.probabilities(style_rows([roll], bars)[0])
+    return _of_our_features(classifier).probabilities(style_rows([roll], bars)[0])
 
 
 def evaluate_style(
@@ -371,6 +401,12 @@ def _pooled(totals: Sequence[Floats], times: npt.NDArray[Any]) -> Floats:
     n = (times @ pieces)[:, None]
     mean: Floats = np.divide(times @ sums, n, out=np.full((len(times), sums.shape[1]), np.nan), where=n > 0)
     return mean
+
+
+def _of_our_features(classifier: StyleClassifier) -> StyleClassifier:
+    if classifier.features != CLASSIFIER_FEATURES:
+        raise InvalidInputError("the classifier reads other features than this version measures; fit it again")
+    return classifier
 
 
 def _towards(roll: PianoRoll, classifier: StyleClassifier, target: str, bars: int) -> tuple[float, float]:
