@@ -28,6 +28,7 @@ __all__ = [
     "COMPANIONS",
     "DESCRIPTION_SCORES",
     "DIRECTIONS",
+    "HIDDEN_CELL_SCORES",
     "INPAINTING_EXTENSIONS",
     "INPAINTING_METRICS",
     "LIKELIHOODS",
@@ -266,7 +267,7 @@ DESCRIPTION_SCORES: Final = block(
 """Similarities of tags: averages, then each dimension of each group (MuChin, section 3.3)."""
 
 # Style transfer: cells of piano rolls that a model predicts. All but the first are our own.
-_cells = functools.partial(Metric, facet="cells", task="style_transfer", paper="lu2021actions")
+_cells = functools.partial(Metric, facet="cells", task="style-transfer", paper="lu2021actions")
 
 CELL_SCORES: Final = block(
     _cells("piano_roll_error_rate", "Piano-roll error rate", direction="lower", heading="error rate"),
@@ -278,8 +279,20 @@ CELL_SCORES: Final = block(
 )
 """Scores of predicted cells: the published error rate, and what has to stand beside it."""
 
+HIDDEN_CELL_SCORES: Final = block(
+    *(
+        dataclasses.replace(
+            metric, name=f"{name}_hidden_{steps}", title=f"{metric.title}, {steps} steps hidden",
+            facet=f"cells, {steps} steps hidden", heading=f"{metric.heading}, {steps} hidden",
+        )
+        for steps in (8, 32)
+        for name, metric in CELL_SCORES.items()
+    )
+)  # fmt: skip
+"""The same with so many steps on either side hidden, a quarter note or a bar: what copies a neighbour fails here."""
+
 # Style transfers themselves; our own.
-_style = functools.partial(Metric, facet="style", task="style_transfer")
+_style = functools.partial(Metric, facet="style", task="style-transfer")
 _unlike = functools.partial(_style, high=_LN2, direction="lower", unit="nats", kind="set")
 
 STYLE_SCORES: Final = block(
@@ -311,6 +324,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **LYRIC_SCORES,
         **DESCRIPTION_SCORES,
         **CELL_SCORES,
+        **HIDDEN_CELL_SCORES,
         **STYLE_SCORES,
         **MELODY_SCORES,
     }
