@@ -16,11 +16,14 @@ from music_evals.metrics.catalogue import (
     CELL_SCORES,
     COMPANIONS,
     DESCRIPTION_SCORES,
+    HIDDEN_CELL_SCORES,
     INPAINTING_EXTENSIONS,
     INPAINTING_METRICS,
     LIKELIHOODS,
     LYRIC_SCORES,
+    MELODY_SCORES,
     PRESERVATION_METRICS,
+    STYLE_SCORES,
     Metric,
     metric_of,
 )
@@ -29,7 +32,7 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
     INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
-    DESCRIPTION_SCORES, CELL_SCORES)  # fmt: skip
+    DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
 
@@ -64,7 +67,8 @@ def test_the_papers_are_those_that_the_modules_cite() -> None:
     cited = {hf.symbolic.CITATION, hf.audio.CITATION, hf.text.CITATION, hf.cells.CITATION}
     papers = {metric.paper for metric in CATALOGUE.values()} - {""}
     assert all(any(f"{{{paper}," in text for text in cited) for paper in papers)
-    assert {name for name, metric in CATALOGUE.items() if not metric.paper} == {*COMPANIONS, "repeated_note_rate"}
+    own = {*COMPANIONS, *STYLE_SCORES, *MELODY_SCORES, "repeated_note_rate"}
+    assert {name for name, metric in CATALOGUE.items() if not metric.paper} == own
 
 
 @pytest.mark.parametrize(("direction", "best"), [("higher", 2.0), ("lower", -1.0), ("zero", 0.0), ("none", math.nan)])

@@ -75,7 +75,7 @@ def run(task: str, /, out: str | os.PathLike[str], *, progress: Progress | None 
     ----------
     task
         ``"preservation"``, ``"inpainting"``, ``"lyrics"``, ``"descriptions"``, ``"discrepancy"``,
-        ``"lyric_writing"``.
+        ``"lyric_writing"``, ``"style-transfer"``.
     out
         Folder for records and results; made where it is missing.
     progress

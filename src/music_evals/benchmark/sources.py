@@ -19,7 +19,6 @@ from music_evals.protocols import PREPARED_DATASETS, prepared_place
 from music_evals.windows import DATASETS, find_window, folders
 
 __all__ = [
-    "fetch_model",
     "find_dataset",
     "load_split",
     "model_type_of",
@@ -121,27 +120,3 @@ def model_type_of(folder: Path, known: Mapping[str, str]) -> str:
     if not isinstance(model_type, str):
         raise UnreadableFileError(f"{config} names no model_type; expected one of {', '.join(sorted(known))}")
     return model_type
-
-
-def fetch_model(place: str) -> tuple[str, Path, str]:
-    """Return id, local folder and commit of a Hub model; only configuration and weights are fetched.
-
-    Raises
-    ------
-    UnreadableFileError
-        It cannot be fetched.
-
-    """
-    import huggingface_hub
-
-    repository, _, revision = place.partition("@")
-    try:
-        snapshot = huggingface_hub.snapshot_download(
-            repository, revision=revision or None, allow_patterns=["config.json", "model.safetensors"]
-        )
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(
-            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
-        ) from error
-    folder = Path(snapshot)
-    return repository, folder, folder.name  # the cache names a snapshot by its commit

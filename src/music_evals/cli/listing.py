@@ -40,6 +40,7 @@ VERBS = {
     "descriptions": "describe",
     "discrepancy": "discrepancy",
     "lyric_writing": "write-lyrics",
+    "style-transfer": "style-transfer",
 }
 """Task -> its verb."""
 
@@ -233,7 +234,8 @@ def _tasks(verbs: Mapping[str, argparse.ArgumentParser]) -> list[Row]:
     from music_evals.metrics.catalogue import CATALOGUE
 
     rows = []
-    for task in sorted(named("RUNS"), key=list(VERBS).index):
+    runs = named("RUNS")
+    for task in (task for task in VERBS if task in runs):
         verb = verbs[VERBS[task]]
         flags = {action.dest: action.option_strings[-1] for action in verb._actions if action.option_strings}
         fields = [field for field in dataclasses.fields(settings_of(task)) if field.init]

@@ -13,8 +13,22 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from music_evals import __version__
 from music_evals.benchmark.cells import plain
-from music_evals.cli._shared import Bar, add_verb, in_options, list_failures, quieten, say, to_stdout
-from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.cli._shared import (
+    Bar,
+    add_engine_options,
+    add_interval_options,
+    add_output_options,
+    add_published_option,
+    add_verb,
+    chosen,
+    finish_scores,
+    in_options,
+    list_failures,
+    quieten,
+    say,
+    to_stdout,
+)
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, UnreadableFileError
 
 if TYPE_CHECKING:
     from music_evals.annotations import Score
@@ -32,6 +46,8 @@ melody and new accompaniment; samples.svg, a picture; and transfer.json.
 
 The melody is the voice whose name says so (melody, soprano, vocals, lead ...), or the only voice, or that of --melody.
 A run that was stopped goes on after its last sweep when the same command is given again.
+
+With --dataset models are judged, beside trivial rows: on which cells of held-out pieces sound, or by their transfers.
 """
 
 _EXAMPLES = """\
@@ -39,6 +55,7 @@ examples:
   music-evals style-transfer my_song.mid --style bach --out rearranged
   music-evals style-transfer piano.musicxml --melody "Right hand" --style bach --samples 3 --out rearranged
   music-evals style-transfer a.mid b.mid --model models/bmst --melody skyline --sweeps 5 --out rearranged
+  music-evals style-transfer --dataset jsb_chorales --config style --model bmst --limit 3 --out cells
 """
 
 _DEFAULT_TYPE: Final = "bmst"  # the model that --style takes
@@ -65,38 +82,90 @@ class _Model(NamedTuple):
 
 def add(verbs: Any) -> None:
     """Add the verb ``style-transfer``."""
-    words = "rewrite the accompaniment of your own pieces in a style"
+    words = "rewrite the accompaniment of your own pieces in a style, or judge models of styles"
     verb = add_verb(verbs, "style-transfer", _run, help=words, description=_HELP, epilog=_EXAMPLES)
     what = verb.add_argument_group("what is rewritten")
-    what.add_argument("files", nargs="+", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
+    what.add_argument("files", nargs="*", metavar="FILE", help="a .mid, .midi, .musicxml, .xml, .mxl or .abc file")
     what.add_argument(
         "--melody", metavar="VOICE", help="name or number of its voice, or skyline: the highest notes of all voices"
     )
     what.add_argument(
         "--any-meter", action="store_true", help="take pieces in metres that models hardly know, such as 6/8"
     )
-    who = verb.add_argument_group("who rewrites it").add_mutually_exclusive_group(required=True)
-    who.add_argument("--style", help=f"such as bach: the model {_DEFAULT_TYPE} that has learnt it")
-    who.add_argument("--model", help="a name such as full_sequence, a folder or a Hub id[@revision]")
+    who = verb.add_argument_group("who rewrites it, or is judged")
+    who.add_argument(
+        "--style",
+        action="append",
+        default=[],
+        dest="styles",
+        help=f"such as bach: the model {_DEFAULT_TYPE} that has learnt it; of a benchmark, that of the trivial rows",
+    )
+    who.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        dest="models",
+        help="a name such as full_sequence, a folder or a Hub id[@revision]; of a benchmark it may be given many times",
+    )
     how = verb.add_argument_group("how")
     how.add_argument("--sweeps", type=int, metavar="N", help="times that each step is rewritten (default: the model's)")
     how.add_argument(
         "--samples", type=int, default=1, metavar="N", help="accompaniments for each file (default: %(default)s)"
     )
     how.add_argument(
-        "--seed", type=int, default=0, help="of the first sample; those after it have the next (default: %(default)s)"
+        "--seed",
+        type=int,
+        default=0,
+        help="of the first sample, those after it have the next; of a benchmark, of its tests (default: %(default)s)",
     )
-    where = verb.add_argument_group("where it goes")
-    where.add_argument("--out", required=True, metavar="DIR", help="folder; a changed file in it is never overwritten")
+    judged = verb.add_argument_group("a benchmark, in place of files")
+    judged.add_argument("--dataset", help="a name (see list), a folder or a Hub id of whole pieces")
+    judged.add_argument("--config", help="config of the dataset")
+    judged.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    judged.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    judged.add_argument("--limit", type=int, metavar="N", help="the first N pieces only")
+    judged.add_argument(
+        "--kind",
+        default="cells",
+        help="cells: which cells of the pieces sound, each told the others (default); transfers: pieces with a melody "
+        "are carried over, and the outputs judged",
+    )
+    judged.add_argument(
+        "--hidden", type=int, nargs="+", default=[0, 8, 32], metavar="N", help="steps hidden around a cell: 0, 8, 32"
+    )
+    judged.add_argument(
+        "--seeds", type=int, default=1, dest="n_seeds", metavar="N", help="transfers of a piece (default: %(default)s)"
+    )
+    add_engine_options(judged)
+    add_interval_options(judged)
+    where = add_output_options(verb)
     where.add_argument("--keep-sweeps", action="store_true", help="write a file after each sweep too")
-    where.add_argument("--json", action="store_true", help="print what was written as JSON, failures too")
+    add_published_option(where)
 
 
 def _run(options: argparse.Namespace) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
+    if (options.dataset is None) == (not options.files):
+        raise InvalidInputError("name files to rewrite, or judge models on a --dataset; one of the two")
+    return _run_files(options) if options.files else _run_benchmark(options)
+
+
+def _run_benchmark(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.style_transfer.task import Settings, run_style_transfer
+
+    settings = Settings(**chosen(options, Settings))
+    quieten()
+    with Bar("piece") as bar:
+        outcome = run_style_transfer(settings, progress=bar)
+    return finish_scores(outcome, options)
+
+
+def _run_files(options: argparse.Namespace) -> int:
     for flag, value, least in (("--seed", options.seed, 0), ("--samples", options.samples, 1)):
         if value < least:
             raise InvalidInputError(f"{flag} must be {least} or more, got {value}")
+    if len([*options.styles, *options.models]) != 1:
+        raise InvalidInputError("name one --style or one --model")
     quieten()
     _check_names(options.files)
     model = _load(_place(options))
@@ -134,7 +203,7 @@ def _check_names(files: Sequence[str]) -> None:
 
 
 def _pieces(options: argparse.Namespace) -> Iterator[_Piece]:
-    """Yield what is to be rewritten: files today; the pieces of a data set would be yielded here too."""
+    """Yield what is to be rewritten."""
     from music_evals.symbolic.files import read_many, read_score
 
     for path, score in read_many(options.files, reader=read_score):
@@ -149,44 +218,25 @@ def _place(options: argparse.Namespace) -> str:
     """Return the name, folder or Hub id of the model that is asked for."""
     from music_evals.windows import MODELS, folders
 
-    if options.model is not None:
-        return str(options.model)
+    if options.models:
+        return str(options.models[0])
+    style = options.styles[0]
     home = folders(MODELS).get(_DEFAULT_TYPE)
     trained = [] if home is None else sorted(path.parent for path in home.rglob("model.safetensors"))
     styles = {str(json.loads((folder / "config.json").read_bytes()).get("style")): folder for folder in trained}
-    if options.style not in styles:
+    if style not in styles:
         advice = f"a style needs weights below models/{_DEFAULT_TYPE}; train them, or name a model with --model"
-        raise UnknownNameError("style", options.style, styles, advice)
-    return str(styles[options.style])
+        raise UnknownNameError("style", style, styles, advice)
+    return str(styles[style])
 
 
 def _load(name: str) -> _Model:
-    from music_evals.benchmark.sources import model_type_of
+    from music_evals.benchmark.model_folders import find_model
     from music_evals.protocols import STYLE_TRANSFERS, load_plugin
-    from music_evals.windows import MODELS, find_window
 
-    place, local = find_window(name, MODELS, "model", STYLE_TRANSFERS)
-    folder, revision = (Path(place), None) if local else _fetched(place)
-    plugin = load_plugin(STYLE_TRANSFERS, model_type_of(folder, STYLE_TRANSFERS), "model type")
-    if not (folder / "model.safetensors").is_file():
-        raise NoDataError(f"{name} holds no model.safetensors; it is not trained yet: name another model")
-    content = b"\0".join((folder / file).read_bytes() for file in ("config.json", "model.safetensors"))
-    return _Model(plugin.from_pretrained(str(folder)), _sha256(content)[:16], name, revision)
-
-
-def _fetched(place: str) -> tuple[Path, str]:
-    """Return the local folder and the commit of a model on the Hub."""
-    import huggingface_hub
-
-    repository, _, revision = place.partition("@")
-    wanted = ["config.json", "model.safetensors"]
-    try:
-        folder = huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=wanted)
-    except (OSError, ValueError) as error:
-        raise UnreadableFileError(
-            f"model {place} cannot be fetched from the Hub: {str(error).splitlines()[0]}; check name and network"
-        ) from error
-    return Path(folder), Path(folder).name  # the cache names a snapshot by its commit
+    found = find_model(name, STYLE_TRANSFERS)
+    plugin = load_plugin(STYLE_TRANSFERS, found.model_type, "model type").from_pretrained(str(found.folder))
+    return _Model(plugin, found.content_hash({}), found.source, found.revision)
 
 
 # --- one piece

@@ -68,6 +68,7 @@ TASKS = {
         "Music description",
         {"variant": "mean", "options.normalize_by_self": False, "encoder.name": "BAAI/bge-large-zh-v1.5"},
     ),
+    "style-transfer": Task("music-style-transfer", "Music style transfer"),
 }
 """Task of the results -> how a card describes it; others are called by their own name."""
 

@@ -28,12 +28,14 @@ TASK_NAMES: Final = {
     "preservation": "Music editing: what is preserved",
     "lyrics": "Structured lyrics",
     "descriptions": "Music description",
+    "style-transfer": "Style transfer",
 }
 HEADLINES: Final = {
     "inpainting": "note_f1",
     "preservation": "chroma_dtw_similarity",
     "lyrics": "lyric_structure",
     "descriptions": "tag_semantic_similarity",
+    "style-transfer": "piano_roll_error_rate_hidden_8",
 }
 """Task -> the metric that a table is sorted by at first; one that none of its systems has makes way for the first."""
 

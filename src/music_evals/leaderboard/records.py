@@ -40,7 +40,7 @@ from music_evals.protocols import CONTROL, RENDERED_DATASETS
 
 __all__ = ["CONTENT", "TASKS", "Detail", "ResultRecord", "details_of_run", "id_of", "read_run", "records_of_run"]
 
-TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions")
+TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions", "style-transfer")
 """Tasks whose results a board takes."""
 
 MEAN, DIVERGENCE = "mean", "divergence"

@@ -28,12 +28,15 @@ __all__ = [
     "COMPANIONS",
     "DESCRIPTION_SCORES",
     "DIRECTIONS",
+    "HIDDEN_CELL_SCORES",
     "INPAINTING_EXTENSIONS",
     "INPAINTING_METRICS",
     "LIKELIHOODS",
     "LYRIC_SCORES",
+    "MELODY_SCORES",
     "PRESERVATION_METRICS",
     "SHOWN_COMPANIONS",
+    "STYLE_SCORES",
     "Metric",
     "block",
     "features_of",
@@ -57,7 +60,8 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
-        ``"melody"`` of music; ``"cells"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
+        ``"melody"`` of music; ``"cells"``, ``"style"`` or
+        ``"melody kept"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
         ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
@@ -263,7 +267,7 @@ DESCRIPTION_SCORES: Final = block(
 """Similarities of tags: averages, then each dimension of each group (MuChin, section 3.3)."""
 
 # Style transfer: cells of piano rolls that a model predicts. All but the first are our own.
-_cells = functools.partial(Metric, facet="cells", task="style_transfer", paper="lu2021actions")
+_cells = functools.partial(Metric, facet="cells", task="style-transfer", paper="lu2021actions")
 
 CELL_SCORES: Final = block(
     _cells("piano_roll_error_rate", "Piano-roll error rate", direction="lower", heading="error rate"),
@@ -275,6 +279,41 @@ CELL_SCORES: Final = block(
 )
 """Scores of predicted cells: the published error rate, and what has to stand beside it."""
 
+HIDDEN_CELL_SCORES: Final = block(
+    *(
+        dataclasses.replace(
+            metric, name=f"{name}_hidden_{steps}", title=f"{metric.title}, {steps} steps hidden",
+            facet=f"cells, {steps} steps hidden", heading=f"{metric.heading}, {steps} hidden",
+        )
+        for steps in (8, 32)
+        for name, metric in CELL_SCORES.items()
+    )
+)  # fmt: skip
+"""The same with so many steps on either side hidden, a quarter note or a bar: what copies a neighbour fails here."""
+
+# Style transfers themselves; our own.
+_style = functools.partial(Metric, facet="style", task="style-transfer")
+_unlike = functools.partial(_style, high=_LN2, direction="lower", unit="nats", kind="set")
+
+STYLE_SCORES: Final = block(
+    _unlike("style_pitch_class_divergence", "Pitch classes of a bar", heading="pitch-class div."),
+    _unlike("style_interval_divergence", "Intervals above the lowest pitch", heading="interval div."),
+    _unlike("style_groove_divergence", "Grooves of neighbouring bars", heading="groove div."),
+    _unlike("style_onset_divergence", "Position of onsets in the beat", heading="onset div."),
+    _unlike("style_duration_divergence", "Note lengths", heading="length div."),
+    _unlike("style_density_divergence", "Pitches at once", heading="density div."),
+    _unlike("style_register_divergence", "Registers", heading="register div."),
+    _style("style_probability", "Probability of the target style", heading="p(target)"),
+    _style("style_accuracy", "Stretches given to the target style", heading="given to target"),
+)
+"""How like the target corpus a set of pieces is: divergences of histograms, and a classifier of two corpora."""
+
+MELODY_SCORES: Final = block(
+    _style("melody_cell_recall", "Melody cells kept", facet="melody kept", heading="melody cells"),
+    _style("melody_onset_recall", "Melody onsets kept", facet="melody kept", heading="melody onsets"),
+)
+"""What a style transfer keeps of the melody that it was given."""
+
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
         **INPAINTING_METRICS,
@@ -285,6 +324,9 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **LYRIC_SCORES,
         **DESCRIPTION_SCORES,
         **CELL_SCORES,
+        **HIDDEN_CELL_SCORES,
+        **STYLE_SCORES,
+        **MELODY_SCORES,
     }
 )
 """All blocks together."""

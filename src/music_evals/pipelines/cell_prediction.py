@@ -27,7 +27,7 @@ from music_evals.pipelines.intervals import check_groups, intervals_of_means, re
 from music_evals.protocols import CellPredictor
 from music_evals.stats.intervals import check_confidence
 
-__all__ = ["HIDDEN", "evaluate_cells", "evaluate_predictor"]
+__all__ = ["HIDDEN", "evaluate_cells", "evaluate_predictor", "name_hidden"]
 
 HIDDEN: Final = (0, 8, 32)
 """Steps on either side that are hidden by default: none as published, a quarter note, a bar of 4/4."""
@@ -156,7 +156,6 @@ def evaluate_predictor(
     result: dict[str, Any] = {}
     items: list[dict[str, float]] = [{} for _ in rolls]
     for steps in hidden:
-        suffix = f"_hidden_{steps}" if steps else ""
         found = evaluate_cells(
             [roll.cells for roll in rolls],
             [predictor.cell_probabilities(roll, hidden=steps) for roll in rolls],
@@ -166,15 +165,20 @@ def evaluate_predictor(
             per_item=True,
         )
         for item, own in zip(items, found.pop("per_item"), strict=True):
-            item.update({name + suffix: value for name, value in own.items()})
-        result |= {_with_suffix(key, suffix): value for key, value in found.items()}
+            item.update({name_hidden(name, steps): value for name, value in own.items()})
+        result |= {_hidden_key(key, steps): value for key, value in found.items()}
     return result | ({"per_item": items} if per_item else {})
 
 
-def _with_suffix(key: str, suffix: str) -> str:
+def name_hidden(name: str, steps: int) -> str:
+    """Return what a score is called where steps on either side are hidden."""
+    return f"{name}_hidden_{steps}" if steps else name
+
+
+def _hidden_key(key: str, steps: int) -> str:
     """Return a key of a report, its score under another name."""
     name = max((name for name in CELL_SCORES if key.startswith(name)), key=len)
-    return name + suffix + key[len(name) :]
+    return name_hidden(name, steps) + key[len(name) :]
 
 
 def _count(index: int, reference: npt.ArrayLike, estimate: npt.ArrayLike) -> CellCounts:

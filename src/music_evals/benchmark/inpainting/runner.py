@@ -8,7 +8,6 @@ resumed, or spread over processes, gives the same predictions as one that was no
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from music_evals.benchmark.engines import Failed, Unit
 from music_evals.benchmark.inpainting.answers import Answers
 from music_evals.benchmark.inpainting.items import ItemSet
 from music_evals.benchmark.inpainting.systems import System
+from music_evals.benchmark.model_folders import own_rng
 from music_evals.benchmark.records import Records
 from music_evals.benchmark.run import Job, Row
 from music_evals.benchmark.versions import package_versions
@@ -268,7 +268,7 @@ def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, lab
     seen = contexts.copy() if system.sees_reference else noteseq.mask_middle(contexts)
 
     def ask() -> Tokens:
-        middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=_rng(seed, system.name, label)))
+        middles = noteseq.check_tokens(system.inpaint(seen, rows, seed=seed, rng=own_rng(seed, system.name, label)))
         expected = (len(rows), MUSIB_LAYOUT.middle_steps)
         if middles.shape != expected:
             raise InvalidTokensError(f"{system.name} returned middles of shape {middles.shape}, expected {expected}")
@@ -277,11 +277,6 @@ def _ask(job: InpaintingJob, system: System, rows: Sequence[int], seed: int, lab
     if job.answers is None:
         return ask()
     return job.answers.of(system, {"asked": "middles", "seed": seed, "label": label}, seen, ask, "u1")
-
-
-def _rng(seed: int, system: str, label: str) -> np.random.Generator:
-    digest = hashlib.sha256(f"{seed}\0{system}\0{label}".encode()).digest()
-    return np.random.default_rng(np.random.SeedSequence(np.frombuffer(digest, dtype=np.uint32).tolist()))
 
 
 def _scores(job: InpaintingJob, rows: Sequence[int], middles: Tokens, errors: dict[int, str]) -> dict[str, Floats]:

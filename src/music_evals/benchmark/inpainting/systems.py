@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +14,9 @@ import numpy as np
 
 from music_evals import __version__
 from music_evals.annotations import Tokens
-from music_evals.benchmark.sources import fetch_model, model_type_of
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.benchmark.model_folders import find_model, hash_of
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import BASELINES, CONTROL, CONTROLS, INPAINTERS, Inpainter, load_plugin
-from music_evals.windows import MODELS, find_window
 
 __all__ = ["Role", "System", "baseline_names", "baseline_system", "load_model", "stored_system"]
 
@@ -100,7 +98,7 @@ def baseline_names(choice: str) -> tuple[str, ...]:
 def baseline_system(name: str, train_contexts: Tokens | None) -> System:
     """Build one baseline or control."""
     train = b"" if train_contexts is None else np.ascontiguousarray(train_contexts).tobytes()
-    content = _hash(f"{name}\0{__version__}\0{_hash(train)}".encode())
+    content = hash_of(f"{name}\0{__version__}\0{hash_of(train)}".encode())
     make = functools.partial(load_plugin(BASELINES, name, "baseline"), name, train_contexts)
     system = System(name, "control" if name in CONTROLS else "baseline", content, make)
     _ = system.inpainter  # built here, so that what is missing is said before anything runs
@@ -113,29 +111,18 @@ def load_model(
     """Load a model with weights; a name such as ``vli:sample`` has a decoding of its own, which counts more."""
     name, own = _split_decoding(os.fspath(name))
     decoding = own or decoding
-    place, local = find_window(name, MODELS, "model", INPAINTERS)
-    source, folder, revision = (name, Path(place), None) if local else fetch_model(place)
-    plugin = load_plugin(INPAINTERS, model_type_of(folder, INPAINTERS), "model type")
+    found = find_model(name, INPAINTERS)
+    plugin = load_plugin(INPAINTERS, found.model_type, "model type")
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
     }
-    if not (folder / "model.safetensors").is_file():
-        raise NoDataError(
-            f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"
-        )
-    make = functools.partial(plugin.from_pretrained, str(folder), **options)
+    make = functools.partial(plugin.from_pretrained, str(found.folder), **options)
     model = make()
-    content = b"\0".join(
-        [
-            (folder / "config.json").read_bytes(),
-            (folder / "model.safetensors").read_bytes(),
-            json.dumps(options, sort_keys=True).encode(),
-        ]
-    )
     role: Role = "leaking" if model.sees_reference else "model"
     label = f"{model.name} (leaks)" if role == "leaking" else model.name
     held = {key: getattr(model, key) for key in ("decoding", "temperature") if hasattr(model, key)}
-    return System(label, role, _hash(content), make, details={"source": source, "revision": revision, **held})
+    details = {"source": found.source, "revision": found.revision, **held}
+    return System(label, role, found.content_hash(options), make, details=details)
 
 
 def _split_decoding(name: str) -> tuple[str, str | None]:
@@ -149,8 +136,4 @@ def stored_system(name: str, stored: Mapping[int, Tokens], failures: Mapping[str
     """Return a system for predictions made elsewhere."""
     content = b"".join(np.int64(seed).tobytes() + stored[seed].tobytes() for seed in sorted(stored))
     failed = json.dumps(dict(failures or {}), sort_keys=True).encode()
-    return System(name, "model", _hash(content + failed), stored=dict(stored), failures=dict(failures or {}))
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+    return System(name, "model", hash_of(content + failed), stored=dict(stored), failures=dict(failures or {}))

@@ -160,7 +160,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     models = find_models(root)
     if not models:
         raise NoDataError(
-            "no model with weights is here yet: train one (music-evals train models/bmst/train.yaml), then reload the page"
+            "no model with weights is here yet: music-evals train models/bmst/train.yaml makes one; then reload"
         )
     if model not in models:
         raise UnknownNameError("model", str(model), models)

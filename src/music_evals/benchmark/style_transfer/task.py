@@ -1,0 +1,324 @@
+"""The benchmark of style transfer from end to end: settings in, result files out.
+
+A run is of one of two kinds. ``"cells"``: models and the trivial rows predict the cells of the pieces of a corpus, each
+from the true others. ``"transfers"``: models carry pieces with a melody over to their style; judged are the melody,
+the classifier's opinion and, of all outputs of a system together, their divergences from held-out pieces of the target
+style (key ``fidelity`` of the results). The outputs are in the records, and beside them as MIDI files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import re
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from music_evals.annotations import Arrangement, PianoRoll
+from music_evals.benchmark.cells import plain
+from music_evals.benchmark.model_folders import hash_of
+from music_evals.benchmark.outputs import NOTHING_BESIDE, RECORDS, Beside, Outcome, remove_results, write_scores
+from music_evals.benchmark.report import score_page
+from music_evals.benchmark.rows import PairJob
+from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.sources import load_split, resolve_revision, split_names
+from music_evals.benchmark.style_transfer.judging import (
+    CellJudge,
+    Pair,
+    PairSet,
+    Piece,
+    TransferJudge,
+    Who,
+    cell_score_names,
+    output_of,
+)
+from music_evals.benchmark.style_transfer.results import CELLS, KINDS, STYLE_TRANSFER, TRANSFER_SCORES, TRANSFERS
+from music_evals.benchmark.style_transfer.systems import System, load_model, rules, trivial_transfers
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import (
+    InvalidInputError,
+    MusicEvalsError,
+    NoDataError,
+    UndefinedMetricWarning,
+    UnknownNameError,
+    located,
+)
+from music_evals.files import write_atomically
+from music_evals.metrics.catalogue import STYLE_SCORES
+from music_evals.pipelines.cell_prediction import HIDDEN
+from music_evals.pipelines.style_fidelity import STRETCH_BARS, evaluate_style, load_style_classifier
+from music_evals.symbolic.midi import write_midi
+from music_evals.symbolic.piano_rolls import arrange, arrangement_score, piano_roll
+from music_evals.symbolic.piece_rows import score_of_row
+
+__all__ = ["CORPORA", "OUTPUTS", "Settings", "run_style_transfer"]
+
+CORPORA: Final[Mapping[str, str]] = MappingProxyType({"bach": "jsb_chorales/style", "swing": "swing_synth/swing_synth"})
+"""Style -> ``dataset/config`` of its pieces."""
+
+OUTPUTS: Final = "outputs"
+"""Folder of the MIDI files of a run of transfers: ``<system>/<item>.mid``."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
+    """What to judge, whom, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, confidence, n_resamples, seed,
+    overwrite, report
+        See `run.Settings`. The dataset holds whole pieces (`symbolic.piece_rows`).
+    kind
+        ``"cells"`` or ``"transfers"``; see the module. Pieces of transfers name their melody.
+    models
+        Names, folders or Hub ids of models of piano rolls.
+    hidden
+        Of cells: numbers of steps on either side that are not told, out of 0, 8 and 32.
+    n_seeds
+        Of transfers: seeds 0..n-1, each an item of its own; all of a piece are one cluster.
+    styles
+        Of transfers: target styles of the trivial rows; by default those of the models, or all of `CORPORA`.
+    classifier
+        Of transfers: name or file, see `pipelines.style_fidelity.load_style_classifier`.
+    corpus_split
+        Of transfers: split of the target corpus that divergences are taken from.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other, or a number out of range.
+    UnknownNameError
+        Another kind, or a style without a corpus.
+
+    """
+
+    kind: str = CELLS
+    models: Sequence[str | os.PathLike[str]] = ()
+    hidden: Sequence[int] = HIDDEN
+    n_seeds: int = 1
+    styles: Sequence[str] = ()
+    classifier: str | os.PathLike[str] = "bach_swing"
+    corpus_split: str = "test"
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_seeds": (1, 1000)}
+
+    def __post_init__(self) -> None:
+        if self.dataset is None:
+            raise InvalidInputError("give `dataset`: a corpus whose cells are predicted, or pieces to carry over")
+        super().__post_init__()
+        if self.kind not in KINDS:
+            what = "kind"
+            raise UnknownNameError(what, self.kind, KINDS)
+        hidden = list(self.hidden)
+        if not hidden or len(set(hidden)) < len(hidden) or not set(hidden) <= set(HIDDEN):
+            raise InvalidInputError(f"`hidden` must be different numbers out of {HIDDEN}, got {hidden}")
+        for style in self.styles:
+            if style not in CORPORA:
+                what = "style"
+                raise UnknownNameError(what, style, CORPORA)
+
+
+def run_style_transfer(settings: Settings, *, progress: Progress | None = None) -> Outcome:
+    """Judge models and trivial rows, and write records, results.json, table.md, report.html and MIDI files."""
+    # A run that was killed is taken up where it stood when it is started again with the same settings.
+    models = [load_model(name) for name in settings.models]
+    revision = resolve_revision(str(settings.dataset), settings.revision)
+    settings = dataclasses.replace(settings, revision=revision)
+    pieces, config = _pieces(settings)
+    out = Path(settings.out)
+    if settings.overwrite:
+        remove_results(out)
+    judge: CellJudge | TransferJudge
+    if settings.kind == CELLS:
+        systems = [*models, *rules(_train_rolls(settings), settings.hidden)]
+        by_name = _by_name(systems)
+        judge, names = CellJudge(by_name, tuple(settings.hidden)), cell_score_names(settings.hidden)
+        options: dict[str, Any] = {"hidden": list(settings.hidden)}
+    else:
+        styles = settings.styles or list(dict.fromkeys(one.style for one in models)) or list(CORPORA)
+        systems = [*models, *trivial_transfers(styles)]
+        by_name = _by_name(systems)
+        classifier = load_style_classifier(settings.classifier)
+        judge, names = TransferJudge(by_name, classifier, STRETCH_BARS), TRANSFER_SCORES
+        options = {
+            "n_seeds": settings.n_seeds,
+            "classifier": hash_of(repr(classifier.to_dict()).encode()),
+            "corpus_split": settings.corpus_split,
+        }
+    pairs = _pairs(settings, systems, pieces)
+    header = {
+        "task": STYLE_TRANSFER.name,
+        "dataset": {
+            "id": settings.dataset,
+            "config": config,
+            "split": settings.split,
+            "revision": revision,
+            "fingerprint": hash_of("".join(piece.content for piece in pieces).encode()),
+        },
+        "variant": "corrected",
+        "metrics": list(names),
+        "companions": [],
+        "options": {"kind": settings.kind, "limit": settings.limit, **options},
+        "versions": package_versions(),
+        "judged": {system.name: system.header for system in systems},
+    }
+    judged = PairSet(tuple(by_name), tuple(pairs))
+    job = PairJob(header, judged, (), names, "corrected", judge)
+    rows = record(job, out / RECORDS, settings, progress=progress)
+    beside = NOTHING_BESIDE
+    if settings.kind == TRANSFERS:
+        beside = _fidelity(settings, by_name, _outputs(rows, pairs))
+    facts = {"kind": settings.kind, **options}
+    page = functools.partial(_page, facts=facts)
+    return write_scores(STYLE_TRANSFER, rows, settings, page, beside=beside)
+
+
+def _page(results: dict[str, Any], found: Any, *, facts: Mapping[str, Any]) -> str:
+    return score_page(results, found, facts)
+
+
+def _by_name(systems: Sequence[System]) -> dict[str, System]:
+    names = [system.name for system in systems]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InvalidInputError(f"systems need different names, got {', '.join(twice)} more than once; leave one out")
+    return dict(zip(names, systems, strict=True))
+
+
+def _pieces(settings: Settings) -> tuple[list[Piece], str | None]:
+    """Return the pieces of the dataset, and the config that they are of."""
+    rows = load_split(str(settings.dataset), settings.config, settings.split, revision=settings.revision)
+    found = [_piece(row, settings) for row in list(rows)[: settings.limit]]
+    if not found:
+        raise NoDataError(f"{settings.dataset} holds no pieces in {settings.split}; nothing can be judged")
+    return found, rows.info.config_name
+
+
+def _piece(row: Mapping[str, Any], settings: Settings) -> Piece:
+    name = str(row.get("name") or "")
+    value: PianoRoll | Arrangement
+    try:
+        score = score_of_row(row)
+        if settings.kind == TRANSFERS:
+            if not row.get("melody"):
+                raise InvalidInputError("the piece names no voice as its melody; choose pieces that do")
+            value = arrange(score, row["melody"])
+            content = value.melody.onsets.tobytes() + value.merged.cells.tobytes()
+        else:
+            value = piano_roll(score)
+            content = value.onsets.tobytes() + value.cells.tobytes()
+    except MusicEvalsError as error:
+        raise located(error, f"{settings.dataset}, {name}") from error
+    return Piece(name, hash_of(content), str(row.get("family") or name), value)
+
+
+def _pairs(settings: Settings, systems: Sequence[System], pieces: Sequence[Piece]) -> list[Pair]:
+    """Return every system on every piece; the first seed has the name of the piece, others are called runs."""
+    seeds = range(settings.n_seeds if settings.kind == TRANSFERS else 1)
+    return [
+        Pair(
+            piece.name if seed == 0 else f"{piece.name}, run {seed + 1}",
+            system.name,
+            piece,
+            Who(system.name, system.content_hash),
+            seed,
+        )
+        for system in systems
+        for seed in seeds
+        for piece in pieces
+    ]
+
+
+def _train_rolls(settings: Settings) -> list[PianoRoll]:
+    """Return what likelihoods of rules are fitted to; none where there is no such split."""
+    if "train" not in split_names(str(settings.dataset), settings.config, revision=settings.revision):
+        return []
+    rows = load_split(str(settings.dataset), settings.config, "train", revision=settings.revision)
+    return [piano_roll(score_of_row(row)) for row in rows]
+
+
+def _outputs(rows: Iterable[Mapping[str, Any]], pairs: Sequence[Pair]) -> dict[tuple[str, str], Arrangement]:
+    """Return what was made of each item, by system and item, from the records; what failed is not there."""
+    known = {(pair.system, pair.item): pair for pair in pairs}
+    found: dict[tuple[str, str], Arrangement] = {}
+    for row in rows:
+        pair = known.get((row.get("system", ""), row.get("item", ""))) if row["kind"] == "explanation" else None
+        if pair is not None and row["content"] == [pair.reference.content, pair.estimate.content]:
+            assert isinstance(pair.reference.value, Arrangement)
+            found[pair.system, pair.item] = output_of(row["output"], pair.reference.value)
+    return found
+
+
+def _fidelity(
+    settings: Settings, systems: Mapping[str, System], outputs: Mapping[tuple[str, str], Arrangement]
+) -> Beside:
+    """Compare all outputs of each system with held-out pieces of its style, and write them as MIDI files."""
+    names = [name for name, metric in STYLE_SCORES.items() if metric.kind == "set"]
+    found: dict[str, Any] = {}
+    notes = []
+    corpora: dict[str, tuple[list[PianoRoll], list[str]]] = {}
+    for system in systems.values():
+        made = {item: output for (name, item), output in outputs.items() if name == system.name}
+        for item, output in made.items():
+            path = Path(settings.out) / OUTPUTS / _file_name(system.name) / f"{_file_name(item)}.mid"
+            write_atomically(path, write_midi(arrangement_score(output)), parents=True)
+        if system.style not in CORPORA:
+            notes.append(f"{system.name}: no corpus of the style {system.style!r}, so no divergences")
+            continue
+        if not made:
+            continue
+        if system.style not in corpora:
+            dataset, _, config = CORPORA[system.style].partition("/")
+            rows = list(load_split(dataset, config, settings.corpus_split))
+            corpora[system.style] = [piano_roll(score_of_row(row)) for row in rows], [row["family"] for row in rows]
+        rolls, families = corpora[system.style]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # n_defined says so
+            scores = evaluate_style(
+                [output.merged for output in made.values()],
+                rolls,
+                groups=np.array([item.split(", run ")[0] for item in made]),
+                corpus_groups=np.array(families),
+                confidence=settings.confidence,
+                n_resamples=settings.n_resamples,
+                seed=settings.seed,
+            )
+        found[system.name] = {
+            name: {key: scores[f"{name}{key and '_' + key}"] for key in ("", "ci", "null", "n", "n_defined")}
+            for name in names
+        }
+        for cells in found[system.name].values():
+            cells["value"] = cells.pop("")
+    return Beside({"fidelity": plain(found)}, _table(found, names), notes)
+
+
+def _table(found: Mapping[str, Any], names: Sequence[str]) -> str:
+    """Return the divergences as a table, each with its noise floor."""
+    lines = [
+        "## Divergence from the target corpus",
+        "",
+        "All outputs of a system together, in nats, lower is nearer; the noise floor in brackets.",
+        "",
+        "| System | " + " | ".join(STYLE_SCORES[name].title for name in names) + " |",
+        "|---|" + "---|" * len(names),
+    ]
+    for system, scores in found.items():
+        cells = (_cell(scores[name]) for name in names)
+        lines.append(f"| {system} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(score: Mapping[str, Any]) -> str:
+    return f"{score['value']:.4f} ({score['null']:.4f})" if score["n_defined"] else "n/a"
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("._") or "_"
