@@ -105,7 +105,7 @@ def test_bad_input(root: Path, arguments: tuple[Any, ...], error: type[Exception
 
 
 def test_without_weights_the_page_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(NoDataError, match="music-evals train models/bmst/train.yaml"):
+    with pytest.raises(NoDataError, match=r"music-evals train models/bmst/train\.yaml"):
         next(space.rewrite(tmp_path, None, "song_rock", "", "bmst/bach", 1, 0))
 
 
