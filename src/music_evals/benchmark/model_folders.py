@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.benchmark.sources import model_type_of
-from music_evals.errors import NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["ModelFolder", "find_model", "hash_of", "own_rng"]
@@ -47,9 +47,6 @@ def find_model(name: str | os.PathLike[str], registry: Mapping[str, str]) -> Mod
     place, local = find_window(name, MODELS, "model", registry)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     model_type = model_type_of(folder, registry)
-    if model_type not in registry:
-        kind = "model type"
-        raise UnknownNameError(kind, model_type, registry)
     if not (folder / "model.safetensors").is_file():
         raise NoDataError(
             f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"

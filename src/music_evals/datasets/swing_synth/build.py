@@ -126,7 +126,7 @@ def piece_row(number: int, steps_per_quarter: int, seed: int = SEED) -> dict[str
     choruses = "1 chorus" if piece.n_choruses == 1 else f"{piece.n_choruses} choruses"
     facts = PieceFacts(
         f"swing_{number:03d}",
-        "swing_synth",
+        "swing",
         chart.family,
         title=f"{chart.form}, {choruses}: {chart.text(piece.tonic)}",
         source=f"made by rules, seed {seed}",
