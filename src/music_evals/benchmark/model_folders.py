@@ -13,6 +13,7 @@ import numpy as np
 
 from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.protocols import load_plugin
 from music_evals.windows import MODELS, find_window
 
 __all__ = ["ModelFolder", "find_model", "hash_of", "own_rng"]
@@ -26,6 +27,16 @@ class ModelFolder(NamedTuple):
     revision: str | None  # commit of a Hub id
     model_type: str
 
+    def plugin(self, registry: dict[str, str]) -> Any:
+        """Return the class of its type; raise where that is not known, or where there are no weights."""
+        found = load_plugin(registry, self.model_type, "model type")
+        if not (self.folder / "model.safetensors").is_file():
+            raise NoDataError(
+                f"{self.source} holds no model.safetensors; it is not trained yet: "
+                f"music-evals train {self.source}/train.yaml"
+            )
+        return found
+
     def content_hash(self, options: Mapping[str, Any]) -> str:
         """Return a hash of all that decides what the model says: configuration, weights and options."""
         config, weights = ((self.folder / name).read_bytes() for name in ("config.json", "model.safetensors"))
@@ -37,8 +48,6 @@ def find_model(name: str | os.PathLike[str], registry: Mapping[str, str]) -> Mod
 
     Raises
     ------
-    NoDataError
-        It holds no weights.
     UnknownNameError, UnreadableFileError
         There is no such model, or it cannot be fetched.
 
@@ -47,10 +56,6 @@ def find_model(name: str | os.PathLike[str], registry: Mapping[str, str]) -> Mod
     place, local = find_window(name, MODELS, "model", registry)
     source, folder, revision = (name, Path(place), None) if local else _fetch(place)
     model_type = model_type_of(folder, registry)
-    if not (folder / "model.safetensors").is_file():
-        raise NoDataError(
-            f"{name} holds no model.safetensors; it is not trained yet: music-evals train {name}/train.yaml"
-        )
     return ModelFolder(source, folder, revision, model_type)
 
 

@@ -232,10 +232,10 @@ def _place(options: argparse.Namespace) -> str:
 
 def _load(name: str) -> _Model:
     from music_evals.benchmark.model_folders import find_model
-    from music_evals.protocols import STYLE_TRANSFERS, load_plugin
+    from music_evals.protocols import STYLE_TRANSFERS
 
     found = find_model(name, STYLE_TRANSFERS)
-    plugin = load_plugin(STYLE_TRANSFERS, found.model_type, "model type").from_pretrained(str(found.folder))
+    plugin = found.plugin(STYLE_TRANSFERS).from_pretrained(str(found.folder))
     return _Model(plugin, found.content_hash({}), found.source, found.revision)
 
 

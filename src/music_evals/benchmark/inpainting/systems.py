@@ -112,7 +112,7 @@ def load_model(
     name, own = _split_decoding(os.fspath(name))
     decoding = own or decoding
     found = find_model(name, INPAINTERS)
-    plugin = load_plugin(INPAINTERS, found.model_type, "model type")
+    plugin = found.plugin(INPAINTERS)
     options = {
         key: value for key, value in {"decoding": decoding, "temperature": temperature}.items() if value is not None
     }

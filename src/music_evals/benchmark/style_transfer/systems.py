@@ -64,7 +64,7 @@ def load_model(name: str | os.PathLike[str]) -> System:
 
     """
     found = find_model(name, STYLE_TRANSFERS)
-    plugin = load_plugin(STYLE_TRANSFERS, found.model_type, "model type")
+    plugin = found.plugin(STYLE_TRANSFERS)
     make = functools.partial(plugin.from_pretrained, str(found.folder))
     model = make()
     details = {"source": found.source, "revision": found.revision}
