@@ -117,7 +117,7 @@ def test_every_score_carries_its_markers(recordings):
     shown = bars_html(recordings.bars)
     assert shown.count('class="score"') == 11
     assert [shown.count(f'<span class="{kind}"') for kind in ("best", "chance", "value")] == [11, 11, 11]
-    assert "0 and up, drawn to 23.5; lower is better; identical pair 0; unrelated pair about 18.8" in shown
+    assert "0 and up, drawn to 30.5; lower is better; identical pair 0; unrelated pair about 24.4" in shown
     assert [shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")] == sorted(
         shown.index(f"<h3>{facet}") for facet in ("Harmony", "Rhythm", "Structure", "Melody")
     )
