@@ -12,7 +12,7 @@ from music_evals.datasets import style_pieces
 from music_evals.datasets.bach_corpus import chorale_list, chorale_paths, read_chorale, read_listed
 from music_evals.datasets.jsb_chorales.build import CONFIGS, build_config, features
 from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts
-from music_evals.datasets.jsb_chorales.style import STYLE_CONFIGS, official_style_splits, style_counts, style_splits
+from music_evals.datasets.jsb_chorales.style import style_configs, style_counts
 from music_evals.datasets.manifest import build_script, file_rows, write_dataset
 
 
@@ -26,13 +26,12 @@ def main() -> None:
     listed = chorale_list()
     names = sorted(set(listed))
     pieces = {name: read_listed(name) for name in tqdm(names, desc="reading the list of chorales", unit="file")}
-    splits = (style_splits(pieces.values()), official_style_splits(pieces, listed))
-    whole = dict(zip(STYLE_CONFIGS, splits, strict=True))
+    whole = style_configs(pieces, listed)
     manifest = write_dataset(
         options.out,
         {**configs, **whole},
         features(),
-        own_features=dict.fromkeys(STYLE_CONFIGS, style_pieces.features()),
+        own_features=dict.fromkeys(whole, style_pieces.features()),
         source=f"music21 {version('music21')} corpus, bach/*.mxl",
         counts={**corpus_counts(chorales), "near_copies": near_counts(configs), **style_counts(pieces, whole)},
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from music_evals.annotations import KeySignature, Score, TimeSignature
-from music_evals.datasets.bach_corpus import Chorale, Measure, chorale_paths, read_chorale
+from music_evals.datasets.bach_corpus import Chorale, Measure, chorale_list, chorale_paths, read_chorale, read_listed
 from music_evals.datasets.jsb_chorales.build import (
     CONFIGS,
     build_config,
@@ -18,6 +18,7 @@ from music_evals.datasets.jsb_chorales.build import (
     training_content,
 )
 from music_evals.datasets.jsb_chorales.counts import corpus_counts, near_counts, window_counts
+from music_evals.datasets.jsb_chorales.style import style_configs, style_counts
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.symbolic.measures import count_musib_measures
@@ -178,14 +179,17 @@ def test_the_whole_corpus_is_rebuilt_exactly(folder):
     pytest.importorskip("music21", reason="the corpus comes with music21 (extra: symbolic)")
     manifest = json.loads((folder / "manifest.json").read_text())
     chorales = [read_chorale(name) for name in chorale_paths()]
-    # JSON turns tuples into lists; the manifest went through it once.
     configs = {config: build_config(config, chorales) for config in CONFIGS}
-    counts = json.loads(json.dumps({**corpus_counts(chorales), "near_copies": near_counts(configs)}))
+    listed = chorale_list()
+    pieces = {name: read_listed(name) for name in sorted(set(listed))}
+    whole = style_configs(pieces, listed)
+    counts = {**corpus_counts(chorales), "near_copies": near_counts(configs), **style_counts(pieces, whole)}
+    counts = json.loads(json.dumps(counts))  # tuples become lists, as they did in the manifest
     assert counts == manifest["counts"]
     assert counts["musib"] == {"songs": 171, "measures": 13_304, "published_contexts": 2_360, "windows": 3_044}
     found = {
         f"data/{config}/{split}-00000-of-00001.parquet": (len(rows), rows_sha256(rows))
-        for config, splits in configs.items()
+        for config, splits in {**configs, **whole}.items()
         for split, rows in splits.items()
     }
     assert found == {name: (facts["rows"], facts["rows_sha256"]) for name, facts in manifest["files"].items()}

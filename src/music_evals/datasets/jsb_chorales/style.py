@@ -27,6 +27,7 @@ __all__ = [
     "official_splits",
     "official_style_splits",
     "page_signatures",
+    "style_configs",
     "style_counts",
     "style_row",
     "style_splits",
@@ -114,6 +115,14 @@ def _signature(tick: int, quarters: float, denominator: int) -> TimeSignature:
     while quarters * denominator % 4:
         denominator *= 2
     return TimeSignature(tick, round(quarters * denominator / 4), denominator)
+
+
+def style_configs(
+    chorales: Mapping[str, Chorale], listed: Sequence[str]
+) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Make the rows of all `STYLE_CONFIGS` from the chorales by name and the list of their names, by split."""
+    splits = (style_splits(chorales.values()), official_style_splits(chorales, listed))
+    return dict(zip(STYLE_CONFIGS, splits, strict=True))
 
 
 def style_splits(chorales: Iterable[Chorale]) -> dict[str, list[dict[str, Any]]]:
