@@ -425,3 +425,22 @@ def test_musicxml_may_be_given_as_bytes(tmp_path):
     assert read_musicxml(content).notes.tolist() == read_musicxml(tmp_path / "a.musicxml").notes.tolist()
     with pytest.raises(UnreadableFileError, match="MusicXML bytes"):
         read_musicxml(b"<score/>")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'V:S name="Soprano"\nV:B clef=bass\nK:C\nV:S\nc2d2|\nV:B\nC4|\nV:S\ne4|\nV:B\nD4|\n',
+        "V:B\nK:C\nV:S nm=Soprano\nc2d2|e4|\nV:B\nC4|D4|\n",
+        'V:S name="Soprano"\nK:C\n[V:S] c2d2|\n[V:B] C4|\n[V:S] e4|\n[V:B] D4|\n',
+        'V:S name="Soprano"\nK:C\n[V:S]c2d2|[V:B]C4|[V:S]e4|[V:B]D4|\n',
+    ],
+    ids=["named", "declared in another order", "line by line", "within a line"],
+)
+def test_voices_of_abc_sound_together_however_they_are_written(text):
+    score = from_abc("X:1\nM:4/4\nL:1/4\n" + text)
+    assert score.voices == ("Soprano", "B")
+    quarters = score.notes["onset_tick"] // score.ticks_per_quarter
+    assert quarters.tolist() == [0, 0, 2, 4, 4]
+    assert score.notes["pitch"].tolist() == [72, 60, 74, 76, 62]
+    assert score.notes["voice"].tolist() == [0, 1, 0, 0, 1]

@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 
 from music_evals.errors import UnreadableFileError
+from music_evals.symbolic._abc_voices import voice_name
 
 __all__ = ["Event", "Measure", "Music", "Voice", "key_fifths", "read_music"]
 
@@ -120,7 +121,6 @@ class Music:
 
     voices: dict[str, Voice]
     has_words: bool
-    by_voice: str  # the tune with all lines of a voice together: music21 makes a part of every V: field
 
 
 def key_fifths(text: str) -> int:
@@ -176,7 +176,6 @@ class _Reader:
         version = re.search(r"^%abc-(\d+)\.(\d+)", text, re.MULTILINE)
         self._propagates = version is not None and (int(version[1]), int(version[2])) >= (2, 1)
         self._in_header = True
-        self._lines: dict[str | None, list[str]] = {None: []}  # voice -> its lines; None: the header
 
     def read(self) -> Music:
         """Read all of it."""
@@ -187,14 +186,11 @@ class _Reader:
         for voice in self._voices.values():
             self._close(voice)
         voices = {key: voice for key, voice in self._voices.items() if voice.measures}
-        parts = (f"V:{key}\n{''.join(self._lines.get(key, ()))}" for key in voices)
-        return Music(voices, self._words, "".join([*self._lines[None], *parts]))
+        return Music(voices, self._words)
 
     def _line(self, line: str, position: int) -> None:
         found = _FIELD.match(line)
         if found or line.startswith(("%", "+:")) or not line.strip() or self._in_header:
-            if found is None or found[1] != "V":
-                self._lines.setdefault(self._key(), []).append(line)
             if found:
                 self._field(found[1], found[2])
             if self._now is not None and self._now.open is not None:
@@ -210,7 +206,6 @@ class _Reader:
                 raise ValueError(f"{content[place]!r} in the line {content.strip()[:40]!r} is not read here")
             self._token(*_kind(str(token.lastgroup), token[0]), position + place)
             place = token.end()
-        self._lines.setdefault(self._key(), []).append(re.sub(r"^\[V:[^\]]*\]", "", line))
         if self._now is not None and self._now.open is not None:
             self._keep(self._now.open, "line", line[len(content) :], position + len(content))
 
@@ -238,10 +233,9 @@ class _Reader:
             raise ValueError(f"{letter}:{value} stands in the middle of a measure; put it at a bar line")
 
     def _switch(self, value: str) -> None:
-        key = value.split(maxsplit=1)[0] if value.split() else ""
-        found = re.search(r"\b(?:name|nm)\s*=\s*(?:\"([^\"]*)\"|(\S+))", value)
-        if found:
-            self._names[key] = found[1] or found[2] or ""
+        key, name = voice_name(value)
+        if name is not None:
+            self._names[key] = name
         if self._in_header:
             return
         left, self._now = self._now, self._voice(key)
@@ -294,10 +288,6 @@ class _Reader:
             measure.slurs.append(text)
         elif text.startswith("("):
             voice.tuplet = _tuplet(text, voice.meter)
-
-    def _key(self) -> str | None:
-        """Return the voice that is written now; None in the header."""
-        return next((key for key, known in self._voices.items() if known is self._now), None)
 
     def _measure(self, voice: Voice) -> Measure:
         if voice.open is None:

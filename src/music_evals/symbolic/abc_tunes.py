@@ -138,8 +138,7 @@ def open_abc(path: str | os.PathLike[str], *, tune: int | None = None, limits: L
         check_end(
             _tick(sum((measure.length for measure in part.measures), Fraction(0))), TICKS_PER_QUARTER, limits, name
         )
-    by_voice = music.by_voice if len(parts) > 1 else text
-    read = from_abc(by_voice, name=name, expand_repeats=False, merge_ties=False, limits=limits)
+    read = from_abc(text, name=name, expand_repeats=False, merge_ties=False, limits=limits)
     if not parts:
         raise NoDataError(f"{name}: has no measures; there is nothing to fill")
     if len({len(part.measures) for part in parts}) > 1:

@@ -24,6 +24,7 @@ import numpy as np
 
 from music_evals.annotations import KeySignature, Score, Tempo, TimeSignature
 from music_evals.errors import InvalidInputError, UnreadableFileError, importing
+from music_evals.symbolic._abc_voices import whole_voices
 from music_evals.symbolic.limits import DEFAULT_LIMITS, Limits, check_n_bytes, check_n_notes, check_score, read_bytes
 from music_evals.symbolic.measures import drop_repeated_signatures
 from music_evals.symbolic.midi import drop_repeated
@@ -311,7 +312,11 @@ def _parse_abc(text: str, tune: int | None) -> Any:
     from music21.abcFormat import ABCFile
     from music21.abcFormat.translate import abcToStreamScore
 
-    return abcToStreamScore(ABCFile().readstr(text, number=tune))
+    whole, names = whole_voices(text if tune is None else ABCFile.extractReferenceNumber(text, tune))
+    stream = abcToStreamScore(ABCFile().readstr(whole))
+    for part, name in zip(stream.parts, names, strict=False):  # strict: of one voice there may be none
+        part.partName = name
+    return stream
 
 
 def _tune_numbers(text: str) -> tuple[int, ...]:

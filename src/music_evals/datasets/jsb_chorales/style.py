@@ -117,9 +117,7 @@ def _signature(tick: int, quarters: float, denominator: int) -> TimeSignature:
     return TimeSignature(tick, round(quarters * denominator / 4), denominator)
 
 
-def style_configs(
-    chorales: Mapping[str, Chorale], listed: Sequence[str]
-) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def style_configs(chorales: Mapping[str, Chorale], listed: Sequence[str]) -> dict[str, dict[str, list[dict[str, Any]]]]:
     """Make the rows of all `STYLE_CONFIGS` from the chorales by name and the list of their names, by split."""
     splits = (style_splits(chorales.values()), official_style_splits(chorales, listed))
     return dict(zip(STYLE_CONFIGS, splits, strict=True))
