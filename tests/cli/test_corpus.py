@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.datasets.making import chords, melody, write_midis
+from tests.datasets.making import band, chords, melody, write_midis
 
 from music_evals.cli import main
 from music_evals.symbolic.midi import save_midi
@@ -70,3 +70,56 @@ def test_train_reads_it(built: Path, tmp_path: Path) -> None:
     command = ["train", str(recipe), "--set", f"data.dataset={built}", "--set", "data.config=default"]
     assert main([*command, "--out", str(tmp_path / "model"), "--device", "cpu"]) == 0
     assert (tmp_path / "model/model.safetensors").is_file()
+
+
+@pytest.fixture(scope="module")
+def style(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("style")
+    (root / "mine").mkdir()
+    for seed in range(10):
+        save_midi(band(seed), root / f"mine/piece{seed}.mid")
+    command = ["corpus", "build", str(root / "mine"), "--style", "mine", "--role", "piano", "--role", "bass=slap bass"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MUSIC_EVALS_CACHE", str(root / "cache"))
+        assert main([*command, "--out", str(root / "data"), "--workers", "1"]) == 0
+    return root / "data"
+
+
+def test_a_style_of_ones_own_trains_a_model_that_writes_in_it(style: Path, tmp_path: Path) -> None:
+    """The whole way: a folder of MIDI, a data set, a model by the recipe of the chorales, another piece rewritten."""
+    pytest.importorskip("torch")
+    small = {
+        "data.dataset": style,
+        "data.config": "default",
+        "data.validation_stride_steps": 97,
+        "model.style": "mine",
+        "model.window": 8,
+        "model.embedding": 8,
+        "model.n_layers": 1,
+        "model.n_heads": 2,
+        "model.inner": 8,
+        "training.epoch_contexts": 64,
+        "training.cycles": "[1]",
+    }
+    recipe = Path(__file__).parents[2] / "models" / "bmst" / "train.yaml"
+    sets = [word for name, value in small.items() for word in ("--set", f"{name}={value}")]
+    assert main(["train", str(recipe), *sets, "--out", str(tmp_path / "model"), "--device", "cpu"]) == 0
+    assert json.loads((tmp_path / "model/config.json").read_text())["style"] == "mine"
+    save_midi(band(40), tmp_path / "song.mid")
+    command = ["style-transfer", str(tmp_path / "song.mid"), "--model", str(tmp_path / "model"), "--sweeps", "1"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    about = json.loads((tmp_path / "out/song/transfer.json").read_text())
+    assert (about["melody"], about["model"]["style"]) == ("Lead vocal", "mine")
+
+
+def test_options_of_windows_and_of_styles_are_not_mixed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["corpus", "build", str(tmp_path), "--out", str(tmp_path / "data")]
+    for options, said in (
+        (["--role", "bass"], "name their --style too"),
+        (["--style", "mine", "--voices", "each"], "leave --style out"),
+        (["--style", "mine", "--role", "bass", "--role", "bass=Tuba"], "--role bass is given twice"),
+        (["--style", "mine", "--role", "banjo"], "banjo"),
+        (["--style", "mine", "--ticks-per-quarter", "0"], "--ticks-per-quarter must be at least 1"),
+    ):
+        assert main([*command, *options]) == 2
+        assert said in capsys.readouterr().err

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from music_evals.annotations import KeySignature, Score, TimeSignature, Tokens
+from music_evals.annotations import DRUMS, KeySignature, Score, TimeSignature, Tokens
 from music_evals.symbolic.midi import save_midi
 from music_evals.symbolic.notes import make_notes
 
@@ -55,3 +55,22 @@ def write_midis(folder: Path, seeds: list[int], *, n_measures: int = 20) -> None
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds:
         save_midi(score(melody(seed, n_measures)), folder / f"tune{seed:02d}.mid")
+
+
+def band(
+    seed: int,
+    *,
+    names: tuple[str, ...] = ("Lead vocal", "Grand Piano", "Slap Bass", "Kit"),
+    programs: tuple[int, ...] = (65, 0, 36, DRUMS),
+    meter: tuple[int, int] = (4, 4),
+    up: int = 0,
+) -> Score:
+    """Return eight bars for melody, piano, bass and drums, a quarter each; `up` transposes all but the drums."""
+    line = np.array(melody(seed, 8)) + up
+    onsets = 480 * np.arange(len(line))
+    voices = [line, line - 12, np.full(len(line), 36 + up), np.full(len(line), 38)]
+    notes = make_notes(
+        np.tile(onsets, 4), [480] * 4 * len(line), np.concatenate(voices), voice=np.repeat(range(4), len(line))
+    )
+    key = (KeySignature(0, 1, minor=False),)
+    return Score(notes, 480, (TimeSignature(0, *meter),), (), key, names, programs)

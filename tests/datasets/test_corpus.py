@@ -146,3 +146,15 @@ def test_what_cannot_be_built_is_named(folder: Path, tmp_path: Path) -> None:
     write_midis(folder, [1], n_measures=8)
     with pytest.raises(NoDataError, match="1 pieces were read, 1 passed the filters, and none gives a window"):
         build_corpus(CorpusSettings(folder, tmp_path / "out", workers=1))
+
+
+def test_the_library_of_data_sets_hands_out_no_earlier_corpus(tmp_path: Path) -> None:
+    """It keeps a copy of a folder by its card; a corpus that is built anew is another."""
+    from datasets import load_dataset
+
+    for seeds in ([1, 2, 3], [4, 5, 6]):
+        shutil.rmtree(tmp_path / "mine", ignore_errors=True)
+        write_midis(tmp_path / "mine", seeds, n_measures=17)
+        build_corpus(CorpusSettings(tmp_path / "mine", tmp_path / "out", split="1:0:0", workers=1))
+        songs = set(load_dataset(str(tmp_path / "out"), "default", split="train")["song"])
+        assert songs == {f"tune{seed:02d}.mid" for seed in seeds}

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import Bar, add_verb, chosen, list_failures, say, to_stdout
+from music_evals.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from music_evals.datasets.corpus import Corpus
 
 __all__ = ["add"]
 
 _HELP = """\
 Make a data set of scores: windows of 16 measures, split so that settings of one tune stay together, with the columns of
 jsb_chorales and irish_folk. `train` and `inpainting` read it.
+
+With --style: whole pieces in voices by role, piano and bass unless --role says otherwise, with the columns of
+swing_synth, for networks of style transfer.
 """
 
 _EXAMPLES = """\
@@ -22,6 +30,10 @@ examples:
   music-evals inpainting --dataset my_data --baselines all --out results
   music-evals train models/anticipation_rnn/train.yaml --set data.dataset=my_data \\
       --set data.config=default --out my_model
+  music-evals corpus build my_midi --style bossa --out my_bossa
+  music-evals corpus build my_songs --style songs --role melody --role piano="Left hand,Right hand" --out my_songs_data
+  music-evals train models/bmst/train.yaml --set data.dataset=my_bossa --set data.config=default \\
+      --set model.style=bossa --out my_model
 """
 
 
@@ -53,6 +65,19 @@ def add(verbs: Any) -> None:
         choices=("notated", "fixed"),
         help="as on the page, or four quarters each from the start (default: %(default)s)",
     )
+    step.add_argument("--style", metavar="NAME", help="make whole pieces of a style of this name, not windows")
+    step.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        dest="roles",
+        metavar="ROLE[=VOICE,...]",
+        help="of a style: take the voices that are melody, piano, organ, guitar, bass or strings by their name or "
+        "General MIDI program, or those named here; may be given many times (default: piano and bass)",
+    )
+    step.add_argument(
+        "--ticks-per-quarter", type=int, metavar="N", help="grid of a style: 8, or 12 for triplets (default: 8)"
+    )
     step.add_argument("--workers", type=int, metavar="N", help="processes (default: one for each processor)")
     step.add_argument("--json", action="store_true", help="print what was built as JSON")
 
@@ -62,10 +87,8 @@ def _nothing(_: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from music_evals.datasets.corpus import CorpusSettings, build_corpus
-
     with Bar("step") as bar:
-        corpus = build_corpus(CorpusSettings(**chosen(options, CorpusSettings)), progress=bar)
+        corpus = _build(options, bar)
     for name, reason in corpus.left_out.items() if not options.json else ():
         say(f"left out: {name}: {reason}")
     if options.json:
@@ -86,3 +109,30 @@ def _run(options: argparse.Namespace) -> int:
     with to_stdout():
         print(text)
     return list_failures(list(corpus.failures.items()), "see manifest.json")
+
+
+def _build(options: argparse.Namespace, progress: Bar) -> Corpus:
+    from music_evals.datasets.corpus import CorpusSettings, build_corpus
+    from music_evals.datasets.style_corpus import StyleCorpusSettings, build_style_corpus
+
+    if options.style is None:
+        if options.roles or options.ticks_per_quarter is not None:
+            raise InvalidInputError("--role and --ticks-per-quarter are of whole pieces; name their --style too")
+        return build_corpus(CorpusSettings(**chosen(options, CorpusSettings)), progress=progress)
+    if (options.voices, options.measures) != ("one", "notated"):
+        raise InvalidInputError("--voices and --measures are of windows; leave them out, or leave --style out")
+    given = {name: value for name, value in chosen(options, StyleCorpusSettings).items() if value not in (None, [])}
+    if options.roles:
+        given["roles"] = _roles(options.roles)
+    return build_style_corpus(StyleCorpusSettings(**given), progress=progress)
+
+
+def _roles(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return role -> names of its voices, of texts such as ``piano`` and ``bass=Tuba,Sub``."""
+    roles: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        role, _, names = text.partition("=")
+        if role in roles:
+            raise InvalidInputError(f"--role {role} is given twice; name all its voices in one, as in {role}=One,Two")
+        roles[role] = tuple(name.strip() for name in names.split(",") if name.strip())
+    return roles

@@ -7,8 +7,9 @@ The rows are those of the folk tunes (`datasets.tunes`), and the splits keep set
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,16 @@ from music_evals.symbolic.files import READERS
 from music_evals.symbolic.filters import FilterReport, apply_filters, make_filters
 from music_evals.symbolic.notation import abc_fields, split_abc
 
-__all__ = ["Corpus", "CorpusSettings", "build_corpus", "score_sources"]
+__all__ = [
+    "CONFIG",
+    "FILTERS",
+    "Corpus",
+    "CorpusSettings",
+    "build_corpus",
+    "check_out",
+    "config_lines",
+    "score_sources",
+]
 
 CONFIG = "default"
 FILTERS = "non_empty,unique"
@@ -119,7 +129,7 @@ def build_corpus(settings: CorpusSettings, *, progress: Callable[[int, int, str]
 
     """
     root, out = Path(settings.folder), Path(settings.out)
-    _check_out(out)
+    check_out(out)
     sources = score_sources(root)
 
     def shown(label: str) -> Callable[[int, int], object]:
@@ -191,6 +201,16 @@ def _abc_name(name: str, text: str) -> str:
     return f"{name}/{number}" if number else name
 
 
+def config_lines(contents: Sequence[str]) -> list[str]:
+    """Return the lines of a card that begin its config, with a digest of what the data set holds.
+
+    The data set library keeps a copy of a folder by the config of its card, and would hand out that of an earlier
+    corpus of the same name.
+    """
+    digest = hashlib.sha256("\n".join(contents).encode()).hexdigest()
+    return [f"- config_name: {CONFIG}", "  default: true", f"  description: digest {digest}"]
+
+
 def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     """Join the families of the voices of one piece: they sound together, and what one does tells of the others."""
     first: dict[str, int] = {}
@@ -200,7 +220,7 @@ def _with_their_piece(tunes: list[Tune], families: list[int]) -> list[int]:
     return link(len(tunes), pairs, 1.0)
 
 
-def _check_out(out: Path) -> None:
+def check_out(out: Path) -> None:
     """Raise for a folder that holds anything but a corpus of ours, finished or not."""
     if not out.exists():
         return
@@ -234,8 +254,7 @@ def _card(placed: list[Placed], settings: CorpusSettings, report: FilterReport) 
             f"pretty_name: {name}",
             "license: unknown",
             "configs:",
-            f"- config_name: {CONFIG}",
-            "  default: true",
+            *config_lines([repr((item.split, item.tune.name, item.tune.tokens.tobytes())) for item in placed]),
             "  data_files:",
             *files,
             "---",

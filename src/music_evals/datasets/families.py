@@ -20,19 +20,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import HOLD, MUSIB_LAYOUT, Tokens
 
-__all__ = ["AGREEING_BEATS", "OVERLAP", "find_families", "link", "overlap", "pair_overlaps", "skeleton"]
+__all__ = [
+    "AGREEING_BEATS",
+    "INCIPIT_INTERVALS",
+    "OVERLAP",
+    "find_families",
+    "incipit_families",
+    "link",
+    "overlap",
+    "pair_overlaps",
+    "skeleton",
+]
 
 AGREEING_BEATS = 12
 OVERLAP = 0.3
 SHARED_KEYS = 1
 COMMON = 100
 BEATS, PASSAGE_MEASURES = 4, 4
+
+INCIPIT_INTERVALS = 20
+"""Intervals that whole pieces of one family begin with."""
 
 Skeleton = npt.NDArray[np.int8]
 
@@ -108,6 +122,26 @@ def pair_overlaps(
         if progress is not None:
             progress(number + 1, len(pairs))
     return overlaps
+
+
+def incipit_families(lines: Mapping[str, npt.NDArray[np.integer[Any]]]) -> dict[str, str]:
+    """Return for each piece the first name, in the order of names, of those whose line begins with its intervals.
+
+    Parameters
+    ----------
+    lines
+        Name of a piece -> the MIDI pitches of its melody or upper voice in time, shape (n,). Two pieces are of one
+        family if the first `INCIPIT_INTERVALS` intervals are the same, in any key and rhythm; of a shorter line all
+        its intervals count.
+
+    """
+    first: dict[bytes, int] = {}
+    names = sorted(lines)
+    roots = []
+    for index, name in enumerate(names):
+        key = np.diff(lines[name][: INCIPIT_INTERVALS + 1].astype(np.int64)).tobytes()
+        roots.append(first.setdefault(key, index))
+    return {name: names[root] for name, root in zip(names, roots, strict=True)}
 
 
 def link(n: int, overlaps: Mapping[tuple[int, int], float], threshold: float) -> list[int]:

@@ -1,7 +1,7 @@
 """Score files read into tunes, each in a process of its own, and kept so that a run that was stopped goes on.
 
 A piece is a file, or one tune of an ABC book. What is read of it are the facts that `symbolic.filters` judges and its
-voices as tunes, or the reason why it gives none.
+voices as tunes, or all of it as the columns of a whole piece, or the reason why it gives none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from music_evals.annotations import Score
+from music_evals.datasets.style_pieces import whole_columns
 from music_evals.datasets.tunes import Measures, Tune, tune_from_score
 from music_evals.errors import MusicEvalsError, UnreadableFileError, importing
 from music_evals.files import Store
@@ -31,6 +32,8 @@ from music_evals.symbolic.frame import Counting, FileFacts, file_facts
 from music_evals.symbolic.limits import DEFAULT_LIMITS, read_bytes
 from music_evals.symbolic.melody import skyline_score
 from music_evals.symbolic.notation import abc_fields, from_abc
+from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
+from music_evals.symbolic.roles import take_roles
 
 __all__ = ["VOICES", "Piece", "Reading", "Source", "mode_of", "read_pieces"]
 
@@ -40,7 +43,7 @@ VOICES: tuple[Voices, ...] = ("one", "each", "skyline")
 
 _MIDI = {".mid", ".midi"}
 TIMEOUT_SEC = 120.0
-READER = 1
+READER = 2
 """Raised when pieces are read otherwise, so that nothing kept of an older reading is taken for it."""
 
 _MODES = {
@@ -63,6 +66,8 @@ class Reading:
     voices: Voices = "one"
     measures: Measures = "notated"  # see `tunes.tune_from_score`
     counting: Counting = "notated"  # rule for the measures of the facts; "published" also says how many are windowed
+    roles: Mapping[str, Sequence[str]] | None = None  # of a whole piece, as `symbolic.roles.take_roles`; None: tunes
+    ticks_per_quarter: int = STEPS_PER_QUARTER  # of a whole piece
 
 
 class Source(NamedTuple):
@@ -81,6 +86,8 @@ class Piece(NamedTuple):
     tunes: tuple[Tune, ...]
     left_out: str = ""  # why there is no tune; "" where there is one
     as_written: bool = False  # whether its repeats lead nowhere, so that it was taken in the order of the page
+    title: str = ""
+    columns: Mapping[str, Any] | None = None  # of a whole piece, see `symbolic.piece_rows`
 
 
 def mode_of(text: str) -> str:
@@ -174,6 +181,12 @@ def read_request(request: bytes) -> bytes:
         text = content.decode()
         title, mode = next(iter(abc_fields(text, "T")), title), mode_of(text)
     counted = facts.n_measures if reading.counting == "published" and reading.measures == "fixed" else None
+    if reading.roles is not None:
+        try:
+            columns = whole_columns(take_roles(score, reading.roles), reading.ticks_per_quarter)
+        except MusicEvalsError as error:
+            return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
+        return _to_bytes(Piece(facts, (), "", as_written, title, columns))
     try:
         tunes = tuple(
             tune_from_score(
@@ -182,8 +195,8 @@ def read_request(request: bytes) -> bytes:
             for chosen, voice in _voices_of(score, reading.voices)
         )
     except MusicEvalsError as error:
-        return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written))
-    return _to_bytes(Piece(facts, tunes, "", as_written))
+        return _to_bytes(Piece(facts, (), f"{type(error).__name__}: {error}", as_written, title))
+    return _to_bytes(Piece(facts, tunes, "", as_written, title))
 
 
 def _score_of(name: str, suffix: str, content: bytes) -> tuple[Score, bool]:
@@ -241,7 +254,7 @@ def _from_bytes(content: bytes, source: Source) -> Piece:
         )
         for tune in values["tunes"]
     )
-    return Piece(facts, tunes, values["left_out"], values["as_written"])
+    return Piece(facts, tunes, values["left_out"], values["as_written"], values["title"], values["columns"])
 
 
 def _tuples(value: Any) -> Any:

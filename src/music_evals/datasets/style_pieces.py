@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from music_evals.annotations import LOWEST_PITCH, N_ROLL_PITCHES, Score
-from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError, located
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER
 from music_evals.symbolic.piece_rows import piece_columns
 
-__all__ = ["SHARES", "PieceFacts", "features", "row_of", "split_families"]
+__all__ = ["SHARES", "PieceFacts", "features", "row_of", "split_families", "whole_columns"]
 
 SHARES: Final = {"train": 0.8, "validation": 0.1, "test": 0.1}
 """Split -> share of the pieces, as near as whole families allow."""
@@ -59,6 +59,27 @@ def features() -> Any:
     )
 
 
+def whole_columns(score: Score, ticks_per_quarter: int) -> dict[str, Any]:
+    """Return `symbolic.piece_rows.piece_columns` of a score that the grid of piano rolls holds.
+
+    Raises
+    ------
+    NoDataError
+        A score without notes.
+    InvalidInputError
+        A pitch outside of A0 to G#7.
+
+    """
+    columns = piece_columns(score, ticks_per_quarter)
+    lowest, highest = int(score.notes["pitch"].min()), int(score.notes["pitch"].max())
+    if lowest < LOWEST_PITCH or highest > _HIGHEST_PITCH:
+        raise InvalidInputError(
+            f"the pitches go from {lowest} to {highest}; the grid holds MIDI {LOWEST_PITCH} to {_HIGHEST_PITCH} (A0 to "
+            "G#7): transpose the piece or leave the notes out"
+        )
+    return columns
+
+
 def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PER_QUARTER) -> dict[str, Any]:
     """Make the row of a piece; `symbolic.piece_rows.score_of_row` gives its score back.
 
@@ -81,13 +102,10 @@ def row_of(score: Score, facts: PieceFacts, *, ticks_per_quarter: int = STEPS_PE
         A melody that is none of the voices.
 
     """
-    columns = piece_columns(score, ticks_per_quarter)
-    lowest, highest = int(score.notes["pitch"].min()), int(score.notes["pitch"].max())
-    if lowest < LOWEST_PITCH or highest > _HIGHEST_PITCH:
-        raise InvalidInputError(
-            f"{facts.name} has pitches from {lowest} to {highest}; the grid holds MIDI {LOWEST_PITCH} to "
-            f"{_HIGHEST_PITCH} (A0 to G#7): transpose the piece or leave the notes out"
-        )
+    try:
+        columns = whole_columns(score, ticks_per_quarter)
+    except MusicEvalsError as error:
+        raise located(error, facts.name) from error
     if facts.melody and facts.melody not in score.voices:
         raise UnknownNameError(f"voice of {facts.name}", facts.melody, score.voices)
     return {**dataclasses.asdict(facts), **columns}

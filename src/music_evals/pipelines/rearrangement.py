@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -34,17 +33,12 @@ from music_evals.protocols import StyleTransfer, SweptTransfer, TransferState
 from music_evals.symbolic.melody import skyline
 from music_evals.symbolic.notes import make_notes, quantize, rescale_tick, sort_notes
 from music_evals.symbolic.piano_rolls import STEPS_PER_QUARTER, arrange, roll_notes
+from music_evals.symbolic.roles import MELODY, ROLES, name_words
 
-__all__ = ["MELODY_WORDS", "METERS", "SKYLINE", "Prepared", "Written", "pick_melody", "prepare", "rearrange"]
+__all__ = ["METERS", "SKYLINE", "Prepared", "Written", "pick_melody", "prepare", "rearrange"]
 
 SKYLINE: Final = "skyline"
 """What to name for a melody of the highest notes of all voices, for a piece whose melody has no voice of its own."""
-
-MELODY_WORDS: Final = frozenset(
-    {"melody", "melodie", "melodia", "soprano", "sopran", "cantus", "discant", "vocal", "vocals", "vocalist", "voice"}
-    | {"singer", "gesang", "lead"}
-)
-"""A voice is taken for the melody where its name has one of these words, and no other voice's name has."""
 
 METERS: Final = frozenset({(4, 4), (2, 2), (2, 4), (3, 4)})
 """Meters that are not refused; a short bar before the first whole one, which is how a pickup is written, is none."""
@@ -122,7 +116,7 @@ def pick_melody(score: Score, melody: str | None = None) -> int | None:
         Any score; drums are no melody.
     melody
         Name of a voice, or its number from 1, or ``"skyline"`` for the highest notes. None takes the one voice with
-        notes, if it has one note at a time, or the one whose name says so (`MELODY_WORDS`).
+        notes, if it has one note at a time, or the one whose name says so (`symbolic.roles.ROLES`).
 
     Raises
     ------
@@ -149,7 +143,7 @@ def pick_melody(score: Score, melody: str | None = None) -> int | None:
     listed = ", ".join(f"{n + 1} {score.voices[n]!r}" for n in pitched)
     if melody is not None:
         return _named_voice(score, melody, listed)
-    called = [n for n in pitched if MELODY_WORDS & set(re.findall(r"[^\W\d_]+", score.voices[n].casefold()))]
+    called = [n for n in pitched if ROLES[MELODY].words & name_words(score.voices[n])]
     if len(called) == 1:
         return called[0]
     if len(pitched) == 1 and _one_at_a_time(score.voice(pitched[0])):

@@ -15,7 +15,7 @@ import numpy as np
 
 from music_evals.annotations import Score, TimeSignature
 from music_evals.datasets.bach_corpus import VOICES, Chorale
-from music_evals.datasets.families import link
+from music_evals.datasets.families import incipit_families
 from music_evals.datasets.style_pieces import SHARES, PieceFacts, row_of, split_families
 from music_evals.errors import InvalidInputError
 
@@ -38,7 +38,6 @@ STYLE_CONFIGS = ("style", "style_official")
 """Configs of whole chorales; those of windows are `build.CONFIGS`."""
 
 
-INCIPIT_INTERVALS = 20
 OFFICIAL_COUNTS = {"train": 296, "validation": 37, "test": 38}
 
 
@@ -182,14 +181,7 @@ def tune_families(scores: Mapping[str, Score]) -> dict[str, str]:
     Two pieces are of one family if the first 20 intervals of their sopranos are the same, in any key and rhythm; of a
     shorter soprano all its intervals count.
     """
-    first: dict[bytes, int] = {}
-    overlaps = {}
-    names = sorted(scores)
-    for index, name in enumerate(names):
-        pitches = four_voices(scores[name]).voice(0)["pitch"].astype(np.int64)
-        key = np.diff(pitches[: INCIPIT_INTERVALS + 1]).tobytes()
-        overlaps[first.setdefault(key, index), index] = 1.0
-    return {name: names[root] for name, root in zip(names, link(len(names), overlaps, 1.0), strict=True)}
+    return incipit_families({name: four_voices(score).voice(0)["pitch"] for name, score in scores.items()})
 
 
 def official_splits(n_pieces: int = 371) -> dict[str, list[int]]:
