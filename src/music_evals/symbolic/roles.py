@@ -17,6 +17,7 @@ from music_evals.symbolic.notes import sort_notes
 __all__ = ["MELODY", "ROLES", "Role", "name_words", "take_roles"]
 
 MELODY: Final = "melody"
+"""The role of the line that a transfer keeps; told by names alone, for no program is a melody's."""
 
 
 class Role(NamedTuple):
