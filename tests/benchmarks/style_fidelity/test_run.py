@@ -88,3 +88,10 @@ def test_melodies_lose_what_was_taken(corpora: run.Corpora) -> None:
     assert 0.3 < half < 0.75 < tenth < 1
     octave = rows["melody an octave up"]
     assert (float(octave["raw_pitch_accuracy"]), float(octave["melody_contour_accuracy"])) == (0, 1)
+
+
+def test_the_page_holds_the_tables_of_its_files() -> None:
+    page = (run.ROOT / "benchmarks" / "style_fidelity" / "README.md").read_text(encoding="utf-8")
+    made = run.sections(run.ROOT / "benchmarks" / "style_fidelity")
+    assert run.fill(page, made) == page
+    assert "| 4 | 616 | 100.0 % | 99.7 % (97.7 to 100.0) |" in made["accuracy"]
