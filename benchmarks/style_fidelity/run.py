@@ -1,7 +1,8 @@
 """Fit the classifier of two styles, and try it and the other measures of style transfers on known material.
 
-Usage: python benchmarks/style_fidelity/run.py [--first NAME/CONFIG] [--second NAME/CONFIG] [--out FOLDER]
+Usage: python -m benchmarks.style_fidelity.run [--first NAME/CONFIG] [--second NAME/CONFIG] [--out FOLDER]
        [--classifier FILE]
+       python -m benchmarks.style_fidelity.run --write   # tables of the README from the CSV files alone
 
 Training pieces fit the classifiers, one for each length of stretches; validation pieces choose the penalty; test pieces
 are what every number is of. Writes, beside itself: accuracy.csv, conditions.csv, divergences.csv and melody.csv; and
@@ -20,9 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from benchmarks.musib.tables import fill, read_csv
 from datasets import load_dataset
 
 from music_evals.annotations import Arrangement, PianoRoll, Score
+from music_evals.benchmark.cells import markdown_rows
 from music_evals.files import write_atomically
 from music_evals.metrics.style_classifier import StyleClassifier, choose_style_classifier
 from music_evals.pipelines._roll_style import CLASSIFIER_FEATURES, HISTOGRAMS
@@ -293,6 +296,25 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> None:
         writer.writerows(rows)
 
 
+def sections(folder: Path) -> dict[str, str]:
+    """Return the tables of the README that are made from the CSV files of a folder."""
+    accuracy = [["Bars in a stretch", "stretches", *SUBSETS], ["---"] * (2 + len(SUBSETS))]
+    rows = read_csv(folder / "accuracy.csv")
+    for bars in dict.fromkeys(row["bars"] for row in rows):
+        of = {row["features"]: row for row in rows if row["bars"] == bars}
+        cells = [_percent(of[name]) for name in SUBSETS]
+        accuracy.append([bars, next(iter(of.values()))["stretches"], *cells])
+    melody = read_csv(folder / "melody.csv")
+    names = list(melody[0])
+    kept = [names, ["---"] * len(names), *([row[name] for name in names] for row in melody)]
+    return {"accuracy": markdown_rows(accuracy), "melody": markdown_rows(kept)}
+
+
+def _percent(row: dict[str, str]) -> str:
+    value, low, high = (f"{100 * float(row[name]):.1f}" for name in ("accuracy", "low", "high"))
+    return f"{value} %" if low == "nan" else f"{value} % ({low} to {high})"
+
+
 def main() -> None:
     """Fit, try, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -301,7 +323,12 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=300)
     parser.add_argument("--classifier", type=Path, default=SHIPPED)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--write", action="store_true", help="fill the tables of README.md from the CSV files alone")
     options = parser.parse_args()
+    if options.write:
+        page = options.out / "README.md"
+        write_atomically(page, fill(page.read_text(encoding="utf-8"), sections(options.out)).encode())
+        return
     places = (options.first, options.second)
     pieces = {split: (read(places[0], split), read(places[1], split)) for split in ("train", "validation", "test")}
     names = [

@@ -12,6 +12,7 @@ __all__ = [
     "MOST_COLUMNS",
     "columns",
     "comparisons",
+    "divergences_of_set",
     "failures",
     "heading",
     "is_significant",
@@ -117,6 +118,12 @@ def unlisted(results: Mapping[str, Any], kind: str) -> list[Mapping[str, Any]]:
     """Return what a list of a huge run leaves out, counted."""
     found: list[Mapping[str, Any]] = results.get("unlisted", {}).get(kind, [])
     return found
+
+
+def divergences_of_set(results: Mapping[str, Any], system: str) -> dict[str, dict[str, Any]]:
+    """Return the divergences of all outputs of a system together, as cells of a table; most benchmarks have none."""
+    found: Mapping[str, Mapping[str, Any]] = results.get("fidelity", {}).get(system, {})
+    return {name: {**cell, "low": cell["ci"][0], "high": cell["ci"][1]} for name, cell in found.items()}
 
 
 def n_failures(results: Mapping[str, Any]) -> int:

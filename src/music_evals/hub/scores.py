@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.contents import unlisted
+from music_evals.benchmark.contents import divergences_of_set, unlisted
 from music_evals.benchmark.versions import definition_in
 from music_evals.errors import InvalidInputError, UnknownNameError, UnreadableFileError
 from music_evals.hub.yaml_edit import quoted
@@ -266,7 +266,9 @@ def _inpainting(results: Results, system: str) -> tuple[Mapping[str, Any], Mappi
 def _shared_tables(results: Results, system: str) -> tuple[Mapping[str, Any], Mapping[str, str], str]:
     scales = results["scales"]
     ranked = {name: cell for name, cell in results["scores"][system].items() if not scales[name]["companion"]}
-    return ranked, {name: scale["title"] for name, scale in scales.items()}, results["wording"]["items"]
+    together = divergences_of_set(results, system)
+    titles = {name: scale["title"] for name, scale in scales.items()} | {n: CATALOGUE[n].title for n in together}
+    return ranked | together, titles, results["wording"]["items"]
 
 
 def _score(cell: Mapping[str, Any], title: str) -> Score:

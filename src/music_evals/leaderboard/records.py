@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from music_evals.benchmark.contents import unlisted
+from music_evals.benchmark.contents import divergences_of_set, unlisted
 from music_evals.benchmark.inpainting.runner import INTERVALS, NLL
 from music_evals.benchmark.load import LoadedResults, load_results
 from music_evals.benchmark.manifests import hash_file
@@ -32,6 +32,7 @@ from music_evals.benchmark.preservation.pairs import AUDIO_SUFFIXES
 from music_evals.benchmark.records import dump_json, read_records, reading_rows
 from music_evals.benchmark.results import Found
 from music_evals.benchmark.songs.tag_predictions import TAGS
+from music_evals.benchmark.style_transfer.results import TRANSFERS
 from music_evals.benchmark.versions import UNKNOWN, definition_in
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, UnknownNameError
 from music_evals.metrics.catalogue import features_of, metric_of
@@ -44,6 +45,8 @@ TASKS: Final = ("inpainting", "preservation", "lyrics", "descriptions", "style-t
 """Tasks whose results a board takes."""
 
 MEAN, DIVERGENCE = "mean", "divergence"
+OF_A_SET = "a divergence of all outputs together, which the record does not hold"
+"""Why a divergence without its items has no rank."""
 LONGEST_NAME = 200  # characters of the name of a system
 ID_DIGITS = 32
 SIDES = ("reference", "estimate")
@@ -198,6 +201,12 @@ def _settings(run: LoadedResults) -> dict[str, Any]:
     return common
 
 
+def _target(run: LoadedResults, system: str) -> dict[str, Any]:
+    """Return the style that a transfer aims at, for values of different styles are not compared."""
+    is_transfer = (run.results.get("options") or {}).get("kind") == TRANSFERS
+    return {"target style": run.found.header["judged"][system]["style"]} if is_transfer else {}
+
+
 def _receipt(run: LoadedResults, system: str) -> dict[str, Any]:
     results = run.results
     kept = ("protocol", "options", "encoder", "versions", "kernels", "intervals", "seeds", "numbered")
@@ -308,6 +317,22 @@ def _of_scores(run: LoadedResults) -> Iterator[ResultRecord]:
             )
             companion = scales[metric]["companion"] and not record.unranked
             yield dataclasses.replace(record, unranked="a companion of the metrics") if companion else record
+        for metric, cell in divergences_of_set(run.results, system).items():
+            about = metric_of(metric)
+            record = _record(
+                run,
+                system,
+                metric,
+                cell,
+                title=about.heading,
+                direction=about.direction,
+                kind=DIVERGENCE,
+                n_failed=0,
+                items=(),
+                groups=(),
+                values=(),
+            )
+            yield dataclasses.replace(record, unranked=record.unranked or OF_A_SET)
 
 
 def _extractors(run: LoadedResults, metric: str) -> dict[str, Any]:
@@ -350,7 +375,7 @@ def _record(
         n=cell["n"],
         n_defined=cell["n_defined"],
         unranked=_unranked(run, system, metric),
-        settings=_settings(run),
+        settings=_settings(run) | _target(run, system),
         receipt=json.loads(dump_json(_receipt(run, system))),
         **_place(run),
         **numbers,
@@ -446,7 +471,7 @@ def _judged(run: LoadedResults, systems: Collection[str]) -> Iterator[Shown]:
         elif row["kind"] == "pair" and "error" not in row and row["system"] in systems:
             notes = {"remarks": remarks.get((row["item"], row["system"]), [])}
             latest[row["item"], row["system"], "pair"] = {**{side: row[side] for side in SIDES}, **notes}
-        elif row["kind"] == "explanation" and row["system"] in systems:
+        elif row["kind"] == "explanation" and "output" not in row and row["system"] in systems:
             latest[row["item"], row["system"], "explanation"] = {"lines": list(row["lines"])}
     path = run.folder / TAGS
     for row in read_records(path) if run.task == "descriptions" and path.is_file() else ():

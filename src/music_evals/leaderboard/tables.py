@@ -326,6 +326,7 @@ def _notes(records: Sequence[ResultRecord], entries: Sequence[Entry]) -> Iterato
         yield f"{kept} scores that were added later may not be ranked; the ranked ones of the same hand count"
     if any(map(_is_outside, counted)):
         yield BIAS
+    counted = [record for record in counted if record.groups]  # divergences of a whole set name no items
     clusters = {len(set(record.groups)) for record in counted if record.n_defined}
     if clusters and min(clusters) < FEW_GROUPS:
         yield f"as few as {min(clusters)} groups of items: few differences can be found"

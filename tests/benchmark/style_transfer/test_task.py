@@ -17,6 +17,7 @@ from music_evals.benchmark.style_transfer.judging import output_of
 from music_evals.benchmark.style_transfer.task import Settings
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.hub.scores import read_scores
+from music_evals.leaderboard import add_to_board, build_leaderboard
 from music_evals.leaderboard.records import records_of_run
 from music_evals.metrics.catalogue import STYLE_SCORES
 from music_evals.pipelines.cell_prediction import evaluate_predictor
@@ -137,3 +138,38 @@ def test_results_go_to_boards_and_cards_with_the_trivial_rows(corpus: Path, mode
     card = read_scores(outcome.results, "toy")
     assert card.task.type == "music-style-transfer"
     assert card.scores["piano_roll_error_rate"].value == 0
+
+
+def test_divergences_of_transfers_go_to_boards_and_cards(corpus: Path, model: Path, tmp_path: Path) -> None:
+    how = {"dataset": str(corpus), "models": [model], "kind": "transfers", "styles": ["bach", "swing"], **HOW}
+    results = music_evals.run("style-transfer", tmp_path / "out", **how).results
+    add_to_board(tmp_path / "out", tmp_path / "board", date="2026-01-01")
+    music_evals.run("style-transfer", tmp_path / "cells", dataset=str(corpus), models=[model], **HOW)
+    add_to_board(tmp_path / "cells", tmp_path / "board", date="2026-01-01")
+    tables = [table for table in build_leaderboard(tmp_path / "board")["tables"] if table["task"] == "style-transfer"]
+    held = {
+        (table["settings"]["option kind"], table["settings"].get("target style")): {
+            row["system"]: row for row in table["rows"]
+        }
+        for table in tables
+    }
+    # cells, and transfers to each style, are tables of their own
+    assert {place: set(rows) for place, rows in held.items()} == {
+        ("cells", None): {"toy", *ROLL_BASELINES},
+        ("transfers", "bach"): {"toy", "unchanged:bach", "melody_alone:bach"},
+        ("transfers", "swing"): {"unchanged:swing", "melody_alone:swing"},
+    }
+    name = "style_density_divergence"
+    found = results["fidelity"]["toy"][name]
+    table = next(table for table in tables if table["settings"].get("target style") == "bach")
+    column = next(column for column in table["columns"] if column["metric"] == name)
+    cell = held["transfers", "bach"]["toy"]["cells"][column["id"]]
+    assert column["direction"] == "lower"
+    assert (cell["value"], cell["low"], cell["high"]) == (found["value"], *found["ci"])
+    assert (cell["floor"], cell["n"]) == (found["null"], found["n"])
+    assert cell["rank"] is None
+    assert "all outputs together" in cell["why"]
+    score = read_scores(results, "toy").scores[name]
+    assert (score.value, score.null) == (round(found["value"], 4), round(found["null"], 4))
+    assert (score.low, score.high) == (round(found["ci"][0], 4), round(found["ci"][1], 4))
+    assert name not in read_scores(load_results(tmp_path / "cells").results, "toy").scores
