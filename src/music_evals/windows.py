@@ -19,6 +19,7 @@ __all__ = [
     "EXAMPLES",
     "METRICS",
     "MODELS",
+    "ORGANISATION",
     "WINDOWS",
     "find_window",
     "folders",

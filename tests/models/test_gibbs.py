@@ -70,6 +70,18 @@ def test_block_that_anneals_to_the_end_in_the_middle_of_a_sweep_goes_on_step_by_
     assert sum(map(len, plan.blocks[-1].groups)) == 20
 
 
+def test_fewer_and_fewer_steps_are_hidden_and_none_where_each_sees_all_before_it():
+    chosen, since, hidden = GibbsSettings(hidden_max=8), 0, []
+    for sweep in range(chosen.sweeps):
+        plan = plan_sweep(chosen, 512, 257, seed=0, sweep=sweep, since_refresh=since)
+        since = plan.since_refresh
+        hidden += [block.hidden for block in plan.blocks]
+        assert not any(block.hidden for block in plan.blocks if block.sequential)
+    assert hidden[0] == 8
+    assert hidden == sorted(hidden, reverse=True)
+    assert set(hidden) == set(range(9))
+
+
 # --- the samplers are the same transition
 
 
@@ -81,6 +93,7 @@ def test_exact_sampler_gives_the_rolls_of_the_naive_one_bit_for_bit(data):
         sweeps=data.draw(st.integers(1, 4)),
         eta=data.draw(st.sampled_from([0.25, 0.6])),
         alpha_min=data.draw(st.sampled_from([0.0, 0.0, 0.1])),
+        hidden_max=data.draw(st.sampled_from([0, 0, 2])),
         mode=data.draw(st.sampled_from(["sample", "threshold"])),
         temperature=data.draw(st.sampled_from([1.0, 0.7])),
         calibrate=data.draw(st.booleans()),
@@ -158,7 +171,7 @@ class PlainNetwork:
     window = 2
     whole = False
 
-    def context(self, cells, _meta, steps):
+    def context(self, cells, _meta, steps, *, hidden=0):  # noqa: ARG002 - nothing but the step before is told
         before = torch.cat([torch.zeros_like(cells[:1]), cells])[steps]
         return before.double()[..., None]
 

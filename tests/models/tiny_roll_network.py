@@ -26,11 +26,11 @@ class TinyRollNetwork(nn.Module):
         self.beats = weights(4, 2 * N_ROLL_PITCHES)
         self.below = nn.Parameter(torch.tril(weights(N_ROLL_PITCHES, N_ROLL_PITCHES), -1), requires_grad=False)
 
-    def context(self, cells: Tensor, meta: Tensor, steps: Tensor) -> Tensor:
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
         reach = self.window - 1
         padded = nn.functional.pad(cells.to(self.around.dtype), (0, 0, reach, reach))
         seen = padded[steps[:, None] + torch.arange(2 * reach + 1)]  # (n, 2 window - 1, 84)
-        seen[:, reach] = 0
+        seen[:, max(reach - hidden, 0) : reach + hidden + 1] = 0
         mixed = torch.einsum("nwp,wpc->nc", seen, self.around) + meta[steps] @ self.beats[: meta.shape[1]]
         return torch.tanh(mixed).view(len(steps), N_ROLL_PITCHES, 2)
 

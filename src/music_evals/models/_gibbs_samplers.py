@@ -11,6 +11,7 @@ that would have seen a change.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -141,7 +142,7 @@ class NaiveSampler(Sampler):
         for step in np.concatenate(block.groups).tolist():
             at = torch.tensor([step], device=canvas.cells.device)
             for pitch in range(N_ROLL_PITCHES):
-                context = self.network.context(canvas.snapshot, self.meta, at)
+                context = self.network.context(canvas.snapshot, self.meta, at, hidden=block.hidden)
                 logits = self.network.pitch_logits(context, canvas.snapshot[at])
                 rows, distance = draws.at(at).decide(self.probabilities(logits), canvas.cells[at])
                 canvas.cells[step, pitch] = rows[0, pitch]
@@ -172,7 +173,7 @@ class ExactSampler(Sampler):
             self._visit_ahead(block.groups, canvas, draws, counts)
             return
         steps = torch.from_numpy(np.concatenate(block.groups)).to(canvas.cells.device)
-        rows = self._rows(steps, canvas, draws, self._snapshot_rows)
+        rows = self._rows(steps, canvas, draws, functools.partial(self._snapshot_rows, hidden=block.hidden))
         canvas.cells[steps] = rows.cells
         counts.see(rows.distance)
         if block.refreshes:
@@ -234,9 +235,9 @@ class ExactSampler(Sampler):
                 found = list(pool.map(alone, parts))
         return Rows(*(torch.cat(column) for column in zip(*found, strict=True)))
 
-    def _snapshot_rows(self, steps: Tensor, canvas: Canvas, draws: Draws) -> Rows:
+    def _snapshot_rows(self, steps: Tensor, canvas: Canvas, draws: Draws, *, hidden: int) -> Rows:
         """Decide all pitches from the snapshot, the lower ones of the same step too."""
-        context = self.network.context(canvas.snapshot, self.meta, steps)
+        context = self.network.context(canvas.snapshot, self.meta, steps, hidden=hidden)
         logits = self.network.pitch_logits(context, canvas.snapshot[steps])
         cells, distance = draws.decide(self.probabilities(logits), canvas.cells[steps])
         return Rows(cells, distance, torch.ones_like(steps))

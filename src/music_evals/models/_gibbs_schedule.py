@@ -42,6 +42,9 @@ class GibbsSettings:
         Eq. 5: share of the steps that are rewritten from one frozen snapshot, at the start, at the end, and the share
         of all visits after which the end is reached. Where it is 0, each step sees all that was written before. 0.6
         of `eta` stands in the authors' code alone.
+    hidden_max
+        Steps on either side of a step that it is not told either as sampling begins; fewer with the share of eq. 5,
+        none at its end. 0 is what was published; a network that copies its neighbours then hardly changes a piece.
     mode
         ``"sample"`` draws each cell; ``"threshold"`` lets it sound from a probability of 0.5, as the authors' code
         does: chance is then in the order of visits alone.
@@ -86,6 +89,7 @@ class GibbsSettings:
     alpha_max: float = 0.6
     alpha_min: float = 0.0
     eta: float = 0.6
+    hidden_max: int = 0
     mode: Literal["sample", "threshold"] = "sample"
     temperature: float = 1.0
     calibrate: bool = True
@@ -111,6 +115,8 @@ class GibbsSettings:
         for field in ("sweeps", "spacing", "windows_at_once"):
             if getattr(self, field) is not None and getattr(self, field) < 1:
                 raise InvalidInputError(f"{field} must be at least 1, got {getattr(self, field)}")
+        if self.hidden_max < 0:
+            raise InvalidInputError(f"hidden_max must be at least 0, got {self.hidden_max}")
         if self.call_cost is not None and not 0 <= self.call_cost < np.inf:
             raise InvalidInputError(f"call_cost must be a number of windows, at least 0, got {self.call_cost}")
 
@@ -134,12 +140,15 @@ class Block(NamedTuple):
         Whether each group sees all that was written before; else all see one snapshot.
     refreshes
         Whether the snapshot is taken anew afterwards.
+    hidden
+        Steps on either side of each step that it is not told.
 
     """
 
     groups: tuple[npt.NDArray[np.intp], ...]
     sequential: bool
     refreshes: bool
+    hidden: int = 0
 
 
 class Plan(NamedTuple):
@@ -177,27 +186,30 @@ def plan_sweep(
     """Return what a sweep (from 0) visits, given the steps written since the last snapshot."""
     blocks: list[Block] = []
     waiting: list[npt.NDArray[np.intp]] = []
-    visited = sweep * n_steps
+    visited, hidden = sweep * n_steps, 0
     groups = step_groups(n_steps, spacing, seed, sweep)
     for at, group in enumerate(groups):
-        block_share = _block_share(settings, visited / (settings.eta * settings.sweeps * n_steps))
+        done = visited / (settings.eta * settings.sweeps * n_steps)
+        block_share = _annealed(settings.alpha_max, settings.alpha_min, done)
         if block_share <= 0:
             if waiting:
-                blocks.append(Block(tuple(waiting), sequential=False, refreshes=False))
+                blocks.append(Block(tuple(waiting), sequential=False, refreshes=False, hidden=hidden))
             return Plan((*blocks, Block(tuple(groups[at:]), sequential=True, refreshes=False)), 0)
+        if not waiting:  # a block hides as much as at its start
+            hidden = round(_annealed(settings.hidden_max, 0, done))
         waiting.append(group)
         visited += len(group)
         since_refresh += len(group)
         if since_refresh / n_steps > block_share:
-            blocks.append(Block(tuple(waiting), sequential=False, refreshes=True))
+            blocks.append(Block(tuple(waiting), sequential=False, refreshes=True, hidden=hidden))
             waiting, since_refresh = [], 0
     if waiting:
-        blocks.append(Block(tuple(waiting), sequential=False, refreshes=False))
+        blocks.append(Block(tuple(waiting), sequential=False, refreshes=False, hidden=hidden))
     return Plan(tuple(blocks), since_refresh)
 
 
-def _block_share(settings: GibbsSettings, done: float) -> float:
-    """Return eq. 5: the share of steps rewritten from one snapshot, after some share of the annealed visits."""
-    if done >= 1:  # not 1e-17: at the end the share is the least, not nearly so
-        return settings.alpha_min
-    return settings.alpha_max - done * (settings.alpha_max - settings.alpha_min)
+def _annealed(most: float, least: float, done: float) -> float:
+    """Return eq. 5, what is left between two values after some share of the annealed visits."""
+    if done >= 1:  # not 1e-17: at the end it is the least, not nearly so
+        return least
+    return most - done * (most - least)

@@ -30,8 +30,11 @@ class RollNetwork(Protocol):
     window: int
     whole: bool
 
-    def context(self, cells: Tensor, meta: Tensor, steps: Tensor) -> Tensor:
-        """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c). A step's own row is never read."""
+    def context(self, cells: Tensor, meta: Tensor, steps: Tensor, *, hidden: int = 0) -> Tensor:
+        """Return what steps, shape (n,), see of cells (J, 84): (n, 84, c).
+
+        A step's own row is never read, nor are those of `hidden` steps on either side.
+        """
         ...
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:

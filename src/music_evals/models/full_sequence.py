@@ -37,6 +37,7 @@ SIZES: Final[Mapping[str, Mapping[str, int]]] = {
 }
 
 _PADDING: Final = 32  # silent steps on either side of a piece
+_STRETCHES_AT_ONCE: Final = 64
 _UNSEEN: Final = 2**31  # no two steps are so far apart
 _HEADS: Final = 3  # whether a cell sounds, starts, has just ended
 _ONSET: Final = 1
@@ -130,7 +131,8 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
     config
         By default the sizes ``"base"``.
     sampling
-        How `transfer` samples; by default at least one in 32 steps from one snapshot.
+        How `transfer` samples; by default as `_roll_model.HIDDEN_MAX` has it, at least one in 32 steps from one
+        snapshot.
 
     """
 
@@ -141,7 +143,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
     def __init__(self, config: FullSequenceConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
         super().__init__(config)
         config = self.config
-        self.sampling = GibbsSettings(alpha_min=1 / 32) if sampling is None else sampling
+        self.sampling = self._own_sampling(alpha_min=1 / 32) if sampling is None else sampling
         width = config.width
         self.cells = nn.Linear(N_ROLL_PITCHES, width)
         self.hidden = nn.Parameter(torch.zeros(width))  # in place of the cells of a hidden step
@@ -177,10 +179,12 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
         window = self.config.window
         around, told = padded(cells, meta, window, dtype)
         offsets = torch.arange(-window, window + 1, device=steps.device)
-        places = steps[:, None] + window + offsets
-        out_of_sight = (offsets.abs() <= hidden).expand(len(steps), -1)
-        near = self._read(around[places], told[places], out_of_sight)[:, window]
-        return self._for_pitches(near)
+        out_of_sight = offsets.abs() <= hidden
+        near = []
+        for some in torch.split(steps, _STRETCHES_AT_ONCE):
+            places = some[:, None] + window + offsets
+            near.append(self._read(around[places], told[places], out_of_sight.expand(len(some), -1))[:, window])
+        return self._for_pitches(torch.cat(near))
 
     def pitch_logits(self, context: Tensor, rows: Tensor) -> Tensor:
         """Return logits, (n, 84), of contexts (n, 84, context); that of pitch p depends on ``rows[:, :p]`` alone."""

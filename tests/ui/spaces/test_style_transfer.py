@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,13 +14,15 @@ import pytest
 import torch
 
 from music_evals.annotations import Score, TimeSignature
-from music_evals.errors import FileTooLargeError, NoDataError, PolyphonyError, UnknownNameError
+from music_evals.errors import FileTooLargeError, NoDataError, PolyphonyError, UnknownNameError, UnreadableFileError
 from music_evals.models.bmst import BMST, BMSTConfig
 from music_evals.pipelines.rearrangement import prepare, rearrange
 from music_evals.symbolic.midi import read_midi, save_midi
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piece_rows import piece_columns
 from music_evals.ui.spaces import style_transfer as space
+from music_evals.ui.spaces import transfer_models
+from music_evals.ui.spaces.transfer_models import Model, find_models
 from music_evals.ui.widgets.ab_player import Track
 
 TINY = BMSTConfig(style="bach", window=8, embedding=8, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4)
@@ -29,12 +33,18 @@ def song(*voices: str, length: int = 480) -> Score:
     return Score(notes, 480, (TimeSignature(0, 4, 4),), voices=voices)
 
 
+@pytest.fixture(autouse=True)
+def _no_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MUSIC_EVALS_ORG", "SPACE_AUTHOR_NAME"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """A folder as that of the repository, with one model and one piece."""
     with torch.random.fork_rng():
         torch.manual_seed(3)
-        BMST(TINY).save_pretrained(tmp_path / "models/bmst/bach")
+        BMST(TINY).save_pretrained(tmp_path / "models/bmst")
     (tmp_path / "examples/midi").mkdir(parents=True)
     save_midi(song("Melody", "Bass"), tmp_path / "examples/midi/tune.mid")
     save_midi(song("Right", "Left"), tmp_path / "hands.mid")
@@ -49,13 +59,13 @@ def test_each_sweep_is_seen_heard_and_kept(root: Path, monkeypatch: pytest.Monke
         return [first, second]
 
     monkeypatch.setattr(space, "player", player)
-    found = list(space.rewrite(root, None, "tune", "", "bmst/bach", 3, 5))
+    found = list(space.rewrite(root, None, "tune", "", "bmst:bach", 3, 5))
     statuses, pictures, heard, files = zip(*found, strict=True)
     assert [status.partition(" by")[0] for status in statuses] == [f"Sweep {n} of 3" for n in (1, 2, 3)]
     assert [" s left at " in status for status in statuses] == [True, True, False]
     assert served == ["Sweep 1", "Sweep 2", "Sweep 3"]
     assert all(np.array_equal(pair[0].samples, heard[0][0].samples) for pair in heard)  # the original
-    network = BMST.from_pretrained(root / "models/bmst/bach")
+    network = BMST.from_pretrained(root / "models/bmst")
     *_, whole = rearrange(prepare(song("Melody", "Bass")), network, seed=5, n_sweeps=3)
     last = read_midi(files[-1])
     assert last.notes.tolist() == whole.score().notes.tolist()  # one call a sweep changes nothing
@@ -64,9 +74,9 @@ def test_each_sweep_is_seen_heard_and_kept(root: Path, monkeypatch: pytest.Monke
 
 
 def test_cancelling_says_so_once() -> None:
-    going = "Sweep 1 of 3 by bmst/bach, about 4 s left at 2.0 s a sweep ...\n\ndrums are left out."
-    assert space._cancelled(going) == "Sweep 1 of 3 by bmst/bach. Cancelled.\n\ndrums are left out."
-    assert space._cancelled("Sweep 3 of 3 by bmst/bach.") == "Sweep 3 of 3 by bmst/bach."
+    going = "Sweep 1 of 3 by bmst:bach, about 4 s left at 2.0 s a sweep ...\n\ndrums are left out."
+    assert space._cancelled(going) == "Sweep 1 of 3 by bmst:bach. Cancelled.\n\ndrums are left out."
+    assert space._cancelled("Sweep 3 of 3 by bmst:bach.") == "Sweep 3 of 3 by bmst:bach."
 
 
 def test_melodies_to_choose_from(root: Path) -> None:
@@ -76,8 +86,8 @@ def test_melodies_to_choose_from(root: Path) -> None:
     assert remark.startswith("Which voice")
 
 
-def test_pieces_of_the_data_set_are_offered_where_it_is(root: Path) -> None:
-    assert list(space.find_pieces(root)) == ["tune"]
+def test_pieces_of_the_data_set_are_offered_where_it_is(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {"twinkle", "moonlight", "tune"} <= set(space.find_pieces(root))  # the package brings six along
     rows = [{"name": name, **piece_columns(song("melody", name), 24)} for name in ("first", "second")]
     folder = root / "datasets_scripts/style_transfer_pieces/data/all"
     folder.mkdir(parents=True)
@@ -85,16 +95,18 @@ def test_pieces_of_the_data_set_are_offered_where_it_is(root: Path) -> None:
     pieces = space.find_pieces(root)
     assert list(pieces) == ["first", "second", "tune"]
     assert pieces["second"]().voices == ("melody", "second")
+    monkeypatch.setattr(space, "shipped", lambda _path: None)
+    assert space.find_pieces(root / "models") == {}
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ((None, "", "", "bmst/bach", 1, 0), NoDataError, "upload a file"),
-        ((None, "none", "", "bmst/bach", 1, 0), UnknownNameError, "tune"),
-        ((None, "tune", "", "bmst/swing", 1, 0), UnknownNameError, "bmst/bach"),
-        (("hands.mid", "", "", "bmst/bach", 1, 0), PolyphonyError, "skyline"),
-        (("long.mid", "", "1", "bmst/bach", 1, 0), FileTooLargeError, "too long"),
+        ((None, "", "", "bmst:bach", 1, 0), NoDataError, "upload a file"),
+        ((None, "none", "", "bmst:bach", 1, 0), UnknownNameError, "tune"),
+        ((None, "tune", "", "bmst:swing", 1, 0), UnknownNameError, "bmst:bach"),
+        (("hands.mid", "", "", "bmst:bach", 1, 0), PolyphonyError, "skyline"),
+        (("long.mid", "", "1", "bmst:bach", 1, 0), FileTooLargeError, "too long"),
     ],
 )
 def test_bad_input(root: Path, arguments: tuple[Any, ...], error: type[Exception], words: str) -> None:
@@ -104,9 +116,52 @@ def test_bad_input(root: Path, arguments: tuple[Any, ...], error: type[Exception
         next(space.rewrite(root, path and str(root / path), *rest))
 
 
-def test_without_weights_the_page_says_what_to_do(tmp_path: Path) -> None:
+def test_without_weights_the_page_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "bmst:bach" in find_models(tmp_path)  # the package brings it along
+    monkeypatch.setattr(transfer_models, "shipped", lambda _path: None)
     with pytest.raises(NoDataError, match=r"music-evals train models/bmst/train\.yaml"):
-        next(space.rewrite(tmp_path, None, "song_rock", "", "bmst/bach", 1, 0))
+        next(space.rewrite(tmp_path, None, "song_rock", "", "bmst:bach", 1, 0))
+
+
+def test_on_the_hub_those_of_the_owner_are_offered(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repository = root / "hub" / "bmst"
+    BMST(TINY).save_pretrained(repository)
+    BMST(dataclasses.replace(TINY, style="swing")).save_pretrained(repository / "swing")
+    down = True
+
+    def files(place: str) -> list[str]:
+        if down or place != "owner/bmst":
+            raise ConnectionError("no network")
+        return [path.relative_to(repository).as_posix() for path in repository.rglob("*") if path.is_file()]
+
+    fetched: list[str] = []
+
+    def snapshot(place: str, *, allow_patterns: list[str]) -> str:
+        assert place == "owner/bmst"
+        fetched.extend(allow_patterns)
+        return str(repository)
+
+    monkeypatch.setattr(huggingface_hub, "list_repo_files", files)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda _place, file: str(repository / file))
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot)
+    monkeypatch.setattr(transfer_models, "shipped", lambda _path: None)
+    transfer_models._on_hub.cache_clear()
+    monkeypatch.setenv("SPACE_AUTHOR_NAME", "owner")
+    assert find_models(root) == {"bmst:bach": Model("bmst", str(root / "models/bmst"), None)}  # folders go first
+    monkeypatch.setenv("MUSIC_EVALS_ORG", "owner")
+    assert find_models(root) == {}
+    down = False  # what could not be reached is asked for again
+    found = find_models(root)
+    assert list(found) == ["bmst:bach", "bmst:swing"]
+    assert found["bmst:swing"].load().name == "bmst:swing"
+    assert fetched == ["swing/config.json", "swing/model.safetensors"]
+    transfer_models._on_hub.cache_clear()
+
+
+def test_a_config_of_something_else_is_named(root: Path) -> None:
+    (root / "models/bmst/config.json").write_text("[]")
+    with pytest.raises(UnreadableFileError, match="style transfer"):
+        find_models(root)
 
 
 def test_a_sweep_is_one_call_of_the_card(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,5 +174,5 @@ def test_a_sweep_is_one_call_of_the_card(root: Path, monkeypatch: pytest.MonkeyP
         return one(*given)
 
     monkeypatch.setattr(space, "_one_sweep", counted)
-    list(space.rewrite(root, None, "tune", "", "bmst/bach", 3, 0))
+    list(space.rewrite(root, None, "tune", "", "bmst:bach", 3, 0))
     assert calls == [True, False, False]

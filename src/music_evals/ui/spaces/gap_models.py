@@ -18,6 +18,7 @@ from music_evals.annotations import MUSIB_LAYOUT
 from music_evals.benchmark.inpainting.systems import baseline_names
 from music_evals.errors import UnreadableFileError, hub_errors
 from music_evals.protocols import CONTROLS, GapLimits
+from music_evals.ui.places import hub_owner
 
 __all__ = [
     "ABILITIES",
@@ -110,12 +111,11 @@ def find_places(root: str | os.PathLike[str]) -> Places:
     They are those of the Hub where the environment variable ``MUSIC_EVALS_ORG`` names an organisation; else folders of
     the repository at `root`; else, on the Hub, repositories of the Space's owner.
     """
-    named = os.environ.get("MUSIC_EVALS_ORG", "").strip()
-    if named:
+    data, found = Path(root) / "datasets_scripts" / DATASET, _in_folders(Path(root) / "models")
+    if named := hub_owner(here=True):
         return Places((), f"{named}/{DATASET}", named)
-    owner = os.environ.get("SPACE_AUTHOR_NAME", "").strip()
-    dataset, found = Path(root) / "datasets_scripts" / DATASET, _in_folders(Path(root) / "models")
-    place = str(dataset) if (dataset / "data").is_dir() else f"{owner}/{DATASET}" if owner else None
+    owner = hub_owner(here=False)
+    place = str(data) if (data / "data").is_dir() else f"{owner}/{DATASET}" if owner else None
     return Places(found, place, "" if found else owner)
 
 

@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 from music_evals.annotations import Score
 from music_evals.audio.rendering import SAMPLE_RATE, render_additive
-from music_evals.benchmark.sources import model_type_of
 from music_evals.errors import FileTooLargeError, InvalidInputError, NoDataError, PolyphonyError, UnknownNameError
 from music_evals.pipelines.rearrangement import SKYLINE, Prepared, pick_melody, prepare, rearrange
-from music_evals.protocols import STYLE_TRANSFERS, StyleTransfer, SweptTransfer, load_plugin
+from music_evals.protocols import SweptTransfer
 from music_evals.symbolic.files import read_score
 from music_evals.symbolic.midi import write_midi
 from music_evals.symbolic.piece_rows import score_of_row
 from music_evals.ui import frame
 from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.spaces.transfer_models import find_models
 from music_evals.ui.uploads import SCORE_TYPES, load_score
 from music_evals.ui.widgets.ab_player import Track, add_player, player
 from music_evals.ui.widgets.arrangement_picture import arrangements_svg
-from music_evals.windows import shipped
+from music_evals.windows import DATASETS, EXAMPLES, shipped
 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["build_page", "find_models", "find_pieces", "melody_choices", "rewrite"]
+__all__ = ["build_page", "find_pieces", "melody_choices", "rewrite"]
 
 TITLE: Final = "Another accompaniment in a style"
 INTRO: Final = """\
@@ -47,7 +47,7 @@ is less work."""
 DATASET: Final = "style_transfer_pieces"
 MAX_SEC: Final = 360.0
 MAX_SWEEPS: Final = 50
-_EXAMPLES: Final = "examples/midi"
+_EXAMPLES: Final = f"{EXAMPLES}/midi"
 _GOING: Final = " ..."  # ends the status while there is more to come
 
 Progress = Callable[[float, str], None]
@@ -57,26 +57,23 @@ def _silent(_share: float, _stage: str) -> None:
     """Show no progress."""
 
 
-def find_models(root: str | os.PathLike[str]) -> dict[str, Path]:
-    """Return name, such as ``bmst/bach``, -> folder of every style transfer whose weights are there."""
-    home = Path(root) / "models"
-    weights = [path for kind in STYLE_TRANSFERS for path in sorted((home / kind).glob("**/model.safetensors"))]
-    return {path.parent.relative_to(home).as_posix(): path.parent for path in weights}
-
-
 def find_pieces(root: str | os.PathLike[str]) -> dict[str, Callable[[], Score]]:
-    """Return name -> reader of every piece to pick: those of the data set where it is there, and our examples."""
+    """Return name -> reader of every piece to pick: those of the data set, and our examples."""
     pieces: dict[str, Callable[[], Score]] = {}
-    for path in sorted((Path(root) / "datasets_scripts" / DATASET / "data").glob("**/*.parquet")):
+    for path in sorted(_folder(root, f"{DATASETS}/{DATASET}/data").glob("**/*.parquet")):
         import pyarrow.parquet
 
         for number, name in enumerate(pyarrow.parquet.read_table(path, columns=["name"])["name"].to_pylist()):
             pieces.setdefault(str(name), functools.partial(_row, path, number))
-    examples = Path(root) / _EXAMPLES
-    folder = examples if examples.is_dir() else shipped(_EXAMPLES)
-    for path in sorted(folder.glob("*.mid")) if folder is not None else ():
+    for path in sorted(_folder(root, _EXAMPLES).glob("*.mid")):
         pieces[path.stem] = functools.partial(read_score, path)
     return pieces
+
+
+def _folder(root: str | os.PathLike[str], path: str) -> Path:
+    """Return a folder of the repository; where there is none at `root`, the one that the package brought along."""
+    here = Path(root, path)
+    return here if here.is_dir() else shipped(path) or here
 
 
 def _row(path: Path, number: int) -> Score:
@@ -88,22 +85,16 @@ def _row(path: Path, number: int) -> Score:
 def melody_choices(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[list[str], str, str]:
     """Return what may be the melody of a piece, what is taken ("" where it has to be chosen), and a remark."""
     score = _open(root, path, piece)
-    names = [f"{number}" if score.voices.count(name) > 1 or not name else name for number, name in _numbered(score)]
+    names = [
+        name if name and score.voices.count(name) == 1 else f"{number}"
+        for number, name in enumerate(score.voices, start=1)
+    ]
     try:
         index = pick_melody(score)
     except PolyphonyError:
         return [*names, SKYLINE], "", f"Which voice is the melody? {SKYLINE} takes the highest notes of all."
     assert index is not None  # the highest notes are only taken where they are asked for
-    taken = (
-        f"{index + 1}"
-        if score.voices.count(score.voices[index]) > 1 or not score.voices[index]
-        else score.voices[index]
-    )
-    return [*names, SKYLINE], taken, f"{len(score.voices)} voices, {len(score.notes)} notes."
-
-
-def _numbered(score: Score) -> Iterator[tuple[int, str]]:
-    yield from enumerate(score.voices, start=1)
+    return [*names, SKYLINE], names[index], f"{len(score.voices)} voices, {len(score.notes)} notes."
 
 
 def _open(root: str | os.PathLike[str], path: str | None, piece: str) -> Score:
@@ -115,13 +106,6 @@ def _open(root: str | os.PathLike[str], path: str | None, piece: str) -> Score:
     if piece not in pieces:
         raise UnknownNameError("piece", piece, pieces)
     return pieces[piece]()
-
-
-@functools.lru_cache(maxsize=4)
-def _load(folder: str) -> StyleTransfer:
-    plugin = load_plugin(STYLE_TRANSFERS, model_type_of(Path(folder), STYLE_TRANSFERS), "model type")
-    loaded: StyleTransfer = plugin.from_pretrained(folder)
-    return loaded
 
 
 @on_gpu(duration=60)
@@ -152,7 +136,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
         path: MIDI, MusicXML or ABC, at most 1 MiB; nothing to take a listed piece.
         piece: The name of a listed piece.
         melody: Name or number of a voice, "skyline" for the highest notes, or nothing to go by the names.
-        model: Such as bmst/bach.
+        model: Type and style, such as bmst:bach.
         sweeps: How often each step is rewritten.
         seed: A whole number from 0.
 
@@ -160,7 +144,8 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     models = find_models(root)
     if not models:
         raise NoDataError(
-            "no model with weights is here yet: music-evals train models/bmst/train.yaml makes one; then reload"
+            "no model with weights is here: music-evals train models/bmst/train.yaml makes one, and the variable "
+            "MUSIC_EVALS_ORG names an owner of some on the Hub; then reload"
         )
     if model not in models:
         raise UnknownNameError("model", str(model), models)
@@ -172,7 +157,7 @@ def rewrite(  # noqa: PLR0917  (a page gives its fields in their order)
     seconds = float(score.seconds(score.end_tick))
     if seconds > MAX_SEC:
         raise FileTooLargeError("the piece is too long", name="the piece", unit="seconds", limit=MAX_SEC, found=seconds)
-    plugin = _load(str(models[model]))
+    plugin = models[model].load()
     prepared = prepare(score, melody or None, steps_per_quarter=plugin.steps_per_quarter)
     title = Path(path).stem if path else piece
     stem = re.sub(r"[^\w.-]+", "_", title)
@@ -209,7 +194,7 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
     import gradio as gr
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks wait longer for threads than they compute
-    models, pieces = list(find_models(root)), list(find_pieces(root))
+    pieces = list(find_pieces(root))
     with frame.space(TITLE, f"{INTRO} {frame.privacy()}") as page:
         gr.Markdown("## 1. The piece")
         with gr.Row():
@@ -220,11 +205,8 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         )
         remark = gr.Markdown("", elem_id="remark")
         gr.Markdown("## 2. The style")
-        absent = "No model with weights is here yet." if not models else "A type of model and the style it has learnt."
         with gr.Row():
-            model = gr.Dropdown(
-                models, value=models[0] if models else None, label="Model and style", info=absent, elem_id="model"
-            )
+            model = gr.Dropdown(**_menu(root), label="Model and style", elem_id="model")
             sweeps = gr.Slider(1, MAX_SWEEPS, 15, step=1, label="Sweeps", elem_id="sweeps")
             seed = gr.Number(0, precision=0, minimum=0, label="Seed", elem_id="seed")
         with gr.Row():
@@ -237,6 +219,8 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
         heard = add_player()
         midi = gr.DownloadButton("MIDI of this sweep", elem_id="download_midi", size="sm")
         outputs = [status, picture, heard, midi]
+        # asked again at each visit: the Hub may have been out of reach when the page was built
+        page.load(lambda: gr.update(**_menu(root)), None, model, api_visibility="private")
         choose = functools.partial(_choose_on_page, root)
         for event in (file.upload, piece.input):
             event(frame.friendly(choose), [file, piece], [melody, remark], api_visibility="private")
@@ -255,6 +239,13 @@ def build_page(root: str | os.PathLike[str]) -> gr.Blocks:
             api_description="Rewrite the accompaniment of a piece in a style, sweep by sweep.",
         )
     return page
+
+
+def _menu(root: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what the menu of models holds."""
+    names = list(find_models(root))
+    info = "A type of model and the style that it has learnt." if names else "No model with weights is here."
+    return {"choices": names, "value": names[0] if names else None, "info": info}
 
 
 def _choose_on_page(root: str | os.PathLike[str], path: str | None, piece: str) -> tuple[Any, str]:
