@@ -37,9 +37,15 @@ HERE = Path(__file__).parent
 COLUMNS = ("model", "hidden", "pieces", "divergence", "p_target", "kept", "density", "consonance", "seconds")
 CORPORA = {"bach": "jsb_chorales/style", "swing": "swing_synth/swing_synth"}
 HEADINGS = {
-    "model": "model", "hidden": "hidden at first", "pieces": "pieces", "divergence": "mean divergence, nats",
-    "p_target": "p(target)", "kept": "share kept of the input", "density": "cells, times those of the input", "consonance": "consonance",
-}  # fmt: skip
+    "model": "model",
+    "hidden": "hidden at first",
+    "pieces": "pieces",
+    "divergence": "mean divergence, nats",
+    "p_target": "p(target)",
+    "kept": "share kept of the input",
+    "density": "cells, times those of the input",
+    "consonance": "consonance",
+}
 QUARTERS = 16
 # Yeh et al., "Automatic melody harmonization with triad chords" (2021): pitch consonance of a melody over a pitch
 CONSONANCE = np.array([1, -1, -1, 1, 1, 0, -1, 1, 1, 1, -1, -1])

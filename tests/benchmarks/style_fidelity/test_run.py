@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.style_fidelity import run
+from benchmarks.style_fidelity import run, six
 from music_evals.annotations import Score
 from music_evals.symbolic.notes import make_notes
 from music_evals.symbolic.piano_rolls import piano_roll
@@ -95,3 +97,16 @@ def test_the_page_holds_the_tables_of_its_files() -> None:
     made = run.sections(run.ROOT / "benchmarks" / "style_fidelity")
     assert run.fill(page, made) == page
     assert "| 4 | 616 | 100.0 % | 99.7 % (97.7 to 100.0) |" in made["accuracy"]
+
+
+def test_tables_of_the_six_pieces_are_those_of_the_run(tmp_path: Path) -> None:
+    (tmp_path / "table.md").write_text(
+        "### Melody kept\n\n| no |\n\n### Style\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n### How\n\n| no |\n\n"
+        "## Divergence from the target corpus\n\nIn nats.\n\n| c |\n| --- |\n| 3 |\n"
+    )
+    (tmp_path / "README.md").write_text("# Page\n\n<!-- six:start -->\nold\n<!-- six:end -->\n\nend\n")
+    six.main([str(tmp_path), "--out", str(tmp_path)])
+    assert (tmp_path / "README.md").read_text() == (
+        "# Page\n\n<!-- six:start -->\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\n"
+        "| c |\n| --- |\n| 3 |\n<!-- six:end -->\n\nend\n"
+    )
