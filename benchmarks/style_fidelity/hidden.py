@@ -1,12 +1,11 @@
-"""How many neighbours Gibbs sampling hides at first: melodies of chorales over triads, carried over to each style.
+"""What hiding neighbours at first does to transfers: melodies of chorales over triads, carried over to each style.
 
 Usage: python -m benchmarks.style_fidelity.hidden --model FOLDER [--model FOLDER ...] [--hidden N ...] [--write]
 
 Pieces are the first bars of chorales of the validation split: the soprano over triads on every beat, which is of
 neither style. Models sample with their own settings but for `hidden_max`. With ``--write`` the rows of the models that
-were run replace those of hidden.csv, and the table of README.md is made of all rows there. The number that the models
-take (`models._roll_model.HIDDEN_MAX`) is the one whose outputs by BMST lie nearest to the validation pieces of their
-style: the least mean of the seven divergences, over both styles.
+were run replace those of hidden.csv, and the table of README.md is made of all rows there. The models hide none, the
+setting whose outputs lie nearest to the validation pieces of their style (the least mean of the seven divergences).
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Transfer, print, and write where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", action="append", default=[], help="folder of a model; may be given many times")
-    parser.add_argument("--hidden", type=int, nargs="+", default=[0, 4, 8, 16, 32], help="default: %(default)s")
+    parser.add_argument("--hidden", type=int, nargs="+", default=[0, 8, 32], help="default: %(default)s")
     parser.add_argument("--pieces", type=int, default=6, help="of the validation split (default: %(default)s)")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of hidden.csv and README.md")

@@ -17,6 +17,7 @@ from music_evals.annotations import sections_of_rows, sections_text
 from music_evals.errors import MissingBackendError, UnsupportedTypeError
 from music_evals.lyrics import _normal_headers as headers
 from music_evals.lyrics import normalise
+from music_evals.lyrics._song_formats import read_song_formats
 from music_evals.lyrics.normalise import STEPS, normalise_lyrics
 
 MUCHIN = Path(__file__).resolve().parents[2] / "../shared/data/muchin/dev.jsonl"
@@ -52,6 +53,29 @@ AS_WRITTEN = {
     "counts in headers": PLAIN.replace("(verse)", "(Verse, 2 lines)").replace("(chorus)", "[Chorus | 副歌 | 2 lines]"),
     "tags": "<verse>\n春眠不觉晓\n处处闻啼鸟\n</verse>\n[chorus]\n夜来风雨声\n花落知多少\n[/chorus]",
     "JSON": '{"lyrics": "' + PLAIN.replace("\n", "\\n") + '"}',
+    "JSON of lines": '["[verse]", "春眠不觉晓", "处处闻啼鸟", "[chorus]", "夜来风雨声", "花落知多少"]',
+    "JSON of sections": (
+        '好的：\n```json\n{"title": "春晓", "sections": [{"type": "verse", "lines": ["春眠不觉晓", "处处闻啼鸟"]},\n'
+        '{"type": "chorus", "text": "夜来风雨声\\n花落知多少"}]}\n```\n希望你喜欢'
+    ),
+    "JSON by label": '{"verse": ["春眠不觉晓", "处处闻啼鸟"], "chorus": "夜来风雨声\\n花落知多少"}',
+    "JSON within words": (
+        'Here: {"lyrics": {"[Verse]": "春眠不觉晓\\n处处闻啼鸟", "副歌": ["夜来风雨声", "花落知多少"]}} ok'
+    ),
+    "LRC": (
+        "[ti:春晓]\n[ar:孟浩然]\n[offset:0]\n[verse]\n[00:10.00]春眠不觉晓\n[00:13.20]处处闻啼鸟\n"
+        "[chorus]\n[00:20.5]夜来风雨声\n[01:01]花落知多少\n"
+    ),
+    "LRC with headers in time": (
+        "[00:01.00](verse)\n[00:02.00] 春眠不觉晓\n处处闻啼鸟\n"
+        "[00:09.00](chorus)\n[00:09.10]夜来风雨声\n[00:12]花落知多少"
+    ),
+    "LRC by words": PLAIN.replace("春眠", "[00:01.00]<00:01.00>春<00:01.50>眠"),
+    "LRC in JSON": '{"lyric": "(verse)\\n[00:10.00]春眠不觉晓\\n处处闻啼鸟\\n(chorus)\\n夜来风雨声\\n花落知多少"}',
+    "semicolons": "[verse] 春眠不觉晓.处处闻啼鸟 ; [chorus] 夜来风雨声.花落知多少",
+    "Suno": "[Verse 1: soft piano]\n春眠不觉晓\n处处闻啼鸟\n\n[Chorus]\n夜来风雨声\n花落知多少\n".replace(" 1:", ":"),
+    "YuE": "[verse]\n春眠不觉晓\n处处闻啼鸟\n\n\n[chorus]\n夜来风雨声\n花落知多少\n\n",
+    "ACE-Step": "[Verse - whispered]\n春眠不觉晓\n处处闻啼鸟\n\n[Chorus - anthemic]\n夜来风雨声\n花落知多少",
     "hook": PLAIN.replace("(chorus)", "[Hook]"),
     "repeats": PLAIN.replace("(chorus)", "(副歌重复两遍)").replace("少", "少（×2）"),
     "CRLF": PLAIN.replace("\n", "\r\n"),
@@ -192,6 +216,33 @@ SUNG = [
     "Thank you for the days",
     "This song is for you",
 ]
+
+
+def test_instrumental_sections_are_empty_ones() -> None:
+    form = "(intro)\n(verse)\n春眠不觉晓\n(interlude)\n(chorus)\n花落知多少\n(ending)"
+    semicolons = "[intro-short] ; [verse] 春眠不觉晓 ; [inst-medium] ; [chorus] 花落知多少 ; [outro-short]"
+    lines = "[intro-short]\n\n[verse]\n春眠不觉晓\n\n[inst-medium]\n\n[chorus]\n花落知多少\n\n[outro-long]"
+    suno = "[Intro]\n[Verse]\n春眠不觉晓\n[Instrumental Break]\n[Chorus]\n花落知多少\n[Fade Out]"
+    ace = "[intro]\n[verse]\n春眠不觉晓\n[build up]\n[chorus]\n花落知多少\n[outro]"
+    assert {normalise_lyrics(text).text for text in (semicolons, lines, suno, ace)} == {form}
+
+
+def test_a_line_of_lrc_is_sung_at_each_of_its_times() -> None:
+    text = "[verse]\n[00:01.00]春眠不觉晓\n[chorus]\n[00:05.00][00:15.00]花落知多少\n[verse2]\n[00:10.00]处处闻啼鸟"
+    assert normalise_lyrics(text).text == "(verse)\n春眠不觉晓\n(chorus)\n花落知多少\n(verse2)\n处处闻啼鸟\n花落知多少"
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "[1, 2]", '{"a": 1}', "[verse", "{春眠}", "春 ; 眠", "[verse] 春 ; 眠"])
+def test_what_is_in_none_of_these_formats_stays(text: str) -> None:
+    assert read_song_formats(text) == text
+
+
+@given(st.lists(st.sampled_from(["[verse]", "[chorus]", "春眠不觉晓", "花落知多少"]), min_size=1, max_size=8))
+def test_lyrics_written_in_a_format_are_read_back(lines: list[str]) -> None:
+    plain = normalise_lyrics("\n".join(lines)).text
+    times = [f"[{at // 60:02d}:{at % 60:02d}.00]{line}" for at, line in enumerate(lines)]
+    for text in (json.dumps(lines), json.dumps({"lyrics": "\n".join(lines)}, ensure_ascii=False), "\n".join(times)):
+        assert normalise_lyrics(text).text == plain
 
 
 @pytest.mark.parametrize("line", SUNG)

@@ -42,8 +42,21 @@ MARKED_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "intro": ("introduction", "引子", "序曲", "开场", "序"),
         "chorus": ("hook", "refrain", "高潮"),
         "bridge": ("过桥", "桥接", "过渡", "过渡段", "桥"),
-        "interlude": ("instrumental", "instrumental break", "guitar solo", "solo", "break", "过门", "独奏"),
-        "ending": ("coda", "尾声", "结尾", "收尾", "终曲", "尾歌"),
+        "interlude": (
+            "instrumental",
+            "instrumental break",
+            "inst",
+            "guitar solo",
+            "piano solo",
+            "solo",
+            "break",
+            "breakdown",
+            "build up",
+            "drop",
+            "过门",
+            "独奏",
+        ),
+        "ending": ("coda", "fade out", "尾声", "结尾", "收尾", "终曲", "尾歌"),
         "rap": ("rap", "说唱"),
         "others": ("others", "other", "其他"),
     }
@@ -62,7 +75,7 @@ _DIGITS = r"[0-9]{1,3}(?:(?:st|[nr]d|th)(?![a-z]))?"
 _FILLERS = (
     "(?:重复|反复|再唱)[一二两三四0-9]*[遍次]?", "最后", "第", "段落", "部分", "段", "节", "遍", "次", "的",
     "x[0-9]{1,2}(?![a-z0-9])", "[0-9]x(?![a-z])",
-    "(?<![a-z])(?:final|last|repeat|repeated|section|part|the|again)(?![a-z])",
+    "(?<![a-z])(?:final|last|repeat|repeated|section|part|the|again|short|medium|long)(?![a-z])",
 )  # fmt: skip
 
 

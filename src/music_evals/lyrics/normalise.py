@@ -5,8 +5,9 @@ for pauses. `normalise_lyrics` brings a text into it by the `STEPS` below, in th
 the whole text, and tells what each one changed. It is off for parity with the published scores, where such texts score
 what the authors' code gives them.
 
-Nothing is invented: no section, line or word is added, a repeat mark is not written out, a text in which no header is
-found stays without one. Text in the released form stays as it is, and a second pass changes nothing.
+Nothing is invented: no section, line or word is added, a repeat mark is not written out (but a line of LRC with several
+times is sung at each), a text in which no header is found stays without one. Text in the released form stays as it is,
+and a second pass changes nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any, Final
 from music_evals.errors import UnsupportedTypeError, importing
 from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
 from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks, is_fence
+from music_evals.lyrics._song_formats import read_song_formats
 
 __all__ = ["STEPS", "Normalised", "normalise_lyrics"]
 
@@ -178,6 +180,7 @@ def drop_blank_lines(text: str) -> str:
 
 STEPS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
     {
+        "song formats": read_song_formats,
         "line breaks": unify_line_breaks,
         "invisible characters": drop_invisible,
         "reasoning": drop_reasoning,

@@ -44,7 +44,8 @@ class GibbsSettings:
         of `eta` stands in the authors' code alone.
     hidden_max
         Steps on either side of a step that it is not told either as sampling begins; fewer with the share of eq. 5,
-        none at its end. 0 is what was published; a network that copies its neighbours then hardly changes a piece.
+        none at its end. 0 is what was published. A network that copies its neighbours leaves more of a piece as it is
+        the fewer are hidden, and knows less of the melody the more are.
     mode
         ``"sample"`` draws each cell; ``"threshold"`` lets it sound from a probability of 0.5, as the authors' code
         does: chance is then in the order of visits alone.

@@ -24,9 +24,6 @@ __all__ = ["N_META", "RollModel", "padded"]
 N_META: Final = 4
 """What is told of a step besides its cells: padding before, padding after, positions in beat and bar."""
 
-HIDDEN_MAX: Final = 8
-"""Steps on either side that sampling hides at first: a beat. Chosen by `benchmarks.style_fidelity.hidden`."""
-
 _STEPS_AT_ONCE: Final = 64
 
 
@@ -76,10 +73,6 @@ class RollModel(SavedNetwork):
         """
         self._check_grid(arrangement.melody)
         return transfer(self._network(), arrangement, rng, self.sampling)
-
-    def _own_sampling(self, **options: Any) -> GibbsSettings:
-        """Return how it samples by default; steps are hidden at first where training has hidden some."""
-        return GibbsSettings(hidden_max=HIDDEN_MAX if self.config.mask_share else 0, **options)
 
     @property
     def n_sweeps(self) -> int:

@@ -150,8 +150,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     config
         By default the published sizes.
     sampling
-        How `transfer` samples; by default as published, but for the neighbours that are hidden at first
-        (`_roll_model.HIDDEN_MAX`).
+        How `transfer` samples; by default `models.gibbs.GibbsSettings`.
 
     """
 
@@ -161,7 +160,7 @@ class BMST(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def __init__(self, config: BMSTConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
         super().__init__(config)
         config = self.config
-        self.sampling = self._own_sampling() if sampling is None else sampling
+        self.sampling = GibbsSettings() if sampling is None else sampling
         self.window = config.window + 1  # steps so far apart cannot see each other
         width, length = config.width, config.window + 1
         self.cells = nn.Linear(_CLASSES, config.embedding)

@@ -131,8 +131,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
     config
         By default the sizes ``"base"``.
     sampling
-        How `transfer` samples; by default as `_roll_model.HIDDEN_MAX` has it, at least one in 32 steps from one
-        snapshot.
+        How `transfer` samples; by default at least one in 32 steps from one snapshot.
 
     """
 
@@ -143,7 +142,7 @@ class FullSequence(RollModel, tags=["music", "symbolic-music", "style-transfer"]
     def __init__(self, config: FullSequenceConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
         super().__init__(config)
         config = self.config
-        self.sampling = self._own_sampling(alpha_min=1 / 32) if sampling is None else sampling
+        self.sampling = GibbsSettings(alpha_min=1 / 32) if sampling is None else sampling
         width = config.width
         self.cells = nn.Linear(N_ROLL_PITCHES, width)
         self.hidden = nn.Parameter(torch.zeros(width))  # in place of the cells of a hidden step

@@ -7,8 +7,8 @@ the paper's transition, not a known limit.
 
 Deviations: cells are drawn, from calibrated probabilities (the code compares them with 0.5, which is ``mode=
 "threshold"``), and the melody is kept in every update (``melody="code"`` for the code's way). Starts that the network
-hears on silent cells are ignored. Neighbours of a step may be hidden at first (`GibbsSettings.hidden_max`): what they
-tell of it is mostly what sounds in it already, so that the published way hardly changes a piece.
+hears on silent cells are ignored. Neighbours of a step may be hidden at first (`GibbsSettings.hidden_max`), which the
+paper does not do, nor do our models by default: `benchmarks/style_fidelity` says what becomes of it.
 """
 
 from __future__ import annotations

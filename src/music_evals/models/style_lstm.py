@@ -110,8 +110,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     config
         By default the sizes of the authors' code.
     sampling
-        How `transfer` samples; by default as published, but for the neighbours that are hidden at first
-        (`_roll_model.HIDDEN_MAX`).
+        How `transfer` samples; by default `models.gibbs.GibbsSettings`.
 
     """
 
@@ -120,7 +119,7 @@ class StyleLSTM(RollModel, tags=["music", "symbolic-music", "style-transfer"]):
     def __init__(self, config: StyleLSTMConfig | None = None, *, sampling: GibbsSettings | None = None) -> None:
         super().__init__(config)
         config = self.config
-        self.sampling = self._own_sampling() if sampling is None else sampling
+        self.sampling = GibbsSettings() if sampling is None else sampling
         self.window = config.window + 1  # steps so far apart cannot see each other
         self.left, self.right = (_Side(config) for _ in range(2))
         self.around = nn.Linear(4 * config.width, N_ROLL_PITCHES * config.context)
