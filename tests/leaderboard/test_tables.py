@@ -12,7 +12,7 @@ from tests.leaderboard.toy_records import SETTINGS, A, B, C, cell_of, record, ro
 
 from music_evals.leaderboard import tables
 from music_evals.leaderboard.export import html_page, text_tables
-from music_evals.leaderboard.presets import PUBLISHED
+from music_evals.leaderboard.presets import PRESETS, PUBLISHED, fits
 from music_evals.leaderboard.records import ResultRecord
 from music_evals.leaderboard.tables import decimals_of, make_leaderboard, records_digest, shown
 
@@ -149,6 +149,13 @@ def test_published_tables_are_marked_and_never_ranked() -> None:
     assert cell_of(lyrics, "GPT-4")["shown"] == "67.08"
     preservation = next(table for table in tables if table["task"] == "preservation")
     assert cell_of(preservation, "Vanilla", "chroma_dtw_similarity")["shown"] == "0.860"  # as printed
+
+
+def test_cells_and_transfers_of_one_data_set_are_not_one_preset() -> None:
+    [preset] = [preset for preset in PRESETS if preset.task == "style-transfer"]
+    about = {"dataset": "jsb_chorales", "config": "style", "split": "test"}
+    assert fits(preset, {**about, "option kind": "cells", "option hidden": [0, 8]})
+    assert not fits(preset, {**about, "option kind": "transfers"})
 
 
 def test_published_rows_stand_below_ours_in_a_preset() -> None:
