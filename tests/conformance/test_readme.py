@@ -120,7 +120,7 @@ def test_the_wheel_holds_every_window_and_nothing_that_git_ignores(fresh_clone: 
     variants = set((fresh_clone / "models").glob("*/*/*"))  # weights of other data, which a clone alone has
     wanted = set(files) - variants
     assert held == {f"music_evals/_windows/{path.relative_to(fresh_clone).as_posix()}" for path in wanted}
-    assert wheel.stat().st_size < 30_000_000  # the weights of five networks, 2 to 5 MB each, are most of it
+    assert wheel.stat().st_size < 35_000_000  # the weights of eight networks, 2 to 5 MB each, are most of it
 
 
 def test_the_quick_lines_run_outside_of_the_clone(places: dict[str, Place]) -> None:
