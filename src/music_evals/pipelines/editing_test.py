@@ -40,7 +40,7 @@ from music_evals.stats.intervals import MANY_CLUSTERS, check_confidence, mean_in
 from music_evals.stats.multiplicity import benjamini_hochberg, holm
 from music_evals.studies.tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table
 
-__all__ = ["ALL_STYLES", "TABLES", "evaluate_editing_test"]
+__all__ = ["ALL_STYLES", "TABLES", "evaluate_answers", "evaluate_editing_test", "evaluate_effort"]
 
 ALL_STYLES: Final = "all"
 """In place of a style: all of them together."""
@@ -97,6 +97,89 @@ def evaluate_editing_test(
         "censoring": list(_censoring(tables, time_limit_s)),
     }
     return {**result, "warnings": list(_warnings(tables, result, time_limit_s))}
+
+
+def evaluate_effort(
+    tables: StudyTables, *, confidence: float = 0.95, epsilon: float = 0.0, per_item: bool = False
+) -> dict[str, Any]:
+    """Return how much work a model makes for editors, of what the baseline makes.
+
+    Parameters
+    ----------
+    tables, confidence, epsilon
+        As of `evaluate_editing_test`.
+    per_item
+        Add ``per_item``, one dict a pair.
+
+    Returns
+    -------
+    dict
+        For time, keyboard and mouse the geometric mean over all pairs, ``<name>``; its interval by piece,
+        ``<name>_ci``, and by editor, ``<name>_editor_ci``; ``<name>_n``, ``<name>_n_defined`` and
+        ``<name>_n_clusters``, pairs, those that count, and the effective number of pieces.
+
+    Raises
+    ------
+    PairCountError, InvalidInputError
+        As `evaluate_editing_test`.
+
+    """
+    check_confidence(confidence)
+    pairs = _pairs(_sample_means(tables), epsilon)
+    rows = [row for row in _ratios(tables, pairs, confidence, epsilon) if row["style"] in _whole(tables)]
+    result: dict[str, Any] = {}
+    for row in rows:
+        name = f"{row['load']}_effort_ratio"
+        result |= {
+            name: row["geometric_mean"], f"{name}_ci": (row["ci_low"], row["ci_high"]), f"{name}_n": len(pairs),
+            f"{name}_n_defined": row["n"], f"{name}_n_clusters": row["n_pieces"],
+            f"{name}_editor_ci": (row["editor_ci_low"], row["editor_ci_high"]),
+        }  # fmt: skip
+    return result | ({"per_item": pairs} if per_item else {})
+
+
+def evaluate_answers(
+    tables: StudyTables, *, confidence: float = 0.95, epsilon: float = 0.0, per_item: bool = False
+) -> dict[str, Any]:
+    """Return how differently editors and listeners answered of a model and of the baseline, and all tables.
+
+    Parameters
+    ----------
+    tables, confidence, epsilon
+        As of `evaluate_editing_test`.
+    per_item
+        Add ``per_item``, one dict a pair.
+
+    Returns
+    -------
+    dict
+        For each question the mean difference over all pairs, ``delta_eq1`` and so on, with ``_ci`` by piece, ``_n``,
+        ``_n_defined`` and ``_n_clusters``; ``delta_lq1`` where there was a listening test. Then ``tables``.
+
+    Raises
+    ------
+    PairCountError, InvalidInputError
+        As `evaluate_editing_test`.
+
+    """
+    found = evaluate_editing_test(tables, confidence=confidence, epsilon=epsilon)
+    pairs: Rows = found["pairs"]
+    result: dict[str, Any] = {}
+    for question in _questions(found["sample_means"]):
+        name, pieces = f"delta_{question}", [pair["piece_id"] for pair in pairs]
+        mean = mean_interval([pair[name] for pair in pairs], pieces, confidence=confidence, span=(-4.0, 4.0))
+        key = name.lower()
+        result |= {
+            key: mean.estimate, f"{key}_ci": (mean.low, mean.high), f"{key}_n": mean.n,
+            f"{key}_n_defined": mean.n_defined, f"{key}_n_clusters": mean.n_clusters,
+        }  # fmt: skip
+    return {**result, "tables": found} | ({"per_item": pairs} if per_item else {})
+
+
+def _whole(tables: StudyTables) -> tuple[str, ...]:
+    """Return what the rows of ratios call all styles together."""
+    styles = _styles(tables)
+    return (ALL_STYLES,) if len(styles) > 1 else (styles[0],)
 
 
 def _columns(tables: StudyTables) -> Iterator[tuple[str, Table, str]]:

@@ -52,6 +52,8 @@ __all__ = [
     "read_rows",
     "read_study",
     "read_table",
+    "rows_of",
+    "samples_of_edits",
     "study_tables",
 ]
 
@@ -226,6 +228,42 @@ def study_tables(samples: Any, edits: Any, listening: Any = None) -> StudyTables
     return tables
 
 
+def samples_of_edits(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of ``samples`` that stand in the rows of ``edits``: one table for both.
+
+    Parameters
+    ----------
+    rows
+        Rows of ``edits`` that have the needed columns of ``samples``, too.
+
+    Returns
+    -------
+    list of dict
+        One row a sample, in the order in which they come.
+
+    Raises
+    ------
+    InvalidInputError
+        A column that is missing, or a sample that two rows describe differently; the message names the row.
+
+    """
+    names = [column.name for column in SAMPLES if column.needed]
+    found: dict[Any, tuple[int, dict[str, Any]]] = {}
+    for number, row in enumerate(rows, start=1):
+        missing = [name for name in names if name not in row]
+        if missing:
+            raise InvalidInputError(
+                f"edits, row {number}: no {', no '.join(missing)}; give these columns, or the table samples"
+            )
+        said = {name: row[name] for name in names}
+        first, known = found.setdefault(said["sample_id"], (number, said))
+        if said != known:
+            raise InvalidInputError(
+                f"edits, row {number}: sample {said['sample_id']!r} is {said}, and {known} in row {first}"
+            )
+    return [row for _, row in found.values()]
+
+
 def _check_samples(samples: Table) -> None:
     """Check roles, and that each piece and style has one sample of each."""
     _check_keys("samples", samples, ("sample_id",))
@@ -291,7 +329,7 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
         Something else than a table.
 
     """
-    rows = _rows_of(source, what)
+    rows = rows_of(source, what=what)
     if not rows:
         raise NoDataError(f"{what}: the table has no rows")
     there = list(dict.fromkeys(name for row in rows for name in row))
@@ -316,7 +354,8 @@ def read_table(source: Any, columns: Sequence[Column], *, what: str) -> Table:
     return {column.name: np.array(cells[column.name], dtype=kinds[column.kind]) for column in read}
 
 
-def _rows_of(source: Any, what: str) -> list[Mapping[str, Any]]:
+def rows_of(source: Any, *, what: str) -> list[Mapping[str, Any]]:
+    """Return the rows of a table in any form that `read_table` takes, unchecked; raises as it does."""
     if isinstance(source, str | os.PathLike):
         return list(read_rows(Path(source), what=what))
     if hasattr(source, "to_pylist"):  # a table of pyarrow
