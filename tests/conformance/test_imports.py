@@ -39,7 +39,7 @@ ARROWS: dict[str, set[str]] = {
     "lyrics": _GROUND,
     "metrics": {"annotations", "errors", "numerics"},
     "stats": {"annotations", "errors", "numerics"},
-    "pipelines": _GROUND | _LAYER,
+    "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
     "models": _PLUGIN_NEEDS,
     "editing": _PLUGIN_NEEDS,
     "datasets": _PLUGIN_NEEDS,
@@ -47,7 +47,7 @@ ARROWS: dict[str, set[str]] = {
     "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
-    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics"},
+    "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics", "studies.tables"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
     "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui", "studies"},
     "__main__": {"cli"},

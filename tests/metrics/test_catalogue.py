@@ -16,6 +16,8 @@ from music_evals.metrics.catalogue import (
     CELL_SCORES,
     COMPANIONS,
     DESCRIPTION_SCORES,
+    EDITING_SCORES,
+    EFFORT_RATIOS,
     HIDDEN_CELL_SCORES,
     INPAINTING_EXTENSIONS,
     INPAINTING_METRICS,
@@ -32,7 +34,8 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
     INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
-    DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES)  # fmt: skip
+    DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
+    EFFORT_RATIOS, EDITING_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
 

@@ -4,8 +4,9 @@ A module under ``metrics/<name>/`` declares its text, reads its inputs with one 
 workshop once. What the base classes add to `evaluate.Metric`:
 
 - Items are checked and encoded when they are added, by their type and never by `str()`: scores as tokens (`symbolic`),
-  recordings as paths (`audio`), rolls as arrays (`cells`), likelihoods as numbers (`likelihood`), texts and tags as
-  JSON (`text`). evaluate would write an array as text and cut it with its own ellipsis.
+  recordings as paths (`audio`), rolls as arrays (`cells`), likelihoods as numbers (`likelihood`), texts,
+  tags and rows of studies as JSON (`text`, `studies`). evaluate would write an array as text and cut it with its own
+  ellipsis.
 - A failed `add` or `add_batch` changes nothing. A failed `compute` drops what was added, gives back the cache file and
   its lock, and the instance can be used again.
 - `add` and `add_batch` keep the order of the items, so that `groups` and `per_item` line up with them.
@@ -18,6 +19,7 @@ from __future__ import annotations
 from music_evals.hf.audio import AudioMetric, read_sources
 from music_evals.hf.cells import CellPairs, CellsMetric, read_rolls
 from music_evals.hf.likelihood import LikelihoodMetric, read_log_probabilities
+from music_evals.hf.studies import StudyMetric, join_study
 from music_evals.hf.symbolic import SymbolicMetric, SymbolicPairs, read_pairs
 from music_evals.hf.text import LyricsMetric, TagsMetric, read_lyrics, read_tags
 
@@ -27,9 +29,11 @@ __all__ = [
     "CellsMetric",
     "LikelihoodMetric",
     "LyricsMetric",
+    "StudyMetric",
     "SymbolicMetric",
     "SymbolicPairs",
     "TagsMetric",
+    "join_study",
     "read_log_probabilities",
     "read_lyrics",
     "read_pairs",

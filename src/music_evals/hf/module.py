@@ -62,7 +62,8 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
     """
 
     kind: ClassVar[str]
-    """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, ``"rolls"`` or ``"numbers"``."""
+    """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, ``"rolls"``, ``"numbers"``,
+    ``"lyrics"``, ``"tags"`` or a ``"study"``."""
     variants: ClassVar[tuple[str, ...]] = ()
     """What `compute` takes as ``variant``; empty where there is one formula only."""
 

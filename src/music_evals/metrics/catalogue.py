@@ -28,6 +28,8 @@ __all__ = [
     "COMPANIONS",
     "DESCRIPTION_SCORES",
     "DIRECTIONS",
+    "EDITING_SCORES",
+    "EFFORT_RATIOS",
     "HIDDEN_CELL_SCORES",
     "INPAINTING_EXTENSIONS",
     "INPAINTING_METRICS",
@@ -60,9 +62,9 @@ class Metric:
         As on its card.
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
-        ``"melody"`` of music; ``"cells"``, ``"style"`` or
-        ``"melody kept"`` of piano rolls; ``"lyrics"``; ``"average"``, ``"professional"`` or
-        ``"amateur"`` of descriptions.
+        ``"melody"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls; ``"effort"`` or
+        ``"answers"`` of editing tests; ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of
+        descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -314,6 +316,27 @@ MELODY_SCORES: Final = block(
 )
 """What a style transfer keeps of the melody that it was given."""
 
+# The editing test: what editors and listeners say of two models, pair by pair.
+_effort = functools.partial(
+    Metric, facet="effort", high=_INF, direction="lower", task="editing-test", paper="lu2021actions"
+)
+_answer = functools.partial(Metric, facet="answers", low=-4.0, high=4.0, task="editing-test", paper="lu2021actions")
+
+EFFORT_RATIOS: Final = block(
+    _effort("time_effort_ratio", "Ratio of editing times", heading="time ratio"),
+    _effort("keyboard_effort_ratio", "Ratio of key presses", heading="keyboard ratio"),
+    _effort("mouse_effort_ratio", "Ratio of mouse clicks", heading="mouse ratio"),
+)
+"""Work that a model makes for editors, of what the baseline makes; below 1 favours the model."""
+
+EDITING_SCORES: Final = block(
+    _answer("delta_eq1", "Easier to edit", heading="ΔEQ1"),
+    _answer("delta_eq2", "Sounds better after the edit", heading="ΔEQ2"),
+    _answer("delta_eq3", "Benefits a production more", heading="ΔEQ3"),
+    _answer("delta_lq1", "Sounds better to listeners", heading="ΔLQ1"),
+)
+"""By how much answers for a model, 1 to 5, are higher than for the baseline; above 0 favours the model."""
+
 CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
     {
         **INPAINTING_METRICS,
@@ -327,6 +350,8 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **HIDDEN_CELL_SCORES,
         **STYLE_SCORES,
         **MELODY_SCORES,
+        **EFFORT_RATIOS,
+        **EDITING_SCORES,
     }
 )
 """All blocks together."""

@@ -2,7 +2,8 @@
 
 References
 ----------
-Holm (1979), A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6(2), 65-70.
+Holm (1979), A simple sequentially rejective multiple test procedure, Scand. J. Statist. 6(2), 65-70; Benjamini &
+Hochberg (1995), Controlling the false discovery rate, J. R. Stat. Soc. B 57(1), 289-300.
 
 """
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["holm"]
+__all__ = ["benjamini_hochberg", "holm"]
 
 
 def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -45,14 +46,56 @@ def holm(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     [0.03, 0.06, 0.06]
 
     """
+    given, order = _ordered(p_values)
+    flat = given.ravel()
+    factors = np.arange(len(order), 0, -1)
+    adjusted = np.full(flat.shape, np.nan)
+    adjusted[order] = np.minimum(np.maximum.accumulate(factors * flat[order]), 1)
+    return adjusted.reshape(given.shape)
+
+
+def benjamini_hochberg(p_values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Benjamini and Hochberg's step-up adjusted p-values.
+
+    The i-th smallest of m p-values is multiplied by m / i; a result is never over that of a larger p-value. Rejecting
+    where the result is at most alpha keeps the expected share of false rejections among all at most alpha, for tests
+    that are independent or go together. A NaN is a test that could not be made: it stays NaN and does not count in m.
+
+    Parameters
+    ----------
+    p_values
+        One family of tests, any shape, values 0..1 or NaN.
+
+    Returns
+    -------
+    numpy.ndarray
+        Adjusted p-values, same shape and order, 0..1 or NaN.
+
+    Raises
+    ------
+    InvalidInputError
+        A value outside 0..1.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, 0.04, 0.03]).round(3).tolist()
+    [0.03, 0.04, 0.04]
+
+    """
+    given, order = _ordered(p_values)
+    flat = given.ravel()
+    factors = len(order) / np.arange(1, len(order) + 1)
+    adjusted = np.full(flat.shape, np.nan)
+    adjusted[order] = np.minimum.accumulate((factors * flat[order])[::-1])[::-1]
+    return adjusted.reshape(given.shape)
+
+
+def _ordered(p_values: npt.ArrayLike) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+    """Return checked p-values, and the places of those that are defined, the smallest first."""
     given = np.asarray(p_values, dtype=np.float64)
     wrong = given[(given < 0) | (given > 1)]
     if len(wrong):
         raise InvalidInputError(f"p-values must lie in 0..1, got {wrong[0]}")
     flat = given.ravel()
     defined = np.flatnonzero(~np.isnan(flat))
-    order = defined[np.argsort(flat[defined], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    adjusted = np.full(flat.shape, np.nan)
-    adjusted[order] = np.minimum(np.maximum.accumulate(factors * flat[order]), 1)
-    return adjusted.reshape(given.shape)
+    return given, defined[np.argsort(flat[defined], kind="stable")]

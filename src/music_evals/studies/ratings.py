@@ -20,14 +20,11 @@ No such data ships with this package.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
-import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +33,10 @@ from music_evals.errors import (
     MusicEvalsError,
     NoDataError,
     PairCountError,
-    UnreadableFileError,
     located,
 )
 from music_evals.studies.pairs import StudyPair
+from music_evals.studies.tables import read_rows
 
 __all__ = ["OVERALL", "Rating", "check_ratings", "read_ratings"]
 
@@ -127,7 +124,7 @@ def read_ratings(
 
     """
     place = Path(path)
-    rows = list(_rows(place))
+    rows = list(read_rows(place, what="ratings"))
     if not rows:
         raise NoDataError(f"{place} holds no ratings; expected one row a rating")
     columns = _columns(place, rows, blind=bool(key))
@@ -183,47 +180,6 @@ def check_ratings(ratings: Sequence[Rating]) -> None:
             raise InvalidInputError(
                 f"row {number}: {rating.facet!r} has a scale in some rows; give it in all or in none"
             )
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise NoDataError(f"{path}: no such file; check the path") from None
-    except OSError as error:
-        raise UnreadableFileError(f"{path}: cannot be read ({error.strerror})") from error
-    readers = {".csv": _csv_rows, ".jsonl": _json_rows, ".parquet": _parquet_rows}
-    if path.suffix.lower() not in readers:
-        raise UnreadableFileError(f"{path}: ratings are read from {', '.join(readers)}; save them as one of these")
-    try:
-        yield from readers[path.suffix.lower()](content)
-    except MusicEvalsError as error:
-        raise located(error, str(path)) from error
-    except (ValueError, OSError, csv.Error, RecursionError) as error:  # what pyarrow raises is among them
-        raise UnreadableFileError(f"{path} is no {path.suffix.lower()[1:].upper()} ({error})") from error
-
-
-def _csv_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    for number, row in enumerate(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True), 1):
-        if None in row or None in row.values():
-            raise InvalidInputError(f"row {number} has more or fewer cells than the table has columns")
-        yield row
-
-
-def _json_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), start=1):
-        if line.strip():
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise InvalidInputError(f"line {number} holds a {type(row).__name__}; expected one object a line")
-            yield row
-
-
-def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    yield from parquet.read_table(pa.BufferReader(content)).to_pylist()
 
 
 def _columns(path: Path, rows: Sequence[Mapping[str, Any]], *, blind: bool) -> dict[str, str]:

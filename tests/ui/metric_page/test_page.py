@@ -44,6 +44,7 @@ FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
 EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
 TEXTS = {"lyric_structure": "lyrics", "tag_semantic_similarity": "tags"}
 ROLLS = {"piano_roll_error_rate"}
+STUDIES = {"editing_effort_ratio", "editing_test"}
 TOKENS = (metric_inputs.EXAMPLE_REFERENCE, metric_inputs.EXAMPLE_PREDICTION)
 LYRICS = (metric_inputs.EXAMPLE_LYRICS, metric_inputs.EXAMPLE_PATTERN)
 
@@ -137,7 +138,7 @@ def test_the_commands_are_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert {score["value"] for score in of_this} == {judged.scores[name]}
 
 
-@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS, *ROLLS}])
+@pytest.mark.parametrize("name", [path.name for path in FOLDERS if path.name not in {*EDITS, *TEXTS, *ROLLS, *STUDIES}])
 def test_every_metric_answers_its_example(name: str) -> None:
     metric = page_metric(name)
     score = "position_score" if name == "musical_inpainting" else name
@@ -473,6 +474,23 @@ print(json.dumps(pages))
 """
 
 
+@pytest.mark.parametrize("name", sorted(STUDIES))
+def test_a_study_is_judged_from_its_table(name: str) -> None:
+    judged = metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY)
+    if name == "editing_test":
+        assert judged.scores["delta_eq1"] == 1.0
+        assert any("4 pieces" in note for note in judged.notes)
+    else:  # the times are 400, 360, 510 and 440 of 700
+        times = [400, 360, 510, 440]
+        assert judged.scores["time_effort_ratio"] == pytest.approx(math.prod(time / 700 for time in times) ** 0.25)
+    shown = metric_results.show(page_metric(name), judged)
+    assert set(shown.results["scores"]) == set(judged.scores)
+    with pytest.raises(InvalidInputError, match="edits, row 1: EQ3 must be"):
+        metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY.replace(",4\n", ",9\n", 1))
+    with pytest.raises(InvalidInputError, match="more or fewer cells"):
+        metric_inputs.judge_study(page_metric(name), metric_inputs.EXAMPLE_STUDY + ",1")
+
+
 @pytest.mark.gradio
 def test_every_app_builds() -> None:
     """One process builds them all: what takes its time is the import of Gradio."""
@@ -483,7 +501,7 @@ def test_every_app_builds() -> None:
     assert set(pages) == {path.name for path in FOLDERS}
     for name, page in pages.items():
         kind = TEXTS.get(name, "edits" if name in EDITS else "numbers" if name == "inpainting_nll" else "contexts")
-        kind = "rolls" if name in ROLLS else kind
+        kind = "rolls" if name in ROLLS else "study" if name in STUDIES else kind
         assert page["title"].lower().replace(" ", "_").replace("-", "_") == name
         buttons = {
             "contexts": {"judge_files", "judge_tokens"},
@@ -492,6 +510,7 @@ def test_every_app_builds() -> None:
             "edits": {"judge_edit"},
             "lyrics": {"judge_lyrics"},
             "tags": {"judge_tags"},
+            "study": {"judge_study"},
         }
         assert set(page["api"]) == buttons[kind] | {"run_example"}
         assert ("Reference: 384 tokens" in page["labels"]) == (kind == "contexts")

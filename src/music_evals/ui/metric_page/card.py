@@ -29,7 +29,7 @@ class PageMetric:
 
     @property
     def kind(self) -> str:
-        """``"edits"`` of music, ``"contexts"`` of notes, ``"rolls"``, ``"numbers"``, ``"lyrics"`` or ``"tags"``."""
+        """What its module judges, see `hf.module.Module.kind`."""
         return str(self.module.kind)
 
 

@@ -6,6 +6,8 @@ module of its own that keeps its data in memory: visitors never meet in one file
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -34,6 +36,7 @@ __all__ = [
     "EXAMPLE_PATTERN",
     "EXAMPLE_PREDICTION",
     "EXAMPLE_REFERENCE",
+    "EXAMPLE_STUDY",
     "EXAMPLE_TAGS",
     "MAX_TAG",
     "MAX_TEXT",
@@ -45,6 +48,7 @@ __all__ = [
     "judge_lyrics",
     "judge_numbers",
     "judge_rolls",
+    "judge_study",
     "judge_tags",
     "judge_tokens",
     "metric_names",
@@ -68,6 +72,19 @@ EXAMPLE_LYRICS = (
 )
 EXAMPLE_PATTERN = "(verse)\nccccR\nccccR\n(chorus)\nccccc\nccccR"
 EXAMPLE_TAGS = ("抒情，慢速，钢琴伴奏", "抒情, 舒缓, 钢琴")
+# four pieces, two editors: the model makes less work with each, and more of it is liked
+EXAMPLE_STUDY = "\n".join(
+    ["sample_id,piece_id,style,model,role,editor_id,time_s,key_presses,mouse_clicks,hit_limit,EQ1,EQ2,EQ3"]
+    + [
+        f"{piece}-{role},{piece},swing,{model},{role},{editor},{time * slow},{keys + 4 * slow},{clicks},no,{answers}"
+        for piece, ours in (("minuet", 400), ("march", 360), ("waltz", 510), ("hymn", 440))
+        for role, model, time, keys, clicks, answers in (
+            ("proposed", "new", ours, ours // 20, 100 + ours % 70, f"4,{3 + ours % 3},4"),
+            ("baseline", "old", 700, 30, 210, "3,3,3"),
+        )
+        for editor, slow in (("a", 1), ("b", 2))
+    ]
+)
 
 Progress = Callable[[float, str], object]
 
@@ -308,6 +325,18 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
         _ONLY_SETS,
         notes,
     )
+
+
+def judge_study(metric: PageMetric, edits: str) -> Judged:
+    """Judge a study from its table of edits, typed or pasted as CSV."""
+    _check_length(edits, "edits", InvalidInputError)
+    rows = list(csv.DictReader(io.StringIO(edits.strip(), newline="")))
+    if any(None in row or None in row.values() for row in rows):
+        raise InvalidInputError("edits: a row has more or fewer cells than the table has columns")
+    result, notes = _compute(metric, predictions=rows)
+    warned = list(result.get("tables", {}).get("warnings", ()))
+    code = python_code(metric.name, {"predictions": repr(rows)}, {})
+    return Judged(result, {}, {"edits": content_hash(edits)}, code, "", [*notes, *warned])
 
 
 _ONLY_SETS = "# Commands judge whole sets (music-evals --help); one item goes through Python."

@@ -19,6 +19,7 @@ from music_evals.ui.metric_page.inputs import (
     EXAMPLE_PATTERN,
     EXAMPLE_PREDICTION,
     EXAMPLE_REFERENCE,
+    EXAMPLE_STUDY,
     EXAMPLE_TAGS,
     MAX_TEXT,
     VARIANTS,
@@ -29,6 +30,7 @@ from music_evals.ui.metric_page.inputs import (
     judge_lyrics,
     judge_numbers,
     judge_rolls,
+    judge_study,
     judge_tags,
     judge_tokens,
 )
@@ -249,6 +251,17 @@ def _add_tags() -> list[Input]:
     return [Input(judge_tags, fields, *_button("judge_tags"), example=lambda: values)]
 
 
+def _add_study() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown(
+        "A table of edits as CSV, with the columns of its samples; the card says what they are. In the example two "
+        "editors repair four pieces of a new model and of an old one. It stays on this page for as long as it is open."
+    )
+    edits = gr.Textbox(label="Edits, one row each", lines=10, max_length=MAX_TEXT, elem_id="edits_table")
+    return [Input(judge_study, [edits], *_button("judge_study"), example=lambda: (EXAMPLE_STUDY,))]
+
+
 _INPUTS: dict[str, Callable[[], list[Input]]] = {
     "edits": _add_edit,
     "contexts": _add_contexts,
@@ -256,4 +269,5 @@ _INPUTS: dict[str, Callable[[], list[Input]]] = {
     "numbers": _add_numbers,
     "lyrics": _add_lyrics,
     "tags": _add_tags,
+    "study": _add_study,
 }
