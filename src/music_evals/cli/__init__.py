@@ -18,6 +18,7 @@ from music_evals.cli import (
     corpus,
     describe,
     discrepancy,
+    editing_test,
     examples,
     fill,
     frame,
@@ -109,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     push.add(verbs)
     leaderboard.add(verbs)
     listening_test.add(verbs)
+    editing_test.add(verbs)
     frame.add(verbs)
     listing.add(verbs)
     examples.add(verbs)

@@ -1,0 +1,150 @@
+"""The report of an editing test: every table as CSV and as JSON, and those of the paper in one Markdown file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.files import write_atomically
+from music_evals.pipelines.editing_test import TABLES
+
+__all__ = ["report_text", "write_report"]
+
+_SETS = {
+    1: "Set 1: loads and answers, over samples",
+    2: "Set 2: ratios of loads and differences of answers, over pairs",
+    3: "Set 3: answers among themselves, over samples",
+    4: "Set 4: differences of answers among themselves, over pairs",
+}
+
+
+def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
+    """Return the report as Markdown: tables 2 to 4 of the paper for the study at hand, and what one has to know.
+
+    Parameters
+    ----------
+    tables
+        From `pipelines.editing_test.evaluate_editing_test`.
+    confidence
+        The level that they were made with.
+
+    """
+    level = f"{100 * confidence:g} %"
+    parts = ["# Editing test", *(f"- {line}" for line in tables["warnings"]), ""]
+    parts += ["## Loads and answers", "Mean ± standard deviation, over single edits or ratings and over samples.", ""]
+    parts += _markdown(
+        ["style", "role", "of", "single", "n", "samples", "n"],
+        [
+            [row["style"], row["role"], row["name"], _spread(row["mean"], row["sd"]), row["n"],
+             _spread(row["sample_mean"], row["sample_sd"]), row["n_samples"]]
+            for row in tables["summary"]
+        ],
+    )  # fmt: skip
+    parts += ["## Ratios of effort", "Proposed / baseline; below 1 the proposed model makes less work.", ""]
+    parts += _markdown(
+        ["style", "load", "pairs", "mean", "p", "geometric mean", f"{level} by piece", f"{level} by editor"],
+        [
+            [row["style"], row["load"], row["n"], _spread(row["mean"], row["sd"]), _p(row["p"]),
+             _number(row["geometric_mean"]), _span(row["ci_low"], row["ci_high"]),
+             _span(row["editor_ci_low"], row["editor_ci_high"])]
+            for row in tables["ratios"]
+        ],
+    )  # fmt: skip
+    parts += ["## Correlations", "Stars as in the paper, not corrected: * p < .05, ** p < .005.", ""]
+    for number, title in _SETS.items():
+        parts += [f"### {title}", ""]
+        parts += _markdown(
+            ["x", "y", "r", "n", "p", "Holm", "BH", f"{level} Fisher", f"{level} by piece"],
+            [
+                [row["x"], row["y"], f"{_number(row['r'])}{row['stars'].replace('*', chr(92) + '*')}", row["n"],
+                 _p(row["p"]), _p(row["p_holm"]), _p(row["p_bh"]), _span(row["ci_low"], row["ci_high"]),
+                 _span(row["piece_ci_low"], row["piece_ci_high"])]
+                for row in tables["correlations"]
+                if row["set"] == number
+            ],
+        )  # fmt: skip
+    if tables["style_similarity"]:
+        parts += ["## Similarity to styles", "Mean over samples, 1 to 5.", ""]
+        names = list(tables["style_similarity"][0])
+        rows = [[_number(cell) if isinstance(cell, float) else cell for cell in row.values()]
+                for row in tables["style_similarity"]]  # fmt: skip
+        parts += _markdown(names, rows)
+    parts += ["## The time limit", ""]
+    parts += _markdown(list(tables["censoring"][0]), [
+        [_number(cell) if isinstance(cell, float) else cell for cell in row.values()] for row in tables["censoring"]
+    ])  # fmt: skip
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def write_report(
+    tables: Mapping[str, Any], folder: str | os.PathLike[str], *, confidence: float = 0.95
+) -> dict[str, Path]:
+    """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
+
+    Parameters
+    ----------
+    tables, confidence
+        As of `report_text`.
+    folder
+        Where to; it is made.
+
+    Returns
+    -------
+    dict
+        Name -> path of what was written.
+
+    Raises
+    ------
+    OutputError
+        The folder or a file cannot be written.
+
+    """
+    place = Path(folder)
+    texts = {"report.md": report_text(tables, confidence=confidence)}
+    texts["tables.json"] = json.dumps(_plain(tables), indent=1, allow_nan=False) + "\n"
+    texts |= {f"{name}.csv": _csv(tables[name]) for name in TABLES if name != "warnings" and tables[name]}
+    return {name: write_atomically(place / name, text.encode(), parents=True) for name, text in texts.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return tables as JSON can hold them: None for what is not defined."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_plain(list(rows)))
+    return text.getvalue()
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows]
+    return ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines] + [""]
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def _spread(mean: float, sd: float) -> str:
+    return f"{_number(mean)} ± {_number(sd)}"
+
+
+def _span(low: float, high: float) -> str:
+    return "-" if math.isnan(low) else f"{low:.2f} to {high:.2f}"
+
+
+def _p(value: float) -> str:
+    return "-" if math.isnan(value) else "< .001" if value < 0.001 else f"{value:.3f}"

@@ -1,0 +1,135 @@
+"""The verb ``editing-test``: the report of a study with editors, and how large one must be."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from music_evals.cli._shared import add_verb, say, to_stdout
+
+__all__ = ["add"]
+
+_HELP = """\
+Judge style transfers by how much work editors have with them: the report of a study, and how large one must be.
+"""
+
+_REPORT_HELP = """\
+Write every table of an editing test: means of samples, pairs, ratios of effort, correlations of loads and answers with
+intervals and corrections, similarity to styles, and what the time limit ended.
+
+STUDY is a folder with the tables samples, edits and, where there was a listening test, listening, each as .csv, .jsonl
+or .parquet. The report goes to STUDY/report, or to --out: report.md, tables.json and one CSV a table.
+"""
+
+_PLAN_HELP = """\
+Simulate studies with a known effect, and tell how often one of a size finds it: power, coverage of the interval and its
+width, by the number of pieces.
+"""
+
+_REPORT_EXAMPLES = """\
+examples:
+  music-evals editing-test report study
+  music-evals editing-test report study --epsilon 1 --out results/study --json
+"""
+
+_PLAN_EXAMPLES = """\
+examples:
+  music-evals editing-test plan --ratio 0.8
+  music-evals editing-test plan --ratio 0.7 --pieces 6,12,24 --editors 12 --edits 3 --draws 500
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``editing-test``."""
+    verb = add_verb(
+        verbs, "editing-test", _nothing, help="report a study with editors, or size one", description=_HELP,
+        epilog=_REPORT_EXAMPLES,
+    )  # fmt: skip
+    steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
+    step = add_verb(
+        steps, "report", _report, help="tables of a study", description=_REPORT_HELP, epilog=_REPORT_EXAMPLES
+    )
+    step.add_argument("study", metavar="STUDY", help="folder of its tables")
+    step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
+    step.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default: %(default)g)")
+    step.add_argument(
+        "--epsilon", type=float, default=0.0, help="added to both sides of a ratio (default: a load of 0 is refused)"
+    )
+    step.add_argument(
+        "--time-limit", type=float, default=1800.0, dest="time_limit_s", metavar="SECONDS",
+        help="longest time for an edit (default: %(default)g)",
+    )  # fmt: skip
+    step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
+    _add_plan(steps)
+
+
+def _add_plan(steps: Any) -> None:
+    step = add_verb(
+        steps, "plan", _plan, help="how large a study must be", description=_PLAN_HELP, epilog=_PLAN_EXAMPLES
+    )
+    step.add_argument("--ratio", type=float, default=0.8, help="true ratio of loads (default: %(default)g)")
+    step.add_argument("--pieces", default="6,12,24", metavar="N,N", help="sizes (default: %(default)s)")
+    step.add_argument("--styles", type=int, default=2, metavar="N", help="target styles (default: %(default)s)")
+    step.add_argument("--editors", type=int, default=12, metavar="N", help="how many (default: %(default)s)")
+    step.add_argument("--edits", type=int, default=3, metavar="N", help="of each sample (default: %(default)s)")
+    step.add_argument("--draws", type=int, default=200, metavar="N", help="studies a size (default: %(default)s)")
+    step.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default: %(default)g)")
+    step.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
+    step.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
+def _nothing(_: argparse.Namespace) -> int:
+    raise AssertionError("argparse asks for a step")
+
+
+def _report(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.editing_study.report import report_text, write_report
+    from music_evals.pipelines.editing_test import evaluate_editing_test
+    from music_evals.studies.tables import read_study
+
+    tables = evaluate_editing_test(
+        read_study(options.study),
+        confidence=options.confidence,
+        epsilon=options.epsilon,
+        time_limit_s=options.time_limit_s,
+    )
+    folder = Path(options.out) if options.out else Path(options.study) / "report"
+    files = write_report(tables, folder, confidence=options.confidence)
+    with to_stdout():
+        whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
+        print(whole if options.json else report_text(tables, confidence=options.confidence).rstrip())
+    say(f"{folder}: {', '.join(files)}")
+    return 0
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.editing_study.plan import plan_sizes
+    from music_evals.errors import InvalidInputError
+    from music_evals.studies.simulation import StudyDesign
+
+    try:
+        pieces = [int(size) for size in options.pieces.split(",")]
+    except ValueError:
+        raise InvalidInputError(f"--pieces must be whole numbers with commas, got {options.pieces!r}") from None
+    design = StudyDesign(
+        styles=tuple(f"style {number}" for number in range(1, options.styles + 1)),
+        n_editors=options.editors,
+        edits_per_sample=options.edits,
+        ratio=options.ratio,
+    )
+    found = plan_sizes(
+        design, pieces, n_draws=options.draws, confidence=options.confidence, seed=options.seed,
+        progress=lambda done, n: say(f"size {done} of {n}"),
+    )  # fmt: skip
+    with to_stdout():
+        if options.json:
+            print(json.dumps([size._asdict() for size in found], indent=1))
+        else:
+            print("pieces  edits  power  coverage  upper/lower end")
+            for size in found:
+                print(
+                    f"{size.n_pieces:6}  {size.n_edits:5}  {size.power:5.2f}  {size.coverage:8.2f}  {size.width:15.2f}"
+                )
+    return 0
