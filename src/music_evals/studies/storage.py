@@ -1,0 +1,176 @@
+"""Where submissions of a study are kept: one folder a study, one file a submission, written whole or not at all.
+
+A file is named by the participant's token and by the hash of its bytes, and is moved into its place complete. So any
+number of processes may write at once, a writer that is killed leaves no half submission, the same submission sent again
+is kept once, and another one of the same participant stands beside the first. What was acknowledged is on the disk.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.errors import (
+    CorruptRecordsError,
+    FileTooLargeError,
+    InvalidInputError,
+    NoDataError,
+    OutputError,
+)
+from music_evals.files import write_atomically
+
+__all__ = ["MAX_BYTES", "MAX_SUBMISSIONS", "Submission", "SubmissionStore", "is_secret", "new_token"]
+
+MAX_BYTES = 4_000_000
+"""Of one submission: a log of half an hour of editing has room."""
+
+MAX_SUBMISSIONS = 10_000
+"""Of one study, so that nobody fills the disk."""
+
+_TOKEN = re.compile(r"[0-9a-f]{32}")
+_FILE = re.compile(r"([0-9a-f]{32})-([0-9a-f]{64})\.json")
+
+
+class Submission(NamedTuple):
+    """What one participant sent.
+
+    Attributes
+    ----------
+    token
+        Of the participant; it says nothing of who it is.
+    receipt
+        SHA-256 of the bytes that are stored.
+    content
+        What was sent, as plain values.
+
+    """
+
+    token: str
+    receipt: str
+    content: dict[str, Any]
+
+
+def new_token() -> str:
+    """Return a random token of a participant: 128 bits from the system's source, as 32 hexadecimal digits."""
+    return secrets.token_hex(16)
+
+
+def is_secret(given: str, expected: str) -> bool:
+    """Tell whether the organiser's secret was given, in a time that does not depend on where the two differ.
+
+    Parameters
+    ----------
+    given
+        What somebody entered.
+    expected
+        The secret, which must not be empty.
+
+    Raises
+    ------
+    InvalidInputError
+        No secret is set: an empty one would let everybody in.
+
+    """
+    if not expected:
+        raise InvalidInputError("the organiser's secret is empty; set one, such as studies.storage.new_token()")
+    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+
+
+class SubmissionStore:
+    """The submissions of one study.
+
+    Parameters
+    ----------
+    folder
+        Of this study alone. It is made with the first submission.
+    max_bytes
+        Of one submission.
+    max_submissions
+        Of the study. Writers that come at the same moment may pass it by their number.
+
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_submissions: int = MAX_SUBMISSIONS
+    ) -> None:
+        self.folder = Path(folder)
+        self.max_bytes = max_bytes
+        self.max_submissions = max_submissions
+
+    def submit(self, token: str, content: Mapping[str, Any]) -> str:
+        """Store a submission, and return its receipt; once it returns, the submission is kept.
+
+        Parameters
+        ----------
+        token
+            Of the participant, from `new_token`.
+        content
+            Plain values.
+
+        Returns
+        -------
+        str
+            SHA-256 of the stored bytes; the same for the same content.
+
+        Raises
+        ------
+        InvalidInputError
+            No token of ours, or content that is no JSON object.
+        FileTooLargeError
+            More than `max_bytes`.
+        OutputError
+            The study is full, or its folder cannot be written. Nothing is left behind.
+
+        """
+        if not _TOKEN.fullmatch(token):
+            raise InvalidInputError("the token must be 32 hexadecimal digits; take the one of the invitation")
+        if not isinstance(content, Mapping):
+            raise InvalidInputError(f"a submission must be an object of JSON, got {type(content).__name__}")
+        try:
+            stored = json.dumps(dict(content), sort_keys=True, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInputError(f"the submission is no JSON ({error})") from error
+        if len(stored) > self.max_bytes:
+            raise FileTooLargeError(f"the submission has {len(stored)} bytes; at most {self.max_bytes} are taken")
+        receipt = hashlib.sha256(stored).hexdigest()
+        path = self.folder / f"{token}-{receipt}.json"
+        if path.exists():
+            return receipt
+        if len(self._files()) >= self.max_submissions:
+            raise OutputError(f"{self.folder} holds {self.max_submissions} submissions, which is the limit; raise it")
+        write_atomically(path, stored, parents=True)
+        return receipt
+
+    def read(self) -> tuple[Submission, ...]:
+        """Return all submissions, by token and receipt.
+
+        Raises
+        ------
+        NoDataError
+            There are none.
+        CorruptRecordsError
+            A file is not what its name says: it was changed after it was stored.
+
+        """
+        found = []
+        for path in self._files():
+            token, receipt = path.stem.split("-")
+            stored = path.read_bytes()
+            if hashlib.sha256(stored).hexdigest() != receipt:
+                raise CorruptRecordsError(f"{path} was changed after it was stored; take it from a copy, or remove it")
+            found.append(Submission(token, receipt, json.loads(stored)))
+        if not found:
+            raise NoDataError(f"{self.folder} holds no submissions")
+        return tuple(found)
+
+    def _files(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(path for path in self.folder.iterdir() if _FILE.fullmatch(path.name))
