@@ -334,10 +334,10 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[Any]:
     else:
         check_address(where)
         _reach(where)
-    with _quiet(), _own_signals():
+    # For the whole run: Ray Data asks again at each execution, and a thread of it then polls for figures to send.
+    with _quiet(), _own_signals(), _environment(RAY_USAGE_STATS_ENABLED="0"):
         try:
-            with _environment(RAY_USAGE_STATS_ENABLED="0"):
-                ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **options)
+            ray.init(address=where, log_to_driver=False, logging_level=logging.ERROR, **options)
         except (OSError, RuntimeError, ValueError) as error:
             raise BackendError(f"cannot join the Ray cluster {where}: {error}") from error
         try:

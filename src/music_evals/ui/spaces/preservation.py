@@ -315,7 +315,8 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
         buttons[1].click(lambda: _told("Stopped."), None, status, api_visibility="private", queue=False)
     demo.examples_folder = folder
     if warm_up:
-        threading.Thread(target=_warm_up, args=(examples[0].original,), daemon=True).start()
+        # Not a daemon: a process that ends while native code runs in one is aborted.
+        threading.Thread(target=_warm_up, args=(examples[0].original,)).start()
     return demo
 
 
