@@ -62,6 +62,10 @@
       Delete: "remove", Backspace: "remove", ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down",
     }[key] || null;
   };
+  const DONE = {
+    add: "Added", remove: "Deleted", move: "Moved", resize: "Length changed", split: "Split", merge: "Merged",
+    duplicate: "Duplicated", transpose: "Transposed", quantise: "Quantised", reset: "Started over", undo: "Undone", redo: "Done again",
+  };
   const TRANSPORT = new Set(["play", "loop", "metronome", "home"]);
 
   const timeText = (sec) => `${Math.floor(sec / 60)}:${String(Math.floor(sec % 60)).padStart(2, "0")}`;
@@ -137,7 +141,7 @@
       fresh = Math.max(fresh, ...changes.map(([id]) => id + 1));
       roll.draw();
       roll.select(chosen || roll.selected());
-      tellSelection(`${operation}. `);
+      tellSelection(`${DONE[operation]}. `);
       return true;
     };
 
@@ -154,7 +158,7 @@
       edits.apply(notes, changes);
       roll.draw();
       roll.select(changes.filter(([, , after]) => after).map(([id]) => id));
-      tellSelection(`${what}. `);
+      tellSelection(`${DONE[what]}. `);
     };
 
     const withSelected = (act) => {

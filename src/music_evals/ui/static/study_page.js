@@ -130,6 +130,7 @@
     const say = (text) => { live.textContent = text; };
     const show = (...children) => {
       main.replaceChildren(...children);
+      say("");
       const head = main.querySelector("h1, h2");
       if (head) {
         head.tabIndex = -1;
