@@ -167,8 +167,9 @@ class _Participants:
         # a form of another site can send neither this type nor this header
         if request.headers.get("content-type") != "application/json" or "x-study-page" not in request.headers:
             raise InvalidInputError("only the page of the study sends here")
+        body = await read_body(request, most)
         try:
-            content = json.loads(await read_body(request, most))
+            content = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise InvalidInputError(f"no JSON ({error})") from error
         if not isinstance(content, dict):
