@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -243,7 +244,7 @@ def insistent(url: str, content: Any, token: str, stop: Callable[[], bool]) -> A
         except urllib.error.HTTPError as error:
             if error.code < 500:
                 raise
-        except OSError:
+        except (OSError, http.client.HTTPException, ValueError):  # killed before or while it answered
             time.sleep(0.05)
     return None
 
