@@ -240,6 +240,8 @@
       draw();
     });
 
+    // a short piece fills the frame
+    while (zoom + 1 < ZOOMS.length && (sample.end_tick / sample.ticks_per_quarter) * ZOOMS[zoom + 1] <= frame.clientWidth - SIDE) zoom++;
     drawPaper();
     frame.scrollTop = Math.max(0, y(Math.round((Math.min(...given, 72) + Math.max(...given, 60)) / 2)) - frame.clientHeight / 2);
 
