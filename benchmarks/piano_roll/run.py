@@ -114,7 +114,7 @@ def measured(browser: Any, folder: Path, n_notes: int, moves: int) -> Iterator[t
 
 
 def moved(page: Any, box: dict[str, float], moves: int, *, far: float = 1.0) -> list[float]:
-    """Press at a box, move the pointer to and fro, and let go."""
+    """Press at a box, move the pointer back and forth, and let go."""
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.evaluate("() => { busy.length = 0; }")
     page.mouse.move(x, y)

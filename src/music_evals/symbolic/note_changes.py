@@ -1,9 +1,9 @@
 """What lies between two versions of a piece, told from their notes alone: note by note and cell by cell.
 
 Notes of a voice are matched so that as little as possible has changed. A match costs nothing where all is the same,
-and 1 where one of onset, duration and pitch is another, at most `REACH_QUARTERS` away; a note that goes or comes costs
-1. So a note that was moved costs half of one that was deleted and drawn elsewhere. Two matches of equal cost are told
-apart by how far they lie from each other.
+and 1 where one of onset, duration and pitch is another, at most `REACH_QUARTERS` away; so does a note that goes or
+comes. Thus a note that was moved costs half of one that was deleted and drawn elsewhere. Two matches of equal cost are
+told apart by how far they lie from each other.
 
 References
 ----------
