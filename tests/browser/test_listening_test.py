@@ -259,7 +259,7 @@ def test_the_keyboard_is_enough(open_test: Any) -> None:
     page.get_by_text("Thank you").wait_for()
     content = page.evaluate("window.sent.content")
     found = listening_tables([check_answers(content, listener="p", plans=built.study.plans, key=key)], key)
-    assert {row["chosen"] for row in found.preferences} == {"x"}
+    assert {row["chosen"] for row in found.choices} == {"x"}
 
 
 @pytest.mark.parametrize("width", [360, 1000])

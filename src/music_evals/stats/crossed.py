@@ -8,7 +8,8 @@ simulated in ``tests/stats/test_crossed.py`` and, through whole listening tests,
 
 References
 ----------
-A. C. Cameron, J. B. Gelbach, D. L. Miller: "Robust inference with multiway clustering", J. Bus. Econ. Stat. 29(2), 2011.
+A. C. Cameron, J. B. Gelbach, D. L. Miller: "Robust inference with multiway clustering", J. Bus. Econ. Stat. 29(2),
+2011.
 
 """
 
@@ -23,7 +24,7 @@ from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, check_groups
 from music_evals.stats.intervals import check_confidence, student
 
-__all__ = ["Crossed", "crossed_difference", "crossed_mean"]
+__all__ = ["Crossed", "crossed_difference", "crossed_estimate", "crossed_mean"]
 
 
 class Crossed(NamedTuple):
@@ -32,10 +33,11 @@ class Crossed(NamedTuple):
     estimate: float
     """NaN without ratings."""
     low: float
-    """Ends of the interval; NaN with fewer than two listeners or two items."""
+    """Ends of the interval; NaN with fewer than two listeners or two items, and where nothing varies: ratings that all
+    agree do not say that the next one does."""
     high: float
     p_value: float
-    """Two-sided, against `nothing`; NaN where there is no interval, and where nothing varies."""
+    """Two-sided, against `nothing`; NaN where there is no interval."""
     n: int
     n_listeners: int
     n_items: int
@@ -83,7 +85,8 @@ def crossed_mean(
     """
     ratings = _checked(values)
     mean = float(ratings.mean()) if len(ratings) else float("nan")
-    return _estimate(mean, (ratings - mean) / max(len(ratings), 1), listeners, items, nothing, confidence)
+    influences = (ratings - mean) / max(len(ratings), 1)
+    return crossed_estimate(mean, influences, listeners, items, nothing=nothing, confidence=confidence)
 
 
 def crossed_difference(
@@ -127,7 +130,7 @@ def crossed_difference(
         mean = float(ratings[side].mean()) if count else float("nan")
         influences[side] = sign * (ratings[side] - mean) / max(count, 1)
         difference += sign * mean
-    return _estimate(difference, influences, listeners, items, 0.0, confidence)
+    return crossed_estimate(difference, influences, listeners, items, confidence=confidence)
 
 
 def _checked(values: npt.ArrayLike) -> Floats:
@@ -137,24 +140,46 @@ def _checked(values: npt.ArrayLike) -> Floats:
     return ratings
 
 
-def _estimate(
+def crossed_estimate(
     estimate: float,
-    influences: Floats,
+    influences: npt.ArrayLike,
     listeners: npt.ArrayLike,
     items: npt.ArrayLike,
-    nothing: float,
-    confidence: float,
+    *,
+    nothing: float = 0.0,
+    confidence: float = 0.95,
 ) -> Crossed:
+    """Return an estimate with its interval, from what each rating adds to it.
+
+    Parameters
+    ----------
+    estimate
+        Any that is, but for small terms, a sum over ratings.
+    influences
+        By how much each rating moves it away from what is expected, shape (n,).
+    listeners, items, nothing, confidence
+        As of `crossed_mean`.
+
+    Raises
+    ------
+    PairCountError
+        Arrays of different lengths.
+    InvalidInputError
+        An influence that is not finite while the estimate is, or an option out of range.
+
+    """
     check_confidence(confidence)
-    (who, n_listeners), (what, n_items) = (check_groups(labels, len(influences)) for labels in (listeners, items))
-    n, nan = len(influences), float("nan")
+    moved = np.asarray(influences, dtype=np.float64)
+    (who, n_listeners), (what, n_items) = (check_groups(labels, len(moved)) for labels in (listeners, items))
+    n, nan = len(moved), float("nan")
     if np.isnan(estimate) or min(n_listeners, n_items) < 2:
         return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)
-    by_listener, by_item = _variance(influences, who), _variance(influences, what)
-    by_both = _variance(influences, who * n_items + what)
+    moved = _checked(moved)
+    by_listener, by_item = _variance(moved, who), _variance(moved, what)
+    by_both = _variance(moved, who * n_items + what)
     variance = max(by_listener + by_item - by_both, by_listener, by_item)
     if not variance > 0:
-        return Crossed(estimate, estimate, estimate, nan, n, n_listeners, n_items)
+        return Crossed(estimate, nan, nan, nan, n, n_listeners, n_items)
     least = min(n_listeners, n_items) - 1
     df = max(least, variance**2 / (by_listener**2 / (n_listeners - 1) + by_item**2 / (n_items - 1)))
     reach = float(student(float(df), confidence)) * variance**0.5

@@ -106,7 +106,7 @@ class ListeningTables(NamedTuple):
     listening
         The table ``listening`` of an editing test (`studies.tables.LISTENING`); empty where `LQ1` was not asked with
         the type ``rating``.
-    preferences
+    choices
         One row a choice between two sounds; empty for other types.
     checks
         One row an attention check.
@@ -117,7 +117,7 @@ class ListeningTables(NamedTuple):
 
     ratings: list[Row]
     listening: list[Row]
-    preferences: list[Row]
+    choices: list[Row]
     checks: list[Row]
     listeners: list[Row]
 
@@ -269,12 +269,12 @@ def _tables_of(answers: Answers, key: ListeningKey) -> ListeningTables:
         "n_checks": len(checks),
         "n_failed": sum(not row["is_right"] for row in checks),
     }
-    preferences = [row for one in test for row in _preferences(answers, one, key)] if is_ab else []
+    choices = [row for one in test for row in _choices(answers, one, key)] if is_ab else []
     asks_lq1 = key.settings.type == "rating" and LQ1 in {question.name for question in key.settings.questions}
     return ListeningTables(
-        _won(answers, preferences) if is_ab else [row for one in test for row in _ratings(answers, one, key)],
+        _won(answers, choices) if is_ab else [row for one in test for row in _ratings(answers, one, key)],
         [_listening_row(answers, one, key) for one in test] if asks_lq1 else [],
-        preferences,
+        choices,
         checks,
         [listener],
     )
@@ -304,7 +304,7 @@ def _ratings(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[
             }
 
 
-def _preferences(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
+def _choices(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Iterable[Row]:
     first, second = (_pair(file, key) for file in one.trial["stimuli"])
     for question, values in one.values.items():
         yield {
@@ -320,10 +320,10 @@ def _preferences(answers: Answers, one: TrialAnswer, key: ListeningKey) -> Itera
         }
 
 
-def _won(answers: Answers, preferences: Sequence[Row]) -> list[Row]:
+def _won(answers: Answers, choices: Sequence[Row]) -> list[Row]:
     """Return the share of its comparisons that a system won on an item."""
     found: dict[tuple[str, str, str, str], list[float]] = defaultdict(list)
-    for row in preferences:
+    for row in choices:
         for side in ("first", "second"):
             place = (row["item"], row["group"], row[side], row["question"])
             found[place].append(float(row["chosen"] == row[side]))

@@ -116,7 +116,7 @@ def build_listening_test(
     check_pairs_of_test(rows, settings)
     sounds = _Sounds(place, rows, settings)
     with tempfile.TemporaryDirectory() as folder:
-        common = {"sample_rate": SAMPLE_RATE, "seed": settings.seed, "loudness_lufs": loudness_lufs}
+        common: dict[str, Any] = {"sample_rate": SAMPLE_RATE, "seed": settings.seed, "loudness_lufs": loudness_lufs}
         test = write_study(f"{folder}/test", sounds.items(), sounds.render, progress=progress, **common)
         checks = {f"check {number}": b"tones %d" % count for number, count in enumerate(_counts(settings), start=1)}
         items = [
