@@ -83,6 +83,7 @@ __all__ = [
     "ParserCrashError",
     "PolyphonyError",
     "RoundedNotesWarning",
+    "TamperedLogError",
     "UndefinedMetricWarning",
     "UnknownNameError",
     "UnreadableFileError",
@@ -229,6 +230,10 @@ class CorruptRecordsError(MusicEvalsError, ValueError):
 
 class ChangedResultsError(CorruptRecordsError):
     """Results that are not what their records give; the message names the value."""
+
+
+class TamperedLogError(CorruptRecordsError):
+    """A log of an editor that cannot have happened as it says; the message names the event."""
 
 
 class ModelUnavailableError(MusicEvalsError, OSError):

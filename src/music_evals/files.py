@@ -7,6 +7,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 from music_evals.errors import OutputError
 
-__all__ = ["CACHE_VARIABLE", "Store", "cache_folder", "write_atomically", "written_whole"]
+__all__ = ["CACHE_VARIABLE", "Store", "cache_folder", "folder_written_whole", "write_atomically", "written_whole"]
 
 LOGGER = logging.getLogger(__name__)
 
@@ -77,6 +78,42 @@ def write_atomically(path: str | os.PathLike[str], content: bytes, *, parents: b
     with written_whole(path, parents=parents, sync=sync) as part:
         part.write_bytes(content)
     return Path(path)
+
+
+@contextlib.contextmanager
+def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new folder beside `path`; when the block ends well, it takes the place of what was there.
+
+    Parameters
+    ----------
+    path
+        Where the folder goes; what stands there goes with it, so that the caller checks it first.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written; a folder that was there is kept as it was.
+
+    """
+    target = Path(path)
+    part, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{what}") for what in ("part", "old"))
+    try:
+        part.mkdir(parents=True)
+        yield part
+        if target.exists():
+            target.replace(old)
+        part.replace(target)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"{target}: cannot be written ({error.strerror}); check that the folder above exists and has room"
+        ) from error
+    finally:
+        if old.exists() and not target.exists():  # the second move failed
+            old.replace(target)
+        for folder in (part, old):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _make_folder(folder: Path) -> None:

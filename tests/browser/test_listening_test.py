@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import dataclasses
 import functools
 import http.server
+import json
+import os
+import socket
+import subprocess
+import sys
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,55 +24,48 @@ import pytest
 import soundfile
 from tests.browser.conftest import Watch
 
-from music_evals.studies._folder import Introduction
-from music_evals.studies.listening import ListeningSettings, named_questions, style_questions
-from music_evals.studies.listening_answers import check_answers, listening_tables
-from music_evals.studies.listening_build import BuiltTest, build_listening_test, read_listening_key
-from music_evals.ui.assets import script, style
+from music_evals.studies.folders import Introduction, StudyFolder, read_study_folder
+from music_evals.studies.listening import ListeningSettings
+from music_evals.studies.listening_build import build_listening_test, read_listening_key
+from music_evals.studies.listening_results import read_listening_results
+from music_evals.studies.tables import LISTENING, read_table
+from music_evals.ui.studies.page import study_page
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SECONDS = 0.8
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; media-src 'self'"
 TOLD = Introduction(title="A test", consent=("You may stop.",), instructions=("Listen.",))
 
-# what the page of studies does for its kinds, and no more
-HARNESS = """
-const make = (name, attributes = {}, ...children) => {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (typeof value === "boolean") made.toggleAttribute(key, value);
-    else made.setAttribute(key, value);
-  }
-  made.append(...children);
-  return made;
-};
-const root = document.querySelector("main");
-addEventListener("DOMContentLoaded", async () => {
-  const study = await (await fetch("study.json")).json();
-  const slot = Number(new URLSearchParams(location.search).get("slot"));
-  musicEvals.studyKinds.listening.start({
-    root, study, plan: study.plans[slot], make,
-    saved: JSON.parse(localStorage.getItem(`work ${slot}`)),
-    save: (value) => localStorage.setItem(`work ${slot}`, JSON.stringify(value)),
-    send: async (name, content) => { window.sent = { name, content }; },
-    finish: async () => root.replaceChildren("Thank you"),
-    say: (text) => { document.querySelector("[role=status]").textContent = text; },
-    show: (...children) => {
-      root.replaceChildren(...children);
-      const head = root.querySelector("h2");
-      head.tabIndex = -1;
-      head.focus();
-    },
-    button: (text, onclick, attributes = {}) => make("button", { type: "button", onclick, ...attributes }, text),
-  });
-});
-"""
-INDEX = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Listening test</title>
-<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="page.css">
-<script src="kind.js" defer></script><script src="harness.js" defer></script></head>
-<body><main></main><p role="status"></p></body></html>"""
+
+def music_evals(*options: str) -> str:
+    command = [sys.executable, "-m", "music_evals", *options]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+@contextlib.contextmanager
+def served(study: StudyFolder) -> Iterator[str]:
+    """Serve a study as a leader does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "music_evals", "listening-test", "serve", str(study.folder), "--port", str(port)]
+    process = subprocess.Popen(command, env=os.environ | {"MUSIC_EVALS_STUDY_SECRET": "a secret of sixteen"})
+    try:
+        url, end = f"http://127.0.0.1:{port}", time.monotonic() + 120
+        while True:
+            try:
+                urllib.request.urlopen(url, timeout=5).close()
+                break
+            except OSError:
+                assert time.monotonic() < end, "the server did not start"
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -90,50 +92,63 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pairs.csv"
 
 
+@dataclasses.dataclass
+class Opened:
+    """A test on a web site that keeps nothing."""
+
+    study: StudyFolder
+    url: str
+    enter: Any
+    """`enter(slot)` opens a plan and agrees to it; `enter(slot, width=360)` on a phone."""
+
+
 @pytest.fixture
-def open_test(chromium: Any, table: Path, tmp_path: Path) -> Iterator[Any]:
-    """Build a test and open it: `open_test(type="ab")` gives what was built and `page(slot)`, which opens a plan."""
-    servers: list[http.server.ThreadingHTTPServer] = []
+def enter(chromium: Any) -> Iterator[Any]:
+    """Open a page as a new person, up to its first question."""
     contexts: list[tuple[Watch, Any]] = []
 
-    def of(**settings: Any) -> tuple[BuiltTest, Any]:
-        chosen = ListeningSettings(**{"listeners": 3, "checks": 1, "seed": 4, **settings})
-        files = {
-            "index.html": INDEX,
-            "harness.js": HARNESS,
-            "kind.js": script("ab_player", "listening_test"),
-            "page.css": style("listening_test"),
-        }
-        page = {name: text.encode() for name, text in files.items()}
-        built = build_listening_test(table, tmp_path / "study", chosen, study="mine", introduction=TOLD, page=page)
-        folder = built.study.folder / "page"
-        (folder / "study.json").write_bytes((built.study.folder / "study.json").read_bytes())
-        handler = functools.partial(Handler, directory=str(folder))
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        servers.append(server)
-
-        def open_page(slot: int, *, width: int = 1000) -> Any:
-            context = chromium.new_context(viewport={"width": width, "height": 900})
-            context.set_default_timeout(20_000)
-            page = context.new_page()
-            watch = Watch()
-            watch.over(page)
-            contexts.append((watch, context))
-            page.goto(f"http://127.0.0.1:{server.server_port}/index.html?slot={slot}")
-            return page
-
-        return built, open_page
+    def of(url: str, *, width: int = 1000) -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": 900}, accept_downloads=True)
+        context.set_default_timeout(30_000)
+        page = context.new_page()
+        watch = Watch()
+        watch.over(page)
+        contexts.append((watch, context))
+        page.goto(url)
+        page.locator("#agree").check()
+        page.locator("#go").click()
+        page.locator("#start").click()
+        page.get_by_role("heading", name="Page 1 of").wait_for()
+        return page
 
     yield of
     for _, context in contexts:
         context.close()
-    for server in servers:
-        server.shutdown()
-        server.server_close()
     for watch, _ in contexts:
         assert not watch.outward, "the page asked for something outside this machine"
         assert not watch.errors, "the page logged errors"
+
+
+@pytest.fixture
+def open_test(enter: Any, table: Path, tmp_path: Path) -> Iterator[Any]:
+    """Build a test and put its page on a web site: `open_test(type="ab")`."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def of(**settings: Any) -> Opened:
+        chosen = ListeningSettings(**{"listeners": 3, "checks": 1, "seed": 4, **settings})
+        page = study_page("listening", TOLD.title)
+        built = build_listening_test(table, tmp_path / "study", chosen, study="mine", introduction=TOLD, page=page)
+        handler = functools.partial(Handler, directory=str(built.study.page))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        url = f"http://127.0.0.1:{server.server_port}/index.html"
+        return Opened(built.study, url, lambda slot, **options: enter(f"{url}?slot={slot + 1}", **options))
+
+    yield of
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 QUALITY = {"reference": 5, "x": 4, "y": 2, "anchor": 1}
@@ -167,78 +182,114 @@ def answer(page: Any, trial: dict[str, Any], key: Any) -> None:
         page.locator(f'[data-question="{question}"] input[value="{wanted}"]').check()
 
 
-def play_through(page: Any, plan: dict[str, Any], key: Any, *, first: int = 0) -> dict[str, Any]:
+def play_through(page: Any, plan: dict[str, Any], key: Any, *, first: int = 0) -> None:
     for number, trial in enumerate(plan["trials"][first:], start=first + 1):
         page.get_by_role("heading", name=f"Page {number} of {len(plan['trials'])}").wait_for()
         heard(page)
         answer(page, trial, key)
         page.locator(".next").click()
-    page.get_by_text("Thank you").wait_for()
-    sent = page.evaluate("window.sent")
-    assert sent["name"] == "answers"
-    content: dict[str, Any] = sent["content"]
-    return content
+    page.get_by_role("heading", name="Thank you").wait_for()
 
 
-@pytest.mark.parametrize("kind", ["rating", "ab", "mushra"])
-def test_three_listeners_of_each_type(open_test: Any, screenshot: Any, kind: str) -> None:
-    questions = {
-        "rating": named_questions("rating", ["LQ1"]) + style_questions(["bach"]),
-        "ab": named_questions("ab", ["preference", "melody"]),
-        "mushra": named_questions("mushra"),
-    }[kind]
-    built, open_page = open_test(type=kind, questions=questions)
-    key = read_listening_key(built.study.key)
-    answered = []
-    for slot, plan in enumerate(built.study.plans):
-        page = open_page(slot)
-        content = play_through(page, plan, key)
-        answered.append(check_answers(content, listener=f"p{slot}", plans=built.study.plans, key=key))
-    tables = listening_tables(answered, key)
-    assert all(row["is_right"] for row in tables.checks)
-    assert len(tables.checks) == 3
+def downloaded(page: Any, path: Path) -> Path:
+    """What a page without a server gives its participant."""
+    with page.expect_download() as waiting:
+        page.locator("#download").click()
+    waiting.value.save_as(path)
+    return path
+
+
+def check_means(ratings: list[dict[str, Any]], kind: str) -> None:
     means = {
-        system: np.mean([row["rating"] for row in tables.ratings if row["system"] == system])
-        for system in {row["system"] for row in tables.ratings}
+        system: np.mean([float(row["rating"]) for row in ratings if row["system"] == system])
+        for system in {row["system"] for row in ratings}
     }
     expected = {"rating": {"x": 4, "y": 2}, "ab": {"x": 1, "y": 0}}
     assert means == expected.get(kind, {name: 20 * value for name, value in QUALITY.items()})
+
+
+@pytest.mark.parametrize("kind", ["rating", "ab", "mushra"])
+def test_three_listeners_of_each_type_from_consent_to_report(
+    enter: Any, table: Path, tmp_path: Path, screenshot: Any, kind: str
+) -> None:
+    """As a leader does it: build, serve, report."""
+    asked = {"rating": ["--styles", "bach"], "ab": ["--questions", "preference,melody"], "mushra": []}[kind]
+    music_evals("listening-test", "build", str(table), "--type", kind, *asked, "--listeners", "3", "--checks", "1",
+                "--contact", "Ada", "--out", str(tmp_path / "study"))  # fmt: skip
+    study = read_study_folder(tmp_path / "study")
+    key = read_listening_key(study.key)
+    with served(study) as url:
+        for number in range(3):
+            page = enter(url)
+            play_through(page, study.plans[number], key)
+            if number == 0:
+                screenshot(page, f"listening_{kind}_end")
+    music_evals("listening-test", "report", str(study.folder))
+    report = study.folder / "report"
+    tables = json.loads((report / "tables.json").read_text())
+    assert tables["type"] == kind
+    assert [row["n_failed"] for row in tables["listeners"]] == [0, 0, 0]
+    assert all(row["is_kept"] for row in tables["listeners"])
+    with (report / "ratings.csv").open(newline="") as file:
+        check_means(list(csv.DictReader(file)), kind)
     if kind == "rating":
-        assert len(tables.listening) == 3 * 4
+        table_of_test = read_table(report / "listening.csv", LISTENING, what="listening")
+        assert len(table_of_test["sim_bach"]) == 3 * 4
 
 
-def test_nobody_answers_before_listening_and_a_page_that_was_left_goes_on(open_test: Any) -> None:
-    built, open_page = open_test()
-    key = read_listening_key(built.study.key)
-    plan = built.study.plans[0]
-    page = open_page(0)
-    field = page.locator("fieldset input").first
+def test_a_page_without_a_server_gives_a_file(open_test: Any, tmp_path: Path) -> None:
+    opened = open_test()
+    key = read_listening_key(opened.study.key)
+    page = opened.enter(2)
+    play_through(page, opened.study.plans[2], key)
+    results = read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
+    assert [one.slot for one in results.answers] == [2]
+    check_means(results.tables.ratings, "rating")
+
+
+def test_nobody_answers_before_listening_and_a_page_that_was_left_goes_on(open_test: Any, tmp_path: Path) -> None:
+    opened = open_test()
+    key = read_listening_key(opened.study.key)
+    plan = opened.study.plans[0]
+    page = opened.enter(0)
+    field, said = page.locator("fieldset input").first, page.locator("[role=status]")
     assert field.is_disabled()
     page.locator(".next").click()
-    assert page.locator("[role=status]").text_content() == "Not heard enough yet: Sound."
+    assert said.text_content() == "Not heard enough yet: Sound."
     heard(page)
     assert field.is_enabled()
     page.locator(".next").click()
-    assert "Not answered yet: Does it sound good?" in page.locator("[role=status]").text_content()
+    assert "Not answered yet: Does it sound good?" in said.text_content()
     answer(page, plan["trials"][0], key)
     page.locator(".next").click()
     page.get_by_role("heading", name="Page 2 of").wait_for()
     heard(page)
     answer(page, plan["trials"][1], key)
     page.reload()
+    page.locator("#resume").click()
     page.get_by_role("heading", name="Page 2 of").wait_for()
     assert field.is_enabled()  # what was heard and answered is there
     assert page.locator("fieldset input:checked").count() == 1
     page.locator(".next").click()
-    content = play_through(page, plan, key, first=2)
-    check_answers(content, listener="p", plans=built.study.plans, key=key)
+    play_through(page, plan, key, first=2)
+    read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
 
 
-def test_the_keyboard_is_enough(open_test: Any) -> None:
-    built, open_page = open_test(type="ab", checks=0)
-    key = read_listening_key(built.study.key)
-    plan = built.study.plans[1]
-    page = open_page(1)
+def test_a_page_from_a_disk_plays_too(open_test: Any, enter: Any, tmp_path: Path) -> None:
+    """There a page may not read the files beside it: elements of sound take turns."""
+    opened = open_test(type="ab", checks=0)
+    key = read_listening_key(opened.study.key)
+    page = enter(f"{(opened.study.page / 'index.html').as_uri()}?slot=1")
+    play_through(page, opened.study.plans[0], key)
+    results = read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
+    check_means(results.tables.ratings, "ab")
+
+
+def test_the_keyboard_is_enough(open_test: Any, tmp_path: Path) -> None:
+    opened = open_test(type="ab", checks=0)
+    key = read_listening_key(opened.study.key)
+    plan = opened.study.plans[1]
+    page = opened.enter(1)
     for number, trial in enumerate(plan["trials"], start=1):
         page.get_by_role("heading", name=f"Page {number} of").wait_for()
         page.keyboard.press("x")  # repeat
@@ -256,17 +307,14 @@ def test_the_keyboard_is_enough(open_test: Any) -> None:
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.matches('.next')")
         page.keyboard.press("Enter")
-    page.get_by_text("Thank you").wait_for()
-    content = page.evaluate("window.sent.content")
-    found = listening_tables([check_answers(content, listener="p", plans=built.study.plans, key=key)], key)
-    assert {row["chosen"] for row in found.choices} == {"x"}
+    page.get_by_role("heading", name="Thank you").wait_for()
+    results = read_listening_results(opened.study.folder, [downloaded(page, tmp_path / "answers.json")], strict=True)
+    assert {row["chosen"] for row in results.tables.choices} == {"x"}
 
 
 @pytest.mark.parametrize("width", [360, 1000])
 def test_targets_are_large_and_the_page_fits(open_test: Any, screenshot: Any, width: int) -> None:
-    _, open_page = open_test(type="mushra", checks=0)
-    page = open_page(0, width=width)
-    page.get_by_role("heading", name="Page 1 of").wait_for()
+    page = open_test(type="mushra", checks=0).enter(0, width=width)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     small = page.evaluate(
         """[...document.querySelectorAll("button, input, summary")].map(one => [one.className || one.type,
@@ -283,9 +331,7 @@ def test_targets_are_large_and_the_page_fits(open_test: Any, screenshot: Any, wi
 
 
 def test_a_switch_while_it_plays_keeps_the_place(open_test: Any) -> None:
-    _, open_page = open_test(type="ab", checks=0)
-    page = open_page(0)
-    page.get_by_role("heading", name="Page 1 of").wait_for()
+    page = open_test(type="ab", checks=0).enter(0)
     # every source of a page starts at one moment; a switch changes volumes alone
     page.evaluate(
         """() => { window.starts = []; const start = AudioBufferSourceNode.prototype.start;

@@ -13,7 +13,7 @@ import soundfile
 
 from music_evals.audio.loudness import integrated_loudness
 from music_evals.errors import InvalidInputError, MusicEvalsError, PairCountError, UnreadableFileError
-from music_evals.studies._folder import Introduction
+from music_evals.studies.folders import Introduction
 from music_evals.studies.listening import ListeningSettings, named_questions
 from music_evals.studies.listening_build import build_listening_test, low_passed, read_listening_key, tones
 from music_evals.studies.pairs import REFERENCE, read_pairs
@@ -21,6 +21,7 @@ from music_evals.studies.screening import ANCHOR
 
 RATE = 22_050
 TOLD = Introduction(title="A test", consent=("You may stop.",), instructions=("Listen.",))
+PAGE = {"index.html": b'<script type="application/json" id="study"></script>'}
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +43,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(table: Path, out: Path, **settings: Any) -> Any:
-    return build_listening_test(
-        table, out, ListeningSettings(**{"listeners": 2, "seed": 91, **settings}), study="mine", introduction=TOLD
-    )
+    chosen = ListeningSettings(**{"listeners": 2, "seed": 91, **settings})
+    return build_listening_test(table, out, chosen, study="mine", introduction=TOLD, page=PAGE)
 
 
 def test_a_rating_test_is_blind_and_equally_loud(table: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The verb ``editing-test``: the report of a study with editors, and how large one must be."""
+"""The verb ``editing-test``: a study with editors, from its folder to its report, and how large it must be."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.cli.studies import add_introduction_options, add_serve, introduction_of
 
 __all__ = ["add"]
 
 _HELP = """\
-Judge style transfers by how much work editors have with them: the report of a study, and how large one must be.
+Judge style transfers by how much work editors have with them: plan a study, build it, hold it in the browser, collect
+what editors sent, and report it.
 """
 
 _REPORT_HELP = """\
@@ -26,6 +28,27 @@ or .parquet. The report goes to STUDY/report, or to --out: report.md, tables.jso
 _PLAN_HELP = """\
 Simulate studies with a known effect, and tell how often one of a size finds it: power, coverage of the interval and its
 width, by the number of pieces.
+"""
+
+_BUILD_HELP = """\
+Make the folder of an editing test out of samples: a page with a piano roll on which each editor repairs the samples of
+a plan, blind and against the clock, and the key to it.
+
+SAMPLES is a table (.csv, .jsonl or .parquet) with the columns sample_id, piece_id, style, model, role (proposed or
+baseline) and midi, a file. Each piece and style has one sample of each role.
+"""
+
+_COLLECT_HELP = """\
+Play the logs of all editors again, count them, and write the tables that the step report reads, with the edited samples
+as MIDI files, to STUDY/collected or --out. FILES are those that editors got from a page without a server.
+"""
+
+_BUILD_EXAMPLES = """\
+examples:
+  music-evals editing-test build samples.csv --contact "Ada, ada@example.org" --editors 12 --seed 8241 --out study
+  music-evals editing-test serve study
+  music-evals editing-test collect study
+  music-evals editing-test report study/collected
 """
 
 _REPORT_EXAMPLES = """\
@@ -44,10 +67,13 @@ examples:
 def add(verbs: Any) -> None:
     """Add the verb ``editing-test``."""
     verb = add_verb(
-        verbs, "editing-test", _nothing, help="report a study with editors, or size one", description=_HELP,
-        epilog=_REPORT_EXAMPLES,
+        verbs, "editing-test", _nothing, help="plan, build, serve, collect and report a study with editors",
+        description=_HELP, epilog=_BUILD_EXAMPLES,
     )  # fmt: skip
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
+    _add_build(steps)
+    add_serve(steps, "editing-test")
+    _add_collect(steps)
     step = add_verb(
         steps, "report", _report, help="tables of a study", description=_REPORT_HELP, epilog=_REPORT_EXAMPLES
     )
@@ -63,6 +89,60 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
     _add_plan(steps)
+
+
+def _add_build(steps: Any) -> None:
+    step = add_verb(
+        steps,
+        "build",
+        _build,
+        help="samples to a study in the browser",
+        description=_BUILD_HELP,
+        epilog=_BUILD_EXAMPLES,
+    )
+    step.add_argument("samples", metavar="SAMPLES", help="table of the samples")
+    how = step.add_argument_group("how it is held")
+    how.add_argument(
+        "--editors", type=int, default=12, dest="n_editors", metavar="N", help="plans (default: %(default)s)"
+    )
+    how.add_argument(
+        "--per-editor", type=int, metavar="N", help="samples of each editor, one a piece (default: as many as pieces)"
+    )
+    how.add_argument(
+        "--limit", type=float, default=1800.0, dest="limit_sec", metavar="SECONDS",
+        help="of one sample; 0 for none (default: %(default)g)",
+    )  # fmt: skip
+    how.add_argument("--may-add", default="flagged", help="whether notes may be added: flagged (default), no or yes")
+    how.add_argument("--ask-before", action="store_true", help="ask whether a sample sounds good before it is edited")
+    how.add_argument(
+        "--locked",
+        metavar="NAMES",
+        help="voices that cannot be changed, with commas (default: those named as a melody)",
+    )
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="of codes and plans; one that nobody knows")
+    add_introduction_options(step)
+    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
+
+
+def _add_collect(steps: Any) -> None:
+    step = add_verb(
+        steps,
+        "collect",
+        _collect,
+        help="what editors sent to tables",
+        description=_COLLECT_HELP,
+        epilog=_BUILD_EXAMPLES,
+    )
+    step.add_argument("folder", metavar="STUDY", help="folder of the study")
+    step.add_argument("files", nargs="*", metavar="FILES", help="files that editors sent")
+    step.add_argument("--out", metavar="DIR", help="folder of the tables (default: STUDY/collected)")
+    step.add_argument(
+        "--leave-out",
+        action="append",
+        default=[],
+        metavar="NUMBER",
+        help="an editor who is left out; may be given again",
+    )
 
 
 def _add_plan(steps: Any) -> None:
@@ -82,6 +162,48 @@ def _add_plan(steps: Any) -> None:
 
 def _nothing(_: argparse.Namespace) -> int:
     raise AssertionError("argparse asks for a step")
+
+
+def _build(options: argparse.Namespace) -> int:
+    from music_evals.studies.editing_study import EditingSettings, build_editing_study
+    from music_evals.ui.studies.page import study_page
+
+    introduction = introduction_of(options, "editing")
+    study = build_editing_study(
+        options.out,
+        options.samples,
+        study=options.study,
+        introduction=introduction,
+        page=study_page("editing", introduction.title),
+        settings=EditingSettings(
+            n_editors=options.n_editors,
+            per_editor=options.per_editor,
+            limit_sec=options.limit_sec or None,
+            may_add=options.may_add,
+            ask_before=options.ask_before,
+            locked=tuple(options.locked.split(",")) if options.locked else None,
+            seed=options.seed,
+        ),
+    )
+    with to_stdout():
+        print(study.folder)
+    n_samples = len(study.settings["samples"]) - 1
+    say(f"{len(study.plans)} plans over {n_samples} samples; key/ stays with you, page/ is what editors see")
+    return 0
+
+
+def _collect(options: argparse.Namespace) -> int:
+    from music_evals.studies.editing_answers import collect_edits, write_collected
+    from music_evals.studies.folders import read_study_folder
+
+    study = read_study_folder(options.folder)
+    collected = collect_edits(study, options.files, leave_out=options.leave_out)
+    folder = Path(options.out) if options.out else study.folder / "collected"
+    tables = write_collected(collected, folder)
+    with to_stdout():
+        print(folder)
+    say(f"{len(tables.edits['time_s'])} edits by {len(collected.participants)} editors")
+    return 0
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -45,6 +45,7 @@ __all__ = [
     "Question",
     "check_pairs_of_test",
     "named_questions",
+    "own_question",
     "page_settings",
     "played_systems",
     "style_questions",
@@ -150,6 +151,22 @@ def named_questions(test: str, names: Sequence[str] = ()) -> tuple[Question, ...
             raise UnknownNameError("question", name, tuple(texts))
         found.append(Question(name, texts[name], *_ENDS[test], is_of_original=name in FACETS))
     return tuple(found)
+
+
+def own_question(test: str, name: str, text: str) -> Question:
+    """Return a question of the leader of a test, with the usual ends of the scale.
+
+    Raises
+    ------
+    UnknownNameError
+        No such type of test.
+    InvalidInputError
+        As `Question`.
+
+    """
+    if test not in TYPES:
+        raise UnknownNameError("type of listening test", test, TYPES)
+    return Question(name, text, *_ENDS[test])
 
 
 def style_questions(styles: Sequence[str]) -> tuple[Question, ...]:

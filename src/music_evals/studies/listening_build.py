@@ -18,7 +18,7 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from music_evals.errors import (
     UnreadableFileError,
     located,
 )
-from music_evals.studies._folder import Introduction, StudyFolder, write_study_folder
+from music_evals.studies.folders import Introduction, StudyFolder, write_study_folder
 from music_evals.studies.listening import KIND, ListeningSettings, check_pairs_of_test, page_settings, played_systems
 from music_evals.studies.listening_answers import MOST_TONES, ListeningKey
 from music_evals.studies.listening_design import make_plans
@@ -70,7 +70,7 @@ def build_listening_test(
     *,
     study: str,
     introduction: Introduction,
-    page: Mapping[str, bytes | Path] | None = None,
+    page: Mapping[str, bytes],
     loudness_lufs: float = LOUDNESS_LUFS,
     progress: Callable[[int, int, str], object] | None = None,
 ) -> BuiltTest:
@@ -84,12 +84,10 @@ def build_listening_test(
         A place where nothing is.
     settings
         Of the test.
-    study
-        Its name: lower-case letters, digits, ``_`` and ``-``.
-    introduction
-        What participants read first.
+    study, introduction
+        As of `folders.write_study_folder`.
     page
-        Other files of the page: its HTML, scripts and styles.
+        Other files of the page, ``index.html`` among them.
     loudness_lufs
         What every file is brought to.
     progress
@@ -138,7 +136,7 @@ def build_listening_test(
             introduction=introduction,
             settings=page_settings(settings),
             plans=plans,
-            page={**(page or {}), **audio},
+            page={**page, **audio},
             key=_key(judged, settings, counts, lengths, Path(folder, "test")),
         )
     return BuiltTest(written, tuple(judged))

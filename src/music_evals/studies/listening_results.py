@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, located
-from music_evals.studies._folder import StudyFolder, participants_of, read_study_folder
+from music_evals.studies.answers import participants_of
+from music_evals.studies.folders import StudyFolder, read_study_folder
 from music_evals.studies.listening import KIND
 from music_evals.studies.listening_answers import (
     Answers,

@@ -11,16 +11,13 @@ their names, without tags. The hidden reference holds the same bytes as the open
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import os
 import re
-import shutil
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,8 +26,8 @@ import numpy.typing as npt
 
 from music_evals.audio.io import encode_flac
 from music_evals.audio.loudness import integrated_loudness
-from music_evals.errors import InvalidInputError, OutputError
-from music_evals.files import write_atomically
+from music_evals.errors import InvalidInputError
+from music_evals.files import folder_written_whole, write_atomically
 from music_evals.studies.pairs import REFERENCE, StudyPair, pairs_text
 
 __all__ = ["ABOUT", "AUDIO", "LOUDNESS_LUFS", "PAIRS", "Stimulus", "Study", "StudyItem", "check_out", "write_study"]
@@ -191,7 +188,7 @@ def write_study(
     """
     target = check_out(out, overwrite=overwrite)
     studio = _Studio(render, sample_rate, loudness_lufs, seed)
-    with _moved_when_complete(target) as folder:
+    with folder_written_whole(target) as folder:
         pairs: list[StudyPair] = []
         for done, item in enumerate(items):
             if progress is not None:
@@ -312,26 +309,3 @@ def check_out(out: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if held and not overwrite:
         raise InvalidInputError(f"{out} holds a study; name another folder with `out`, or replace it, `overwrite=True`")
     return target
-
-
-@contextlib.contextmanager
-def _moved_when_complete(target: Path) -> Iterator[Path]:
-    """Yield a new folder beside `target`; it takes the place of `target` when the block ends well."""
-    part, old = (target.with_name(f".{target.name}.{uuid.uuid4().hex}.{what}") for what in ("part", "old"))
-    try:
-        part.mkdir(parents=True)
-        yield part
-        if target.exists():
-            target.replace(old)
-        part.replace(target)
-    except OutputError:
-        raise
-    except OSError as error:
-        raise OutputError(
-            f"{target}: cannot be written ({error.strerror}); check that the folder above exists and has room"
-        ) from error
-    finally:
-        if old.exists() and not target.exists():  # the second move failed
-            old.replace(target)
-        for folder in (part, old):
-            shutil.rmtree(folder, ignore_errors=True)

@@ -26,7 +26,7 @@ from music_evals.errors import (
 )
 from music_evals.files import write_atomically
 
-__all__ = ["MAX_BYTES", "MAX_SUBMISSIONS", "Submission", "SubmissionStore", "is_secret", "new_token"]
+__all__ = ["MAX_BYTES", "MAX_SUBMISSIONS", "Submission", "SubmissionStore", "is_secret", "is_token", "new_token"]
 
 MAX_BYTES = 4_000_000
 """Of one submission: a log of half an hour of editing has room."""
@@ -60,6 +60,16 @@ class Submission(NamedTuple):
 def new_token() -> str:
     """Return a random token of a participant: 128 bits from the system's source, as 32 hexadecimal digits."""
     return secrets.token_hex(16)
+
+
+def is_token(given: object) -> bool:
+    """Tell whether a value has the form of a token of `new_token`."""
+    return isinstance(given, str) and _TOKEN.fullmatch(given) is not None
+
+
+def _check_token(token: str) -> None:
+    if not is_token(token):
+        raise InvalidInputError("the token must be 32 hexadecimal digits; take the number that the page shows")
 
 
 def is_secret(given: str, expected: str) -> bool:
@@ -129,8 +139,7 @@ class SubmissionStore:
             The study is full, or its folder cannot be written. Nothing is left behind.
 
         """
-        if not _TOKEN.fullmatch(token):
-            raise InvalidInputError("the token must be 32 hexadecimal digits; take the one of the invitation")
+        _check_token(token)
         if not isinstance(content, Mapping):
             raise InvalidInputError(f"a submission must be an object of JSON, got {type(content).__name__}")
         try:
@@ -148,13 +157,18 @@ class SubmissionStore:
         write_atomically(path, stored, parents=True)
         return receipt
 
-    def read(self) -> tuple[Submission, ...]:
+    def read(self, *, or_none: bool = False) -> tuple[Submission, ...]:
         """Return all submissions, by token and receipt.
+
+        Parameters
+        ----------
+        or_none
+            There may be none.
 
         Raises
         ------
         NoDataError
-            There are none.
+            There are none, where there may not be.
         CorruptRecordsError
             A file is not what its name says: it was changed after it was stored.
 
@@ -166,9 +180,34 @@ class SubmissionStore:
             if hashlib.sha256(stored).hexdigest() != receipt:
                 raise CorruptRecordsError(f"{path} was changed after it was stored; take it from a copy, or remove it")
             found.append(Submission(token, receipt, json.loads(stored)))
-        if not found:
+        if not found and not or_none:
             raise NoDataError(f"{self.folder} holds no submissions")
         return tuple(found)
+
+    def withdraw(self, token: str) -> int:
+        """Remove all that a participant sent, and return how many submissions that were.
+
+        Parameters
+        ----------
+        token
+            Of the participant.
+
+        Raises
+        ------
+        InvalidInputError
+            No token of ours.
+        OutputError
+            A file cannot be removed.
+
+        """
+        _check_token(token)
+        mine = [path for path in self._files() if path.name.startswith(f"{token}-")]
+        try:
+            for path in mine:
+                path.unlink()
+        except OSError as error:
+            raise OutputError(f"{self.folder}: cannot be changed ({error.strerror}); check who owns it") from error
+        return len(mine)
 
     def _files(self) -> list[Path]:
         if not self.folder.is_dir():

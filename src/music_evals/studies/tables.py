@@ -55,6 +55,7 @@ __all__ = [
     "rows_of",
     "samples_of_edits",
     "study_tables",
+    "table_text",
 ]
 
 Table = dict[str, npt.NDArray[Any]]
@@ -465,3 +466,18 @@ def _parquet_rows(content: bytes) -> Iterator[Mapping[str, Any]]:
     from pyarrow import parquet
 
     yield from parquet.read_table(pa.BufferReader(content)).to_pylist()
+
+
+def table_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows as CSV, with the columns of all; a cell that a spreadsheet would run gets a quote before it."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, names, lineterminator="\n", restval="")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: _harmless(value) for name, value in row.items()})
+    return text.getvalue()
+
+
+def _harmless(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"} else value

@@ -16,12 +16,11 @@ Call = Callable[..., Any]
 
 @pytest.fixture
 def call() -> Callable[[str], Call]:
-    """`call("rollEditor")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
+    """`call("rollPaper")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    context.eval(
-        script("kept", "kept_notes", "rolls", "roll_editor", "ab_player", "listening_test") + static("pairs.js")
-    )
+    names = ("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player", "listening_test")
+    context.eval(script(*names) + static("pairs.js"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

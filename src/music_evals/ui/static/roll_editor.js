@@ -4,32 +4,14 @@
 ((ns) => {
   "use strict";
 
-  const NAMES = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"];
-  const SIXTHS = ["", " 1/6", " 1/3", " 1/2", " 2/3", " 5/6"];
-  const BLACK = new Set([1, 3, 6, 8, 10]);
+  const { clamp, line, pitchName, place, shape, snapped } = ns.rollPaper;
   const EMPTY = { first_measure: 1, held: 0, notes: [] };
   const ROW = 11;
   const TOP = 18;
   const SIDE = 30;
   const MOST_UNDO = 100;
 
-  const clamp = (value, low, high) => Math.max(low, Math.min(high, value));
   const endOf = ([onset, duration]) => onset + duration;
-  const isBlack = (pitch) => BLACK.has(pitch % 12);
-
-  /** The name of a pitch, 60 being C4. */
-  const pitchName = (pitch) => `${NAMES[pitch % 12]}${Math.floor(pitch / 12) - 1}`;
-
-  /** Where a step lies, as a reader of music says it. */
-  const place = (step, firstMeasure, measure) => {
-    const beat = measure / 4;
-    const rest = step % measure;
-    const number = firstMeasure + Math.floor(step / measure);
-    return `measure ${number}, beat ${1 + Math.floor(rest / beat)}${SIXTHS[((rest % beat) * 6) / beat]}`;
-  };
-
-  /** The start of the unit of note length in which a step lies. */
-  const snapped = (step, unit) => step - (step % unit);
 
   /** The length of a note that is dragged to a step: whole units, at least to the end of the unit there. */
   const draggedLength = (onset, step, unit) => (Math.floor(step / unit) + 1) * unit - onset;
@@ -88,15 +70,6 @@
     contour: "The notes in the gap are a contour: their pitches in their order count, wherever in the measure they are.",
   };
 
-  const shape = (name, attributes, text) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (name === "text") made.textContent = text;
-    if (name === "rect" && text) made.append(shape("title", {}));
-    if (name === "rect" && text) made.firstChild.textContent = text;
-    return made;
-  };
-
   const start = ({ element, props, watch }, { steps, measure, stepSec }) => {
     const px = matchMedia("(pointer: coarse)").matches ? 4 : 3;
     const find = (selector) => element.querySelector(selector);
@@ -116,33 +89,19 @@
     const unit = () => Number(unitOf.value);
     const here = () => noteAt(melody, cursor.step, cursor.pitch);
     const top = (pitch) => TOP + (shown[1] - pitch) * ROW;
-    const line = (kind, x1, x2, y1, y2) => shape("line", { class: kind, x1, x2, y1, y2 });
 
     const paper = () => {
-      const [low, high] = shown;
       const width = steps * px;
-      const height = top(low) + ROW;
+      const beats = [];
+      for (let step = 0; step <= steps; step += measure / 4) {
+        beats.push([step * px, step % measure ? null : melody.first_measure + step / measure]);
+      }
+      const { height, rows, lines, names } = ns.rollPaper.paper({ shown, row: ROW, top: TOP, width, beats });
       for (const [svg, wide] of [[grid, width], [keys, SIDE]]) {
         svg.setAttribute("width", wide);
         svg.setAttribute("height", height);
       }
       find(".playhead").setAttribute("y2", height);
-      const rows = [];
-      const names = [];
-      const lines = [];
-      for (let pitch = low; pitch <= high; pitch++) {
-        const y = top(pitch);
-        if (isBlack(pitch)) rows.push(shape("rect", { class: "black", x: 0, y, width, height: ROW }));
-        if ([0, 7].includes(pitch % 12)) names.push(shape("text", { x: 4, y: y + ROW - 2 }, pitchName(pitch)));
-        if (pitch % 12 === 0) lines.push(line("bar", 0, width, y + ROW, y + ROW));
-      }
-      for (let step = 0; step <= steps; step += measure / 4) {
-        const isBar = step % measure === 0;
-        lines.push(line(isBar ? "bar" : "line", step * px, step * px, isBar ? 0 : TOP, height));
-        if (isBar && step < steps) {
-          lines.push(shape("text", { x: step * px + 4, y: 12 }, melody.first_measure + step / measure));
-        }
-      }
       const span = shape("rect", { class: "gap", x: gap[0] * px, y: 0, width: (gap[1] - gap[0]) * px, height });
       find(".paper").replaceChildren(...rows, span, shape("text", { x: gap[0] * px + 30, y: 12 }, "gap"), ...lines);
       keys.replaceChildren(...names);
@@ -410,5 +369,5 @@
     });
   };
 
-  ns.rollEditor = { pitchName, place, snapped, draggedLength, noteAt, add, remove, resize, clear, fitted, lockOf, start };
+  ns.rollEditor = { draggedLength, noteAt, add, remove, resize, clear, fitted, lockOf, start };
 })((globalThis.musicEvals ||= {}));

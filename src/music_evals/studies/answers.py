@@ -1,0 +1,175 @@
+"""What participants sent: their parts, from the store of a server or from the files that a static page gave them.
+
+A part is what is sent at once, such as one edited sample or all ratings; it has a name, and the one that was sent last
+under a name counts. A static page gives its participant one file with all parts. `slot` is the plan that was followed.
+
+    {"format": 1, "study": ..., "kind": ..., "slot": 3, "sent": 0, "part": "sample-1", "content": {...}}
+    {"format": 1, "study": ..., "kind": ..., "slot": 3, "token": ..., "parts": {"sample-1": {...}, ...}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, located
+from music_evals.studies.folders import StudyFolder
+from music_evals.studies.storage import MAX_BYTES, SubmissionStore, is_token
+
+__all__ = ["MAX_PARTS", "Part", "Participant", "check_part", "participants_of", "read_export"]
+
+FORMAT = 1
+"""Of a submission; another one is refused."""
+MAX_PARTS = 64
+"""Of one participant: more is no participant."""
+
+
+class Participant(NamedTuple):
+    """All that one participant sent.
+
+    Attributes
+    ----------
+    token
+        Random; says nothing of who it is.
+    slot
+        Which plan was followed.
+    parts
+        Name -> content, as plain values.
+
+    """
+
+    token: str
+    slot: int
+    parts: dict[str, Any]
+
+
+class Part(NamedTuple):
+    """What was sent at once.
+
+    Attributes
+    ----------
+    slot
+        Which plan is followed.
+    sent
+        How many parts this participant had sent before.
+    name
+        Of the part.
+    content
+        As plain values.
+
+    """
+
+    slot: int
+    sent: int
+    name: str
+    content: Any
+
+
+def check_part(study: StudyFolder, content: Any) -> Part:
+    """Return a part that was sent, or say why it is none of this study.
+
+    Raises
+    ------
+    InvalidInputError
+        Not a part; of another study, kind or format; or of a plan that there is not.
+
+    """
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        raise InvalidInputError(f"expected a submission of format {FORMAT}")
+    if (content.get("study"), content.get("kind")) != (study.study, study.kind):
+        raise InvalidInputError(f"the submission is of the study {content.get('study')!r}, not of {study.study!r}")
+    slot, sent, name = content.get("slot"), content.get("sent"), content.get("part")
+    if type(slot) is not int or not 0 <= slot < len(study.plans):
+        raise InvalidInputError(f"slot must be 0..{len(study.plans) - 1}, got {slot!r}")
+    if type(sent) is not int or sent < 0:
+        raise InvalidInputError(f"sent counts what was sent before, got {sent!r}")
+    if not isinstance(name, str) or not 0 < len(name) <= 64 or "content" not in content:
+        raise InvalidInputError("a submission names its part, in at most 64 characters, and has a content")
+    return Part(slot, sent, name, content["content"])
+
+
+def read_export(study: StudyFolder, path: str | os.PathLike[str]) -> Participant:
+    """Read the file that a static page gave a participant.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    InvalidInputError
+        It is none of this study, or larger than any can be; names the file.
+
+    """
+    try:
+        return _export(study, Path(path))
+    except MusicEvalsError as error:
+        raise located(error, os.fspath(path)) from error
+
+
+def _export(study: StudyFolder, path: Path) -> Participant:
+    try:
+        stored = path.read_bytes()
+    except FileNotFoundError as error:
+        raise NoDataError("there is no such file") from error
+    if len(stored) > MAX_BYTES * MAX_PARTS:
+        raise InvalidInputError(f"{len(stored)} bytes are more than a participant can send")
+    try:
+        content = json.loads(stored)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"not a file of a study's page ({error})") from error
+    parts = content.get("parts") if isinstance(content, dict) else None
+    token = content.get("token", "") if isinstance(content, dict) else ""
+    if not isinstance(parts, dict) or not 0 < len(parts) <= MAX_PARTS or not is_token(token):
+        raise InvalidInputError("not a file of a study's page: it has no parts, or no token")
+    of_all = {name: value for name, value in content.items() if name not in {"parts", "token"}}
+    found = [check_part(study, {**of_all, "sent": 0, "part": name, "content": part}) for name, part in parts.items()]
+    return Participant(token, found[0].slot, {part.name: part.content for part in found})
+
+
+def participants_of(
+    study: StudyFolder, files: Sequence[str | os.PathLike[str]] = (), *, store: SubmissionStore | None = None
+) -> tuple[Participant, ...]:
+    """Return everybody who sent something, by token.
+
+    Parameters
+    ----------
+    study
+        The study.
+    files
+        From a static page, beside what the store holds.
+    store
+        By default that in the study's folder.
+
+    Raises
+    ------
+    NoDataError
+        Nobody sent anything.
+    InvalidInputError
+        A submission is none of this study; one participant with two plans, or in two places.
+    CorruptRecordsError
+        A stored submission was changed.
+
+    """
+    store = store if store is not None else SubmissionStore(study.submissions)
+    found: dict[str, Participant] = {}
+    sent: dict[str, list[Part]] = {}
+    for submission in store.read(or_none=True):
+        try:
+            sent.setdefault(submission.token, []).append(check_part(study, submission.content))
+        except InvalidInputError as error:
+            raise located(error, f"submission {submission.receipt[:12]} of {submission.token}") from error
+    for token, parts in sent.items():
+        parts.sort(key=lambda part: part.sent)
+        slots = {part.slot for part in parts}
+        if len(slots) > 1:
+            raise InvalidInputError(f"{token} followed the plans {sorted(slots)}; a participant has one")
+        found[token] = Participant(token, parts[0].slot, {part.name: part.content for part in parts})
+    for participant in (read_export(study, path) for path in files):
+        if participant.token in found:
+            raise InvalidInputError(f"{participant.token} was sent to the server and is in a file too; name one")
+        found[participant.token] = participant
+    if not found:
+        raise NoDataError(f"nobody sent anything to {study.folder}; name the files that participants got")
+    return tuple(found[token] for token in sorted(found))

@@ -1,0 +1,250 @@
+"""A study as a folder: what participants see, what its leader alone sees, and what was sent in.
+
+``study.json``
+    What kind of study it is, what participants read first, its settings, and its plans: what each participant does.
+``page/``
+    The page with everything that it plays. It may be put on any web server as it is, and names nobody who made
+    anything: who did stands in ``key/``.
+``key/``
+    Which code is whose. It stays with the leader of the study.
+``submissions/``
+    See `studies.storage`; made with the first one.
+
+A study is data: its texts are shown as text, never as HTML.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.files import folder_written_whole, write_atomically
+
+__all__ = ["ABOUT", "KEY", "KINDS", "PAGE", "SUBMISSIONS", "Introduction", "StudyFolder", "read_study_folder",
+           "write_study_folder"]  # fmt: skip
+
+ABOUT, PAGE, KEY, SUBMISSIONS = "study.json", "page", "key", "submissions"
+"""Names in the folder of a study."""
+KINDS = ("editing", "listening")
+"""What participants do."""
+FORMAT = 1
+"""Of ``study.json``; another one is refused."""
+
+_STUDY_ID = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_DATA = '<script type="application/json" id="study">'
+"""Where the page holds the study; a browser runs nothing of that type."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Introduction:
+    """What participants read before anything is played.
+
+    Parameters
+    ----------
+    title
+        Of the study.
+    consent
+        Paragraphs: what it is for, what is stored and for how long, how to withdraw, who leads it. Who goes on has
+        agreed to them.
+    instructions
+        Paragraphs: what is to be done.
+
+    Raises
+    ------
+    InvalidInputError
+        A text is missing: nobody takes part without having been told.
+
+    """
+
+    title: str
+    consent: tuple[str, ...]
+    instructions: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        texts = {"title": (self.title,), "consent": self.consent, "instructions": self.instructions}
+        for name, paragraphs in texts.items():
+            if not paragraphs or not all(isinstance(text, str) and text.strip() for text in paragraphs):
+                raise InvalidInputError(f"{name} of the study is empty; participants must be told before they start")
+
+
+class StudyFolder(NamedTuple):
+    """A study that was read.
+
+    Attributes
+    ----------
+    folder
+        Where it lies.
+    study
+        Its name, which submissions name too.
+    kind
+        One of `KINDS`.
+    introduction
+        What participants read.
+    settings
+        What all plans share.
+    plans
+        What each participant does.
+
+    """
+
+    folder: Path
+    study: str
+    kind: str
+    introduction: Introduction
+    settings: dict[str, Any]
+    plans: tuple[dict[str, Any], ...]
+
+    @property
+    def page(self) -> Path:
+        """Folder of the page."""
+        return self.folder / PAGE
+
+    @property
+    def key(self) -> Path:
+        """Folder of what its leader alone sees."""
+        return self.folder / KEY
+
+    @property
+    def submissions(self) -> Path:
+        """Folder of `studies.storage.SubmissionStore`."""
+        return self.folder / SUBMISSIONS
+
+
+def write_study_folder(
+    folder: str | os.PathLike[str],
+    *,
+    kind: str,
+    study: str,
+    introduction: Introduction,
+    settings: Mapping[str, Any],
+    plans: Sequence[Mapping[str, Any]],
+    page: Mapping[str, bytes | Path],
+    key: Mapping[str, bytes | Path],
+) -> StudyFolder:
+    """Write the folder of a study, whole or not at all.
+
+    Parameters
+    ----------
+    folder
+        A place where nothing is; a study that collects answers is never replaced.
+    kind
+        One of `KINDS`.
+    study
+        Its name: lower-case letters, digits, ``_`` and ``-``, at most 64.
+    introduction
+        What participants read.
+    settings, plans
+        Plain values, without a word on who made what. One plan a participant; who comes after the last begins again at
+        the first.
+    page
+        Path below ``page/`` -> content or file to copy. The study is written into its ``index.html``.
+    key
+        The same below ``key/``.
+
+    Returns
+    -------
+    StudyFolder
+        As `read_study_folder` reads it.
+
+    Raises
+    ------
+    InvalidInputError
+        Something stands in that place; another kind, name or path; no plans; or values that are no JSON.
+    OutputError
+        The folder cannot be written; nothing is left behind.
+
+    """
+    target = Path(folder).resolve()
+    if target.exists():
+        raise InvalidInputError(f"{folder} is there already; name a new folder, so that no answers are lost")
+    if kind not in KINDS:
+        raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")
+    if not _STUDY_ID.fullmatch(study):
+        raise InvalidInputError(f"the name {study!r} of a study needs lower-case letters, digits, - and _, at most 64")
+    if not plans:
+        raise InvalidInputError("a study needs a plan for at least one participant")
+    about = {
+        "format": FORMAT, "study": study, "kind": kind, **dataclasses.asdict(introduction),
+        "settings": dict(settings), "plans": [dict(plan) for plan in plans],
+    }  # fmt: skip
+    try:
+        text = json.dumps(about, indent=1, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"settings and plans of a study must be plain values ({error})") from error
+    with folder_written_whole(target) as part:
+        write_atomically(part / ABOUT, f"{text}\n".encode())
+        for place, files in ((PAGE, page), (KEY, key)):
+            for name, content in files.items():
+                _write(part / place, name, content)
+        index = part / PAGE / "index.html"
+        write_atomically(index, with_study(index.read_bytes(), about))
+    return read_study_folder(target)
+
+
+def with_study(page: bytes, about: Mapping[str, Any]) -> bytes:
+    """Put a study into the HTML of its page, as data that a browser does not run.
+
+    Raises
+    ------
+    InvalidInputError
+        The page has no place for it.
+
+    """
+    place = _DATA.encode()
+    if page.count(place) != 1:
+        raise InvalidInputError(f"the page of a study must hold {_DATA}</script> once")
+    # a closing tag inside of a text would end the data
+    data = json.dumps(about, allow_nan=False).replace("<", "\\u003c")
+    return page.replace(place, place + data.encode())
+
+
+def _write(root: Path, name: str, content: bytes | Path) -> None:
+    """Write or copy a file below `root`."""
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:
+        raise InvalidInputError(f"{name!r} must lie inside of the study")
+    target = root / pure
+    if isinstance(content, Path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(content, target)
+    else:
+        write_atomically(target, content, parents=True, sync=False)
+
+
+def read_study_folder(folder: str | os.PathLike[str]) -> StudyFolder:
+    """Read the folder of a study.
+
+    Raises
+    ------
+    NoDataError
+        There is no study in it.
+    UnreadableFileError
+        ``study.json`` is damaged, or of another version.
+
+    """
+    path = Path(folder) / ABOUT
+    try:
+        about = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise NoDataError(f"{folder} holds no {ABOUT}; name the folder of a study") from error
+    except (OSError, ValueError) as error:
+        raise UnreadableFileError(f"{path}: cannot be read ({error})") from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise UnreadableFileError(f"{path}: not a study of format {FORMAT}; read it with the version that wrote it")
+    try:
+        introduction = Introduction(
+            title=about["title"], consent=tuple(about["consent"]), instructions=tuple(about["instructions"])
+        )
+        return StudyFolder(
+            Path(folder).resolve(), str(about["study"]), str(about["kind"]), introduction, dict(about["settings"]),
+            tuple(dict(plan) for plan in about["plans"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, InvalidInputError) as error:
+        raise UnreadableFileError(f"{path}: not a study ({error})") from error

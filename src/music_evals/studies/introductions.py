@@ -1,0 +1,77 @@
+"""What participants read first: texts of ours for each kind of study, or the leader's own from a file.
+
+A file is YAML with the keys `title`, `consent` and `instructions`, the last two lists of paragraphs. Whoever leads a
+study answers for its texts, and for the review of its ethics.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import os
+from pathlib import Path
+from typing import Any
+
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.studies.folders import KINDS, Introduction
+
+__all__ = ["default_introduction", "read_introduction"]
+
+
+def default_introduction(kind: str, title: str, contact: str) -> Introduction:
+    """Return texts of ours.
+
+    Parameters
+    ----------
+    kind
+        One of `studies.folders.KINDS`.
+    title
+        Of the study.
+    contact
+        Who leads it, and how to reach them.
+
+    Raises
+    ------
+    InvalidInputError
+        There is no such kind, or no contact: participants must know whom to ask.
+
+    """
+    if kind not in KINDS:
+        raise InvalidInputError(f"a study is one of {', '.join(KINDS)}, got {kind!r}")
+    if not contact.strip():
+        raise InvalidInputError("name who leads the study and how to reach them, with `contact`")
+    text = importlib.resources.files("music_evals.studies").joinpath(f"{kind}.yaml").read_text(encoding="utf-8")
+    values = _load(text)
+    consent = tuple(paragraph.replace("{contact}", contact) for paragraph in values["consent"])
+    return Introduction(title=title, consent=consent, instructions=tuple(values["instructions"]))
+
+
+def read_introduction(path: str | os.PathLike[str]) -> Introduction:
+    """Read the texts of a study from a YAML file.
+
+    Raises
+    ------
+    NoDataError
+        There is no such file.
+    UnreadableFileError
+        It is no YAML, or lacks a key.
+
+    """
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        values = _load(Path(path).read_text(encoding="utf-8"))
+        return Introduction(
+            title=values["title"], consent=tuple(values["consent"]), instructions=tuple(values["instructions"])
+        )
+    except FileNotFoundError as error:
+        raise NoDataError(f"{path}: there is no such file") from error
+    except (OSError, UnicodeDecodeError, YAMLError, KeyError, TypeError, InvalidInputError) as error:
+        raise UnreadableFileError(
+            f"{path}: expected YAML with title, consent and instructions, the last two lists of paragraphs ({error})"
+        ) from error
+
+
+def _load(text: str) -> Any:
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(text)

@@ -1,0 +1,96 @@
+// The editing test: a sample after the other is repaired in a piano roll, blind, against the clock, and rated.
+//
+// study.settings: {limit_sec, may_add ("yes", "no" or "flagged"), questions [{name, text}], before [{name, text}],
+//   about [{name, text, options}], training (code), samples {code: sample}}; a sample is as in piano_roll.js, with
+//   tempos [[tick, quarters a minute]]. plan: {samples: [code]}.
+// Parts that are sent: "sample-<place>" {code, events, counts, notes, answers}, and at the end "about" {answers}.
+((ns) => {
+  "use strict";
+
+  const { make } = ns.studyPage;
+  const { timeText } = ns.noteEditor;
+  const SCALE = [1, 2, 3, 4, 5];
+
+  /** Questions one below the other; `done` is told the answers when each has one. */
+  const ask = ({ show, say, button }, title, questions, done) => {
+    const fields = questions.map(({ name, text, options }) => {
+      const field = make("fieldset", { id: name }, make("legend", {}, text));
+      const choices = options || SCALE;
+      choices.forEach((choice, place) => {
+        const end = options ? "" : { 0: " not at all", 4: " very much" }[place] || "";
+        field.append(make("label", {}, make("input", { type: "radio", name, value: choice }), ` ${choice}${end}`));
+      });
+      return field;
+    });
+    const go = () => {
+      const answers = {};
+      for (const { name, options } of questions) {
+        const chosen = document.querySelector(`input[name="${CSS.escape(name)}"]:checked`);
+        if (chosen) answers[name] = options ? chosen.value : Number(chosen.value);
+      }
+      if (Object.keys(answers).length < questions.length) say("Answer every question first.");
+      else done(answers);
+    };
+    show(make("h2", {}, title), ...fields, button("Go on", go, { id: "answered" }));
+  };
+
+  const start = async (page) => {
+    const { study, plan, saved, save, kept, keep, send, finish } = page;
+    const { settings } = study;
+    const steps = [
+      ...(settings.training ? [{ code: settings.training, isTraining: true }] : []),
+      ...plan.samples.map((code, place) => ({ code, name: `sample-${place + 1}`, place })),
+    ];
+    const position = saved || { step: 0, phase: "ready", before: {}, result: null };
+    const go = (next) => {
+      Object.assign(position, next);
+      save(position);
+      run();
+    };
+    const phases = {
+      ready: ({ isTraining, place }) => {
+        const title = isTraining ? "A piece to try the editor" : `Piece ${place + 1} of ${plan.samples.length}`;
+        const limit = settings.limit_sec === null ? "" : ` You have ${timeText(settings.limit_sec)} minutes.`;
+        const what = isTraining
+          ? "Nothing of it counts. Take as long as you like."
+          : `The clock starts when you open it.${limit} Rest first if you like.`;
+        const next = settings.before.length && !isTraining ? "before" : "edit";
+        page.show(make("h2", {}, title), make("p", {}, what), page.button("Open the piece", () => go({ phase: next }), { id: "open" }));
+      },
+      before: () => ask(page, "Before you edit", settings.before, (answers) => go({ phase: "edit", before: answers })),
+      edit: async ({ code, isTraining, place }) => {
+        const log = await kept("log");
+        const mine = log && log.step === position.step ? log : null;
+        const title = isTraining ? "A piece to try the editor" : `Piece ${place + 1} of ${plan.samples.length}`;
+        ns.noteEditor.open(page, {
+          sample: settings.samples[code], limitSec: isTraining ? null : settings.limit_sec, mayAdd: settings.may_add, title, kept: mine,
+          keep: (value) => keep("log", { ...value, step: position.step }),
+          done: (result, isLimit) => {
+            if (isTraining) go({ step: position.step + 1, phase: "ready", result: null });
+            else go({ phase: "questions", result: { ...result, isLimit } });
+          },
+        });
+      },
+      questions: ({ code, name }) => {
+        const { isLimit, ...result } = position.result;
+        const title = isLimit ? "The time is over. Three questions" : "How was it?";
+        ask(page, title, settings.questions, async (answers) => {
+          await send(name, { code, ...result, answers: { ...position.before, ...answers } });
+          go({ step: position.step + 1, phase: "ready", before: {}, result: null });
+        });
+      },
+    };
+    const run = () => {
+      if (position.step < steps.length) phases[position.phase](steps[position.step]);
+      else if (settings.about.length && position.phase !== "over") {
+        ask(page, "About you", settings.about, async (answers) => {
+          await send("about", { answers });
+          go({ phase: "over" });
+        });
+      } else finish();
+    };
+    run();
+  };
+
+  (ns.studyKinds ||= {}).editing = { start };
+})((globalThis.musicEvals ||= {}));

@@ -1,0 +1,184 @@
+"""The organiser's page: how far the study is, all that was sent as one file, and withdrawal, behind a secret.
+
+Who gives the secret gets a cookie that is signed with it, for `SESSION_SEC`, and that no other site can use; forms hold
+besides a word that only this page knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import json
+import secrets
+import time
+import zipfile
+from collections import deque
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from music_evals.errors import FileTooLargeError, MusicEvalsError
+from music_evals.studies.answers import Participant, participants_of
+from music_evals.studies.folders import StudyFolder
+from music_evals.studies.slots import SlotBook
+from music_evals.studies.storage import SubmissionStore, is_secret
+from music_evals.ui.assets import html
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["SESSION_SEC", "Organiser"]
+
+SESSION_SEC = 8 * 3600
+"""How long one need not give the secret again."""
+TRIES, TRIES_SEC = 10, 60.0
+"""So many wrong secrets are answered in so many seconds."""
+_COOKIE = "study_organiser"
+_MOST_BYTES = 10_000
+
+
+class Organiser:
+    """The organiser's page of one study.
+
+    Parameters
+    ----------
+    study, store, book
+        Of the study.
+    secret
+        What opens the page.
+
+    """
+
+    def __init__(self, study: StudyFolder, store: SubmissionStore, book: SlotBook, secret: str) -> None:
+        self.study, self.store, self.book, self.secret = study, store, book, secret
+        self._wrong: deque[float] = deque(maxlen=TRIES)
+
+    async def show(self, request: Request) -> Response:
+        """Show the page, or ask for the secret."""
+        return await self._page(request, "")
+
+    async def act(self, request: Request) -> Response:
+        """Do what a form of the page asks for."""
+        from starlette.responses import RedirectResponse, Response
+
+        from music_evals.ui.studies.server import read_body
+
+        try:
+            body = await read_body(request, _MOST_BYTES)
+        except FileTooLargeError as error:
+            return Response(str(error), 413)
+        form = {name: values[0] for name, values in parse_qs(body.decode(errors="replace")).items()}
+        action = request.path_params["action"]
+        if action == "enter":
+            return await self._enter(request, form.get("secret", ""))
+        session = self._session(request)
+        if session is None or not hmac.compare_digest(form.get("word", "").encode(), self._word(session).encode()):
+            return await self._page(request, "This form is too old; try again.", 403)
+        if action == "leave":
+            answer: Response = RedirectResponse(_place(request), 303)
+            answer.delete_cookie(_COOKIE, path="/")
+            return answer
+        if action == "export":
+            return await self._export(request)
+        if action == "withdraw":
+            token = form.get("token", "").strip()
+            try:
+                removed = self.store.withdraw(token)
+            except MusicEvalsError as error:
+                return await self._page(request, str(error), 400)
+            self.book.forget(token)
+            return await self._page(request, f"{removed} submissions of {token} were removed.")
+        return await self._page(request, "There is no such action.", 404)
+
+    async def _enter(self, request: Request, given: str) -> Response:
+        from starlette.responses import RedirectResponse
+
+        if len(self._wrong) == TRIES and time.monotonic() - self._wrong[0] < TRIES_SEC:
+            return await self._page(request, "Too many wrong secrets; wait a minute.", 429)
+        if not is_secret(given, self.secret):
+            self._wrong.append(time.monotonic())
+            return await self._page(request, "That is not the secret.", 403)
+        answer = RedirectResponse(_place(request), 303)
+        answer.set_cookie(
+            _COOKIE, self._signed(f"{int(time.time()) + SESSION_SEC}.{secrets.token_hex(8)}"), max_age=SESSION_SEC,
+            path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https",
+        )  # fmt: skip
+        return answer
+
+    async def _page(self, request: Request, said: str, status: int = 200) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import HTMLResponse
+
+        session = self._session(request)
+        title = self.study.introduction.title
+        values: dict[str, Any] = {"title": title, "said": said, "word": None, "place": _place(request)}
+        if session is not None:
+            values |= await run_in_threadpool(self._progress)
+            values["word"] = self._word(session)
+        return HTMLResponse(str(html("study_organiser.html", **values)), status)
+
+    def _progress(self) -> dict[str, Any]:
+        """Return what the page shows: slots, participants and their parts."""
+        given = self.book.given()
+        try:
+            sent = {one.token: one for one in participants_of(self.study, store=self.store)}
+            problem = ""
+        except MusicEvalsError as error:
+            sent, problem = {}, str(error) if given else ""
+        rows = [
+            (slot + 1, token, ", ".join(sorted(sent[token].parts)) if token in sent else "")
+            for token, slot in sorted(given.items(), key=lambda pair: (pair[1], pair[0]))
+        ]
+        return {"rows": rows, "n_slots": len(self.study.plans), "n_sent": len(sent), "problem": problem}
+
+    async def _export(self, request: Request) -> Response:
+        from starlette.concurrency import run_in_threadpool
+        from starlette.responses import Response
+
+        try:
+            content = await run_in_threadpool(self._archive)
+        except MusicEvalsError as error:
+            return await self._page(request, str(error), 409)
+        name = f"{self.study.study}-submissions.zip"
+        return Response(
+            content, media_type="application/zip", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        )
+
+    def _archive(self) -> bytes:
+        """Return all that was sent, a file a participant as a static page gives it."""
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in participants_of(self.study, store=self.store):
+                archive.writestr(f"{self.study.study}-{one.token}.json", export_text(self.study, one))
+        return file.getvalue()
+
+    def _session(self, request: Request) -> str | None:
+        """Return the session of a request, which is whole, ours and not over."""
+        given = request.cookies.get(_COOKIE, "")
+        session = given.rpartition(".")[0]
+        if not hmac.compare_digest(given.encode(), self._signed(session).encode()):
+            return None
+        end = session.partition(".")[0]
+        return session if end.isdecimal() and int(end) > time.time() else None
+
+    def _signed(self, session: str) -> str:
+        return f"{session}.{self._mac('session', session)}"
+
+    def _word(self, session: str) -> str:
+        """Return what the forms of a session hold."""
+        return self._mac("word", session)
+
+    def _mac(self, purpose: str, text: str) -> str:
+        return hmac.new(self.secret.encode(), f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def _place(request: Request) -> str:
+    """Return the path of the page, behind a proxy too."""
+    return f"{request.scope.get('root_path', '')}/organiser"
+
+
+def export_text(study: StudyFolder, participant: Participant) -> str:
+    """Return what one participant sent, in the form of a static page's file."""
+    about = {"format": 1, "study": study.study, "kind": study.kind, "slot": participant.slot}
+    return json.dumps({**about, "token": participant.token, "parts": participant.parts}, sort_keys=True)

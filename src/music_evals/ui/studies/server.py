@@ -1,0 +1,239 @@
+"""The server of one study: its page, what participants send, and the organiser's page behind a secret.
+
+Participants have a random token and no cookie, so that no other site can send in their name; what they send is JSON
+with a header that no form has. Once a submission is acknowledged it is on the disk. No address and no browser's name is
+kept.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.errors import FileTooLargeError, InvalidInputError, MusicEvalsError, OutputError, importing
+from music_evals.studies.answers import check_part
+from music_evals.studies.folders import StudyFolder
+from music_evals.studies.slots import SlotBook
+from music_evals.studies.storage import SubmissionStore, is_token
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["HEADERS", "build_app", "serve"]
+
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'self' https://huggingface.co"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+"""Of every answer."""
+
+_SUBMITTED = b'data-submit="file"', b'data-submit="server"'
+"""How the page is told that there is a server."""
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".flac": "audio/flac"}
+
+
+def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None = None) -> Starlette:
+    """Build the server of a study.
+
+    Parameters
+    ----------
+    study
+        What is served.
+    secret
+        Of the organiser's page, at ``/organiser``; not empty.
+    store
+        Where submissions are kept; by default in the study's folder.
+
+    Returns
+    -------
+    starlette.applications.Starlette
+        For any ASGI server.
+
+    Raises
+    ------
+    InvalidInputError
+        The secret is empty, or shorter than 16 characters: nobody watches who guesses.
+    MissingBackendError
+        Starlette is not installed.
+
+    """
+    with importing("studies", "the server of a study"):
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+
+    if len(secret) < 16:
+        raise InvalidInputError(
+            "the organiser's secret needs at least 16 characters, such as studies.storage.new_token()"
+        )
+    from music_evals.ui.studies.organiser import Organiser
+
+    store = store if store is not None else SubmissionStore(study.submissions)
+    book = SlotBook(study.submissions, len(study.plans))
+    participants = _Participants(study, store, book)
+    organiser = Organiser(study, store, book, secret)
+    routes = [
+        Route("/api/join", _told(participants.join), methods=["POST"]),
+        Route("/api/submit", _told(participants.submit), methods=["POST"]),
+        Route("/organiser", organiser.show, methods=["GET"]),
+        Route("/organiser/{action}", organiser.act, methods=["POST"]),
+        Route("/{path:path}", _Files(study.page).serve, methods=["GET"]),
+    ]
+    app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found})
+    app.add_middleware(_Hardened)
+    return app
+
+
+def serve(study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860) -> None:
+    """Serve a study until the process is told to stop.
+
+    Parameters
+    ----------
+    study, secret
+        As of `build_app`.
+    host, port
+        Where to listen; other machines reach ``0.0.0.0``.
+
+    Raises
+    ------
+    MissingBackendError
+        uvicorn is not installed.
+
+    """
+    with importing("studies", "the server of a study"):
+        import uvicorn
+
+    # no access log: it would hold addresses
+    uvicorn.run(build_app(study, secret=secret), host=host, port=port, access_log=False, log_level="warning",
+                server_header=False)  # fmt: skip
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request.
+
+    Raises
+    ------
+    FileTooLargeError
+        It is longer than `most` bytes; no more than that is read.
+
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > most:
+            raise FileTooLargeError(f"at most {most} bytes are taken")
+    return bytes(body)
+
+
+class _Participants:
+    """What the page of a participant asks of the server."""
+
+    def __init__(self, study: StudyFolder, store: SubmissionStore, book: SlotBook) -> None:
+        self.study, self.store, self.book = study, store, book
+
+    async def join(self, request: Request) -> dict[str, Any]:
+        from starlette.concurrency import run_in_threadpool
+
+        content = await self._content(request, 1000)
+        if content.get("study") != self.study.study:
+            raise InvalidInputError("this page is of another study; load it again")
+        token, slot = await run_in_threadpool(self.book.join)
+        return {"token": token, "slot": slot}
+
+    async def submit(self, request: Request) -> dict[str, Any]:
+        from starlette.concurrency import run_in_threadpool
+
+        token = request.headers.get("x-participant", "")
+        content = await self._content(request, self.store.max_bytes)
+        part = check_part(self.study, content)
+        given = await run_in_threadpool(self.book.given)
+        if not is_token(token) or given.get(token) != part.slot:
+            raise InvalidInputError("this participant was not given this plan; load the page again")
+        return {"receipt": await run_in_threadpool(self.store.submit, token, content)}
+
+    @staticmethod
+    async def _content(request: Request, most: int) -> Mapping[str, Any]:
+        # a form of another site can send neither this type nor this header
+        if request.headers.get("content-type") != "application/json" or "x-study-page" not in request.headers:
+            raise InvalidInputError("only the page of the study sends here")
+        body = await read_body(request, most)
+        try:
+            content = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"no JSON ({error})") from error
+        if not isinstance(content, dict):
+            raise InvalidInputError("expected an object of JSON")
+        return content
+
+
+def _told(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Request], Awaitable[Response]]:
+    """Answer with JSON; an error of ours becomes its status and its words."""
+    from starlette.responses import JSONResponse
+
+    async def answer(request: Request) -> Response:
+        try:
+            return JSONResponse(await act(request))
+        except FileTooLargeError as error:
+            return JSONResponse({"error": str(error)}, 413)
+        except OutputError as error:  # room may be made
+            return JSONResponse({"error": str(error)}, 503)
+        except MusicEvalsError as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    return answer
+
+
+class _Files:
+    """The files of the page, which are known when the server starts; nothing else is read."""
+
+    def __init__(self, page: Path) -> None:
+        self.files = {path.relative_to(page).as_posix(): path for path in sorted(page.rglob("*")) if path.is_file()}
+
+    async def serve(self, request: Request) -> Response:
+        from starlette.responses import FileResponse, Response
+
+        name = request.path_params["path"] or "index.html"
+        if name not in self.files:
+            return await _not_found(request, None)
+        path = self.files[name]
+        if name == "index.html":
+            return Response(path.read_bytes().replace(*_SUBMITTED, 1), media_type="text/html")
+        kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        return FileResponse(path, media_type=kind)
+
+
+async def _not_found(_: Request, error: Any) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": "there is nothing here"}, getattr(error, "status_code", 404))
+
+
+class _Hardened:
+    """Adds `HEADERS` to every answer."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.lower().encode(), value.encode()) for name, value in HEADERS.items()
+                      if name.lower().encode() not in given),
+                ]  # fmt: skip
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
