@@ -30,11 +30,11 @@ from music_evals.studies.listening_build import build_listening_test, read_liste
 from music_evals.studies.listening_results import read_listening_results
 from music_evals.studies.tables import LISTENING, read_table
 from music_evals.ui.studies.page import study_page
+from music_evals.ui.studies.server import HEADERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 SECONDS = 0.8
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; media-src 'self'"
 TOLD = Introduction(title="A test", consent=("You may stop.",), instructions=("Listen.",))
 
 
@@ -70,7 +70,7 @@ def served(study: StudyFolder) -> Iterator[str]:
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     def end_headers(self) -> None:
-        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Security-Policy", HEADERS["Content-Security-Policy"])
         super().end_headers()
 
     def log_message(self, *args: Any) -> None:

@@ -33,7 +33,7 @@ MOST_TONES = 5
 
 _UNDER_SEC = 0.1
 """By so much may a page count too little: it looks at its player from time to time."""
-_OVER_SEC = 1.0
+_OVER_SEC, _OVER_SHARE = 0.25, 1.02
 """By so much may it count more of a sound than there is, or than there was time for: clocks differ."""
 
 Row = dict[str, Any]
@@ -186,7 +186,7 @@ def _trial(row: Any, trial: Mapping[str, Any], done: int, key: ListeningKey) -> 
     played = [*trial["stimuli"], *([trial["reference"]] if trial["reference"] else [])]
     _check_names(row["heard_sec"], played, "sound", "played")
     heard = {file: _heard(row["heard_sec"][file], file, key) for file in played}
-    if sum(heard.values()) > seconds + _OVER_SEC:
+    if sum(heard.values()) > _OVER_SHARE * seconds + _OVER_SEC:
         raise InvalidInputError(f"{sum(heard.values()):.1f} s were heard on a page that was open for {seconds:.1f} s")
     return TrialAnswer(trial, done, values, heard, seconds)
 
@@ -223,7 +223,7 @@ def _heard(value: Any, file: str, key: ListeningKey) -> float:
     least = key.settings.heard_share * seconds
     if heard < least - _UNDER_SEC:
         raise InvalidInputError(f"{heard:.1f} s of {file} were heard; an answer needs {least:.1f} s")
-    if heard > seconds + _OVER_SEC:
+    if heard > _OVER_SHARE * seconds + _OVER_SEC:
         raise InvalidInputError(f"{heard:.1f} s of {file} were heard, which lasts {seconds:.1f} s")
     return heard
 
