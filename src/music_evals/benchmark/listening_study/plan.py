@@ -42,9 +42,16 @@ class PlannedTest(NamedTuple):
     """Of one listener, for the sounds alone, each heard once."""
     truth: float
     power: float
-    """Share of the tests whose interval lies on the right side of no difference (of one half)."""
+    """Share of the tests whose interval lies on the right side of no difference (of one half). Where there is none, the
+    share whose interval lies below it: false alarms of one side."""
     coverage: float
     """Share of the intervals that hold the truth."""
+    coverage_all: float
+    """The same where nobody is left out."""
+    bias: float
+    """Mean estimate less the truth."""
+    bias_all: float
+    """The same where nobody is left out."""
     width: float
     """Median width of the interval."""
     kept_careless: float
@@ -126,14 +133,13 @@ def plan_listening(
     """
     if n_draws < 1 or not listeners or min(listeners) < 2:
         raise InvalidInputError(f"expected sizes from 2 on and at least one draw, got {list(listeners)}, {n_draws}")
-    truth = _truth(world, settings.type)
+    truth, nothing = _truth(world, settings.type), 0.5 if settings.type == "ab" else 0.0
     found = []
     for done, size in enumerate(listeners, start=1):
         rng = np.random.default_rng([seed, size])
         sized = dataclasses.replace(settings, listeners=size)
         drawn = [_one(world, sized, confidence, allowed_failures, rng) for _ in range(n_draws)]
-        low, high = np.array([one.ends for one in drawn]).T
-        nothing = 0.5 if settings.type == "ab" else 0.0
+        kept, everybody = (np.array([getattr(one, name) for one in drawn]).T for name in ("kept", "everybody"))
         careless, careful = (sum(one.counts[place] for one in drawn) for place in (1, 3))
         found.append(
             PlannedTest(
@@ -141,11 +147,14 @@ def plan_listening(
                 world.n_items,
                 drawn[0].minutes,
                 truth,
-                float(np.mean(low > nothing if truth > nothing else high < nothing)),
-                float(np.mean((low <= truth) & (truth <= high))),
-                float(np.nanmedian(high - low)),
-                sum(one.counts[0] for one in drawn) / careless if careless else float("nan"),
-                sum(one.counts[2] for one in drawn) / careful,
+                power=float(np.mean(kept[1] > nothing if truth > nothing else kept[2] < nothing)),
+                coverage=float(np.mean((kept[1] <= truth) & (truth <= kept[2]))),
+                coverage_all=float(np.mean((everybody[1] <= truth) & (truth <= everybody[2]))),
+                bias=float(kept[0].mean() - truth),
+                bias_all=float(everybody[0].mean() - truth),
+                width=float(np.nanmedian(kept[2] - kept[1])),
+                kept_careless=sum(one.counts[0] for one in drawn) / careless if careless else float("nan"),
+                lost_careful=sum(one.counts[2] for one in drawn) / careful if careful else float("nan"),
             )
         )
         if progress is not None:
@@ -154,7 +163,9 @@ def plan_listening(
 
 
 class _One(NamedTuple):
-    ends: tuple[float, float]
+    kept: tuple[float, float, float]
+    """Estimate, low and high end, of the listeners who are kept."""
+    everybody: tuple[float, float, float]
     counts: tuple[int, int, int, int]
     """Careless listeners who were kept, all careless ones, careful ones who were left out, all careful ones."""
     minutes: float
@@ -169,19 +180,18 @@ def _one(
 ) -> _One:
     test = simulate_listening_test(world, settings, rng=rng)
     found = evaluate_listening(test.tables, settings.type, allowed_failures=allowed_failures, confidence=confidence)
-    table = found["preferences" if settings.type == "ab" else "differences"]
-    (row,) = [
-        row
-        for row in table
-        if (row["first"], row["second"], row["listeners"]) == ("first", "second", "kept")
-        and row["question"] == settings.questions[0].name
-    ]
+    table, name = ("preferences", "share") if settings.type == "ab" else ("differences", "difference")
+    told = {
+        row["listeners"]: (row[name], row["low"], row["high"])
+        for row in found[table]
+        if (row["first"], row["second"], row["question"]) == ("first", "second", settings.questions[0].name)
+    }
     kept = {one["listener"] for one in found["listeners"] if one["is_kept"]}
     names = {one["listener"] for one in found["listeners"]}
     careful = names - test.careless
     counts = len(test.careless & kept), len(test.careless), len(careful - kept), len(careful)
     minutes = float(np.mean([one["seconds"] for one in found["listeners"]])) / 60
-    return _One((row["low"], row["high"]), counts, minutes)
+    return _One(told["kept"], told["all"], counts, minutes)
 
 
 def _truth(world: ListeningWorld, kind: str) -> float:
