@@ -4,6 +4,7 @@
 // data-sec moves the player, and so do timelines. Of all players of a page one sounds.
 //
 // musicEvals.abPlayer.open(urls, gains, onEnd) is the sound of it alone, of any number of recordings, for other pages:
+//   prefetch()                begin to read them; a page may do so before anybody has touched it
 //   load()                    read them; resolves when they can sound
 //   lengths()                 how long each plays, in seconds, once they are loaded
 //   start(at, track, {loop, from, to, length}), stop(), choose(track), now()
@@ -92,6 +93,7 @@
         volume.gain.setTargetAtTime(i === track ? gains[i] : 0, ctx.currentTime, 0.003)),
       now: () => positionAt(begun, ctx.currentTime),
       lengths: () => lengths,
+      prefetch: files,
     };
   };
 
@@ -143,6 +145,7 @@
         return heard.currentTime;
       },
       lengths: () => sounds.map((sound) => sound.duration),
+      prefetch: () => sounds.forEach((sound) => Object.assign(sound, { preload: "auto" })),
     };
   };
 
@@ -156,8 +159,23 @@
     return answer.arrayBuffer();
   });
 
+  /** Files that are fetched once, and again where that failed. */
+  const filesOf = (urls) => {
+    let parts = null;
+    const forget = () => {
+      parts = null;
+    };
+    return () => {
+      if (!parts) {
+        parts = fetched(urls);
+        parts.forEach((part) => part.catch(forget));
+      }
+      return parts;
+    };
+  };
+
   /** The sound of recordings, one of which is heard; see the top. */
-  const open = (urls, gains, onEnd, files = () => fetched(urls)) =>
+  const open = (urls, gains, onEnd, files = filesOf(urls)) =>
     (urls.every(readable) ? decoded(files, gains, onEnd) : streamed(urls, gains, onEnd));
 
   /** Start a player in its element. By default its keys are those of the whole page, and files are fetched at once. */

@@ -118,6 +118,7 @@
       show();
     };
     const sound = open(urls, urls.map(() => 1), () => stopAt(0));
+    sound.prefetch();
 
     const buttons = labels.map((label, track) =>
       make("button", { type: "button", class: "track", "data-track": track, onclick: () => choose(track) }, label));
