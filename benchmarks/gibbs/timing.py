@@ -5,16 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import platform
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from benchmarks.machines import processor
 
 from music_evals.annotations import Arrangement, Score, TimeSignature
 from music_evals.models._roll_network import RollNetwork
@@ -127,12 +126,9 @@ def side_by_side(network: RollNetwork, arrangement: Arrangement, settings: Gibbs
 
 def receipt(device: str) -> Mapping[str, str]:
     """Return what the seconds are of."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.is_file() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     on_gpu = device.startswith("cuda")
     return {
-        "device": torch.cuda.get_device_name(device) if on_gpu else names[0] if names else platform.machine(),
+        "device": torch.cuda.get_device_name(device) if on_gpu else processor(),
         "threads": str(n_threads()),
         "load_average": f"{os.getloadavg()[0]:.1f}",
         "torch": version("torch"),

@@ -64,7 +64,7 @@ def simulate(condition: Condition, draws: int) -> PlannedTest:
 
 def told(cell: str, digits: int) -> str:
     """Return a number as a table has it."""
-    return "" if cell in {"", "nan"} else f"{float(cell):.{digits}f}"
+    return "" if cell in {"", "nan"} else f"{round(float(cell), digits) + 0.0:.{digits}f}"  # never -0.00
 
 
 def write_tables() -> None:

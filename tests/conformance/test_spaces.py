@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
+ALL = sorted(path for path in (ROOT / "spaces").glob("*") if path.is_dir() and path.name != "__pycache__")
+DOCKER = [path for path in ALL if (path / "Dockerfile").is_file()]
+FOLDERS = [path for path in ALL if path not in DOCKER]  # of Gradio
 NAMES = [path.name for path in FOLDERS]
 SOURCES = sorted((ROOT / "src" / "music_evals" / "ui").rglob("*.py"))
 FILES = {"app.py", "README.md", "requirements.txt"}
@@ -26,6 +33,19 @@ HEAD = {
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}  # what the Hub takes
 MAX_SHORT = 60  # characters of a short description
 MAX_FILE = 2**20
+DOCKER_FILES = {"Dockerfile", "README.md", "requirements.txt", "start.sh"}
+DOCKER_HEAD = {
+    "title",
+    "emoji",
+    "colorFrom",
+    "colorTo",
+    "sdk",
+    "app_port",
+    "pinned",
+    "license",
+    "tags",
+    "short_description",
+}
 ABOUT = ("How to use", "Limits", "Privacy", "Licence")
 FORBIDDEN_OPTIONS = {"share", "allowed_paths", "auth"}
 FETCHERS = {"requests", "urllib.request", "httpx", "aiohttp", "ftplib"}
@@ -201,3 +221,70 @@ def test_every_space_builds() -> None:
         assert page["delete_cache"], f"{name}: temporary files stay"
         assert page["analytics"] is False
         assert page["cancels"], f"{name}: nothing can be cancelled"
+
+
+@pytest.fixture(params=DOCKER, ids=lambda path: path.name)
+def docker_folder(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_a_docker_space_holds_no_logic(docker_folder: Path) -> None:
+    found = {path.name for path in docker_folder.iterdir()}
+    assert DOCKER_FILES <= found <= DOCKER_FILES | {"screenshot.png"}
+    lines = (docker_folder / "start.sh").read_text().splitlines()
+    assert len([line for line in lines if line and line[0] != "#"]) <= MAX_CODE_LINES
+
+
+def test_a_docker_space_runs_as_a_user_and_starts_by_its_script(docker_folder: Path) -> None:
+    text = (docker_folder / "Dockerfile").read_text()
+    assert re.search(r"^FROM python:3\.\d+-slim$", text, re.MULTILINE)
+    assert "useradd --create-home --uid 1000 user" in text  # as the Hub runs it
+    assert text.index("USER user") < text.index("RUN pip install")
+    assert text.rstrip().endswith('CMD ["sh", "start.sh"]')
+
+
+def test_docker_card(docker_folder: Path) -> None:
+    match = re.fullmatch(r"---\n(.*?)\n---\n(.*)", (docker_folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert match
+    head = yaml.safe_load(match[1])
+    assert set(head) >= DOCKER_HEAD
+    assert (head["sdk"], head["app_port"], head["pinned"], head["license"]) == ("docker", 7860, False, "apache-2.0")
+    assert {head["colorFrom"], head["colorTo"]} <= COLOURS
+    assert 10 <= len(head["short_description"]) <= MAX_SHORT
+    headings = re.findall(r"^## (.+)$", match[2], re.MULTILINE)
+    assert all(any(heading.startswith(wanted) for heading in headings) for wanted in ABOUT)
+
+
+def test_a_docker_space_brings_the_package(docker_folder: Path) -> None:
+    lines = (docker_folder / "requirements.txt").read_text().splitlines()
+    assert any(re.match(r"music[_-]evals(\[[a-z,]+\])?$", line) for line in lines)
+
+
+def test_the_start_command_of_a_docker_space_serves_a_page(docker_folder: Path, tmp_path: Path) -> None:
+    """Without Docker: with the package of this environment, and another home."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    places = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"HOME": str(tmp_path), "PORT": str(port), "PATH": places, "STUDY_DATASET": ""}
+    log = (tmp_path / "log.txt").open("wb")
+    with log, subprocess.Popen(
+        ["sh", "start.sh"], cwd=docker_folder, env=environment, stdout=log, stderr=log
+    ) as process:  # fmt: skip
+        try:
+            page = served(f"http://127.0.0.1:{port}/", process)
+        finally:
+            process.terminate()
+    assert b'<script type="application/json" id="study">' in page, (tmp_path / "log.txt").read_text()
+
+
+def served(url: str, process: subprocess.Popen[bytes]) -> bytes:
+    """Wait for a page; no bytes where its process ends first."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310
+                return bytes(answer.read())
+        except OSError:
+            time.sleep(0.1)
+    return b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ a plan, blind and against the clock, and the key to it.
 
 SAMPLES is a table (.csv, .jsonl or .parquet) with the columns sample_id, piece_id, style, model, role (proposed or
 baseline) and midi, a file. Each piece and style has one sample of each role.
+"""
+
+_DEMO_HELP = """\
+Make the folder of a study to try: six pieces of the package with triads, whose accompaniment was given mistakes by a
+rule, few of them in the "proposed" samples and many in the "baseline". Needs the extra symbolic.
 """
 
 _COLLECT_HELP = """\
@@ -72,6 +78,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     _add_build(steps)
+    _add_demo(steps)
     add_serve(steps, "editing-test")
     _add_collect(steps)
     step = add_verb(
@@ -124,6 +131,12 @@ def _add_build(steps: Any) -> None:
     step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
 
 
+def _add_demo(steps: Any) -> None:
+    examples = "examples:\n  music-evals editing-test demo --out study\n  music-evals editing-test serve study\n"
+    step = add_verb(steps, "demo", _demo, help="a study to try", description=_DEMO_HELP, epilog=examples)
+    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
+
+
 def _add_collect(steps: Any) -> None:
     step = add_verb(
         steps,
@@ -162,6 +175,28 @@ def _add_plan(steps: Any) -> None:
 
 def _nothing(_: argparse.Namespace) -> int:
     raise AssertionError("argparse asks for a step")
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from music_evals.datasets.style_transfer_pieces.build import PIECES, piece_score
+    from music_evals.studies.demo import write_demo_samples
+    from music_evals.studies.editing_study import EditingSettings, build_editing_study
+    from music_evals.studies.introductions import default_introduction
+    from music_evals.ui.studies.page import study_page
+
+    introduction = default_introduction("editing", "An editing test to try", "Who serves this page")
+    with tempfile.TemporaryDirectory() as folder:
+        study = build_editing_study(
+            options.out,
+            write_demo_samples(folder, {name: piece_score(name) for name in PIECES}),
+            study="demo",
+            introduction=introduction,
+            page=study_page("editing", introduction.title),
+            settings=EditingSettings(),
+        )
+    with to_stdout():
+        print(study.folder)
+    return 0
 
 
 def _build(options: argparse.Namespace) -> int:

@@ -22,6 +22,9 @@ Serve a study on this machine: its page at /, and at /organiser how far it is, a
 withdrawal. Who opens the page gets the plan that the fewest have; what is acknowledged is on the disk, in
 STUDY/submissions.
 
+With --hub OWNER/NAME the study is fetched to STUDY from that private data set, and what is acknowledged is committed
+to it too, as a Space needs whose disk goes with it.
+
 The secret of the organiser's page is taken from --secret-file or the environment variable {SECRET_VARIABLE}; without
 either one is made and printed once. The same page needs no server: put STUDY/page on any web site, give each
 participant a number (page/?slot=3), and let them send the file that they get at the end.
@@ -60,15 +63,22 @@ def add_serve(steps: Any, verb: str) -> None:
     step.add_argument("folder", metavar="STUDY", help="folder of the study")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
+    step.add_argument("--hub", metavar="OWNER/NAME", help="private data set that holds the study and gets what is sent")
     step.add_argument("--secret-file", metavar="FILE", help="file that holds the organiser's secret")
 
 
 def _serve(options: argparse.Namespace) -> int:
     from music_evals.errors import NoDataError
     from music_evals.studies.folders import read_study_folder
-    from music_evals.studies.storage import new_token
+    from music_evals.studies.storage import SubmissionStore, new_token
     from music_evals.ui.studies.server import serve
 
+    mirror = None
+    if options.hub:
+        from music_evals.hub.mirrors import HubMirror
+
+        mirror = HubMirror(options.hub)
+        mirror.fetch(options.folder)
     study = read_study_folder(options.folder)
     secret = os.environ.get(SECRET_VARIABLE, "")
     if options.secret_file:
@@ -80,5 +90,6 @@ def _serve(options: argparse.Namespace) -> int:
         secret = new_token()
         say(f"the organiser's secret, made for this run: {secret}")
     say(f"{study.introduction.title}: http://{options.host}:{options.port}/ and /organiser; Ctrl+C ends it")
-    serve(study, secret=secret, host=options.host, port=options.port)
+    store = SubmissionStore(study.submissions, mirror=mirror)
+    serve(study, secret=secret, host=options.host, port=options.port, store=store)
     return 0

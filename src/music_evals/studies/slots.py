@@ -13,7 +13,7 @@ from pathlib import Path
 
 from music_evals.errors import OutputError
 from music_evals.files import write_atomically
-from music_evals.studies.storage import MAX_SUBMISSIONS, new_token
+from music_evals.studies.storage import MAX_SUBMISSIONS, Mirror, new_token
 
 __all__ = ["SlotBook"]
 
@@ -31,15 +31,23 @@ class SlotBook:
         How many plans there are.
     max_participants
         More are refused, so that nobody fills the disk.
+    mirror
+        As of `studies.storage.SubmissionStore`.
 
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], n_slots: int, *, max_participants: int = MAX_SUBMISSIONS
+        self,
+        folder: str | os.PathLike[str],
+        n_slots: int,
+        *,
+        max_participants: int = MAX_SUBMISSIONS,
+        mirror: Mirror | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.n_slots = n_slots
         self.max_participants = max_participants
+        self.mirror = mirror
         self._lock = threading.Lock()
 
     def given(self) -> dict[str, int]:
@@ -66,12 +74,19 @@ class SlotBook:
                 raise OutputError(f"{self.folder} has {self.max_participants} participants, which is the limit")
             slot = min(range(self.n_slots), key=given.count)
             token = new_token()
-            write_atomically(self.folder / f"slot-{slot}-{token}", b"", parents=True)
+            name = f"slot-{slot}-{token}"
+            if self.mirror is not None:
+                self.mirror.put(name, name.encode())
+            write_atomically(self.folder / name, name.encode(), parents=True)
             return token, slot
 
     def forget(self, token: str) -> None:
         """Remove a participant who withdrew; another one may be given the plan."""
         with self._lock:
             slot = self.given().get(token)
-            if slot is not None:
-                (self.folder / f"slot-{slot}-{token}").unlink(missing_ok=True)
+            if slot is None:
+                return
+            name = f"slot-{slot}-{token}"
+            if self.mirror is not None:
+                self.mirror.remove([name])
+            (self.folder / name).unlink(missing_ok=True)

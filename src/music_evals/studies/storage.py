@@ -13,9 +13,9 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from music_evals.errors import (
     CorruptRecordsError,
@@ -26,7 +26,16 @@ from music_evals.errors import (
 )
 from music_evals.files import write_atomically
 
-__all__ = ["MAX_BYTES", "MAX_SUBMISSIONS", "Submission", "SubmissionStore", "is_secret", "is_token", "new_token"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_SUBMISSIONS",
+    "Mirror",
+    "Submission",
+    "SubmissionStore",
+    "is_secret",
+    "is_token",
+    "new_token",
+]
 
 MAX_BYTES = 4_000_000
 """Of one submission: a log of half an hour of editing has room."""
@@ -55,6 +64,16 @@ class Submission(NamedTuple):
     token: str
     receipt: str
     content: dict[str, Any]
+
+
+class Mirror(Protocol):
+    """Another place that has a file before it is acknowledged, such as `hub.mirrors.HubMirror`."""
+
+    def put(self, name: str, content: bytes) -> None:
+        """Keep a file, or raise a `MusicEvalsError`; the same file may come again."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files, or raise a `MusicEvalsError`."""
 
 
 def new_token() -> str:
@@ -104,15 +123,23 @@ class SubmissionStore:
         Of one submission.
     max_submissions
         Of the study. Writers that come at the same moment may pass it by their number.
+    mirror
+        What has each file first, so that what is acknowledged is in both places.
 
     """
 
     def __init__(
-        self, folder: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES, max_submissions: int = MAX_SUBMISSIONS
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        max_submissions: int = MAX_SUBMISSIONS,
+        mirror: Mirror | None = None,
     ) -> None:
         self.folder = Path(folder)
         self.max_bytes = max_bytes
         self.max_submissions = max_submissions
+        self.mirror = mirror
 
     def submit(self, token: str, content: Mapping[str, Any]) -> str:
         """Store a submission, and return its receipt; once it returns, the submission is kept.
@@ -154,6 +181,8 @@ class SubmissionStore:
             return receipt
         if len(self._files()) >= self.max_submissions:
             raise OutputError(f"{self.folder} holds {self.max_submissions} submissions, which is the limit; raise it")
+        if self.mirror is not None:
+            self.mirror.put(path.name, stored)
         write_atomically(path, stored, parents=True)
         return receipt
 
@@ -202,6 +231,8 @@ class SubmissionStore:
         """
         _check_token(token)
         mine = [path for path in self._files() if path.name.startswith(f"{token}-")]
+        if self.mirror is not None and mine:
+            self.mirror.remove([path.name for path in mine])
         try:
             for path in mine:
                 path.unlink()

@@ -304,13 +304,17 @@
           const onset = drag.from.tick - (drag.from.tick % unit);
           const note = newNote(onset, drag.from.pitch, Math.max(unit, (Math.floor(to.tick / unit) + 1) * unit - onset));
           drag.changes = edits.add(fresh, note);
-          return new Map();
+          return {};
         }
         const ids = roll.selected();
-        drag.changes = drag.hit.end
-          ? edits.resize(notes, ids, snap(to.tick - drag.from.tick), unit, end)
-          : moveBy(ids, snap(to.tick - drag.from.tick), to.pitch - drag.from.pitch);
-        return new Map(drag.changes.map(([id, , after]) => [id, after]));
+        const by = snap(to.tick - drag.from.tick);
+        if (drag.hit.end) {
+          drag.changes = edits.resize(notes, ids, by, unit, end);
+          return { shift: new Map(drag.changes.map(([id, , after]) => [id, after])) };
+        }
+        drag.changes = moveBy(ids, by, to.pitch - drag.from.pitch);
+        const [[, before, after] = [0, [0, 0, 0], [0, 0, 0]]] = drag.changes; // all move alike
+        return { ids, ticks: after[0] - before[0], pitches: after[2] - before[2] };
       },
       dropped: (drag, to) => {
         if (drag.hit && tool === "erase") change("remove", edits.remove(notes, [drag.hit.id]), []);
@@ -403,6 +407,10 @@
     show(make("h2", {}, title), make("p", { class: "clock" }, left, finish), toolbar, holder, help);
     roll = ns.pianoRoll.open({ root: holder, sample, notes, locked, tell });
     roll.setUnit(unit);
+    // whoever clicks a tool goes on in the roll, where Space plays; the keyboard stays where it is
+    toolbar.addEventListener("click", (event) => {
+      if (event.detail && event.target.closest("button")) roll.grid.focus({ preventScroll: true });
+    });
     roll.grid.setAttribute("aria-label", "Piano roll. Arrow keys move the cursor or what is selected; see Shortcuts below.");
     useTool("select");
     for (const [target, name, listen] of listeners) target.addEventListener(name, listen, true);

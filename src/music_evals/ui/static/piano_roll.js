@@ -37,13 +37,13 @@
   };
 
   const open = ({ root, sample, notes, locked, tell }) => {
-    const pitches = sample.notes.map((note) => note[2]);
-    const shown = [Math.min(21, ...pitches), Math.max(108, ...pitches)]; // a piano's keys
+    const given = sample.notes.map((note) => note[2]);
+    const shown = [Math.min(21, ...given), Math.max(108, ...given)]; // a piano's keys
     const beats = beatsOf(sample);
     const grid = shape("svg", { class: "grid", tabindex: 0, role: "application", "aria-roledescription": "piano roll" });
     const keys = shape("svg", { class: "keys", "aria-hidden": "true" });
     const layers = Object.fromEntries(
-      ["paper", "notes", "over"].map((name) => [name, grid.appendChild(shape("g", { class: name }))]),
+      ["paper", "notes", "lifted", "over"].map((name) => [name, grid.appendChild(shape("g", { class: name }))]),
     );
     const [cursorBox, selectBox] = ["cursor", "box"].map((name) => layers.over.appendChild(shape("rect", { class: name })));
     const head = layers.over.appendChild(shape("line", { class: "playhead", y1: 0 }));
@@ -95,6 +95,20 @@
           seen.set(id, now);
         }
       }
+    };
+
+    /** Show notes elsewhere by moving the group that they are put into, however many they are. */
+    const lift = (ids, ticks, pitches) => {
+      if (layers.lifted.childElementCount !== ids.length) {
+        layers.notes.append(...layers.lifted.children);
+        layers.lifted.append(...ids.map((id) => drawn.get(id)));
+      }
+      layers.lifted.setAttribute("transform", `translate(${x(ticks)} ${-pitches * ROW})`);
+    };
+
+    const lower = () => {
+      layers.notes.append(...layers.lifted.children);
+      layers.lifted.removeAttribute("transform");
     };
 
     const drawCursor = () => {
@@ -184,7 +198,9 @@
       drag.moved = true;
       const to = pointed(event);
       if (drag.hit || drag.draws) {
-        draw(tell.dragged(drag, to));
+        const { ids, ticks, pitches, shift } = tell.dragged(drag, to);
+        if (ids) lift(ids, ticks, pitches);
+        else draw(shift);
         if (drag.draws) {
           place(selectBox, drag.changes[0][2]);
           selectBox.setAttribute("height", ROW - 1);
@@ -198,6 +214,7 @@
 
     const release = () => {
       selectBox.setAttribute("width", 0);
+      lower();
       drag = null;
     };
 
@@ -223,8 +240,10 @@
       draw();
     });
 
+    // a short piece fills the frame
+    while (zoom + 1 < ZOOMS.length && (sample.end_tick / sample.ticks_per_quarter) * ZOOMS[zoom + 1] <= frame.clientWidth - SIDE) zoom++;
     drawPaper();
-    frame.scrollTop = Math.max(0, y(Math.round((Math.min(...pitches, 72) + Math.max(...pitches, 60)) / 2)) - frame.clientHeight / 2);
+    frame.scrollTop = Math.max(0, y(Math.round((Math.min(...given, 72) + Math.max(...given, 60)) / 2)) - frame.clientHeight / 2);
 
     return {
       grid,

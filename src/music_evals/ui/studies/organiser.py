@@ -60,6 +60,7 @@ class Organiser:
 
     async def act(self, request: Request) -> Response:
         """Do what a form of the page asks for."""
+        from starlette.concurrency import run_in_threadpool
         from starlette.responses import RedirectResponse, Response
 
         from music_evals.ui.studies.server import read_body
@@ -84,10 +85,10 @@ class Organiser:
         if action == "withdraw":
             token = form.get("token", "").strip()
             try:
-                removed = self.store.withdraw(token)
+                removed = await run_in_threadpool(self.store.withdraw, token)
+                await run_in_threadpool(self.book.forget, token)
             except MusicEvalsError as error:
                 return await self._page(request, str(error), 400)
-            self.book.forget(token)
             return await self._page(request, f"{removed} submissions of {token} were removed.")
         return await self._page(request, "There is no such action.", 404)
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import FileTooLargeError, InvalidInputError, MusicEvalsError, OutputError, importing
+from music_evals.errors import FileTooLargeError, HubError, InvalidInputError, MusicEvalsError, OutputError, importing
 from music_evals.studies.answers import check_part
 from music_evals.studies.folders import StudyFolder
 from music_evals.studies.slots import SlotBook
@@ -80,7 +80,7 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     from music_evals.ui.studies.organiser import Organiser
 
     store = store if store is not None else SubmissionStore(study.submissions)
-    book = SlotBook(study.submissions, len(study.plans))
+    book = SlotBook(study.submissions, len(study.plans), mirror=store.mirror)
     participants = _Participants(study, store, book)
     organiser = Organiser(study, store, book, secret)
     routes = [
@@ -95,12 +95,14 @@ def build_app(study: StudyFolder, *, secret: str, store: SubmissionStore | None 
     return app
 
 
-def serve(study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860) -> None:
+def serve(
+    study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int = 7860, store: SubmissionStore | None = None
+) -> None:
     """Serve a study until the process is told to stop.
 
     Parameters
     ----------
-    study, secret
+    study, secret, store
         As of `build_app`.
     host, port
         Where to listen; other machines reach ``0.0.0.0``.
@@ -115,8 +117,8 @@ def serve(study: StudyFolder, *, secret: str, host: str = "127.0.0.1", port: int
         import uvicorn
 
     # no access log: it would hold addresses
-    uvicorn.run(build_app(study, secret=secret), host=host, port=port, access_log=False, log_level="warning",
-                server_header=False)  # fmt: skip
+    app = build_app(study, secret=secret, store=store)
+    uvicorn.run(app, host=host, port=port, access_log=False, log_level="warning", server_header=False)
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -186,7 +188,7 @@ def _told(act: Callable[[Request], Awaitable[dict[str, Any]]]) -> Callable[[Requ
             return JSONResponse(await act(request))
         except FileTooLargeError as error:
             return JSONResponse({"error": str(error)}, 413)
-        except OutputError as error:  # room may be made
+        except (OutputError, HubError) as error:  # room may be made, and the Hub come back
             return JSONResponse({"error": str(error)}, 503)
         except MusicEvalsError as error:
             return JSONResponse({"error": str(error)}, 400)
