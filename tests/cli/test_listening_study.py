@@ -123,7 +123,14 @@ def test_answers_that_cannot_be_are_listed_and_left_out(
     assert "s were heard on a page that was open for 0.1 s" in err
     assert f"{other}: {other}: answers to plan 1, and the plan was 2" in err
     assert "1 began and sent no answers" in err
-    assert len(rows(study.folder / "report/listeners.csv")) == 4
+    listeners = [row["listener"] for row in rows(study.folder / "report/listeners.csv")]
+    assert len(listeners) == 4
+    # who withdraws is left out by number
+    withdrawn = ["--leave-out", token, "--leave-out", other, "--leave-out", listeners[0]]
+    assert main(["listening-test", "report", str(study.folder), *withdrawn]) == 0
+    assert [row["listener"] for row in rows(study.folder / "report/listeners.csv")] == listeners[1:]
+    assert main(["listening-test", "report", str(study.folder), "--leave-out", "me"]) == 2
+    assert "nobody has the number me" in capsys.readouterr().err
 
 
 def test_metrics_of_a_run_stand_beside(pairs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,6 +134,10 @@ def add_report(steps: Any) -> None:
         "--allow-failures", type=int, default=1, dest="allowed_failures", metavar="N",
         help="attention checks that a listener may fail (default: %(default)s)",
     )  # fmt: skip
+    step.add_argument(
+        "--leave-out", action="append", default=[], metavar="NUMBER",
+        help="a listener who is left out, such as who withdrew; may be given again",
+    )  # fmt: skip
     add_interval_options(step, resamples=False)
     step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
     step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
@@ -244,7 +248,7 @@ def _report(options: argparse.Namespace) -> int:
     from music_evals.studies.listening_answers import ratings_of
     from music_evals.studies.listening_results import read_listening_results
 
-    results = read_listening_results(options.folder, options.files)
+    results = read_listening_results(options.folder, options.files, leave_out=options.leave_out)
     kind = results.key.settings.type
     found = evaluate_listening(
         results.tables, kind, allowed_failures=options.allowed_failures, confidence=options.confidence

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, located
-from music_evals.studies.answers import participants_of
+from music_evals.studies.answers import Participant, participants_of
 from music_evals.studies.folders import StudyFolder, read_study_folder
 from music_evals.studies.listening import KIND
 from music_evals.studies.listening_answers import (
@@ -54,7 +54,11 @@ class ListeningResults(NamedTuple):
 
 
 def read_listening_results(
-    folder: str | os.PathLike[str], files: Sequence[str | os.PathLike[str]] = (), *, strict: bool = False
+    folder: str | os.PathLike[str],
+    files: Sequence[str | os.PathLike[str]] = (),
+    *,
+    leave_out: Collection[str] = (),
+    strict: bool = False,
 ) -> ListeningResults:
     """Read a listening test with all that was sent.
 
@@ -64,6 +68,8 @@ def read_listening_results(
         Of the study, with its key.
     files
         What a static page gave to participants, beside what the folder holds.
+    leave_out
+        Numbers of listeners who are left out, such as who withdrew.
     strict
         Raise at the first answers that no listener can have sent. Otherwise they are left out, and named.
 
@@ -72,7 +78,8 @@ def read_listening_results(
     NoDataError
         No study, or nobody whose answers count.
     InvalidInputError
-        A study of another kind; submissions of another study; or, where `strict`, impossible answers, with their row.
+        A study of another kind; a number to leave out that nobody has; submissions of another study; or, where
+        `strict`, impossible answers, with their row.
     UnreadableFileError
         A damaged key.
     PairCountError
@@ -83,24 +90,30 @@ def read_listening_results(
     if study.kind != KIND:
         raise InvalidInputError(f"{folder} is a study of the kind {study.kind}, and no listening test")
     key = read_listening_key(study.key)
+    participants = participants_of(study, files)
+    unknown = sorted(set(leave_out) - {participant.token for participant in participants})
+    if unknown:
+        raise InvalidInputError(f"nobody has the number {', '.join(unknown)}; copy it as the page showed it")
+    counted = [participant for participant in participants if participant.token not in leave_out]
+    finished = [participant for participant in counted if ANSWERS in participant.parts]
     answered: list[Answers] = []
-    unfinished, refused = [], {}
-    for participant in participants_of(study, files):
-        name = participant.token
-        if ANSWERS not in participant.parts:
-            unfinished.append(name)
-            continue
-        content = participant.parts[ANSWERS]
+    refused: dict[str, str] = {}
+    for participant in finished:
         try:
-            answers = check_answers(content, listener=name, plans=study.plans, key=key)
-            if answers.slot != participant.slot:
-                raise InvalidInputError(f"{name}: answers to plan {answers.slot}, and the plan was {participant.slot}")
+            answered.append(_answers_of(participant, study, key))
         except MusicEvalsError as error:
             if strict:
                 raise located(error, str(folder)) from error
-            refused[name] = str(error)
-        else:
-            answered.append(answers)
+            refused[participant.token] = str(error)
+    unfinished = tuple(participant.token for participant in counted if participant not in finished)
     if not answered:
         raise NoDataError(f"{folder}: no answers that count; {len(unfinished)} unfinished, {len(refused)} refused")
-    return ListeningResults(study, key, tuple(answered), listening_tables(answered, key), tuple(unfinished), refused)
+    return ListeningResults(study, key, tuple(answered), listening_tables(answered, key), unfinished, refused)
+
+
+def _answers_of(participant: Participant, study: StudyFolder, key: ListeningKey) -> Answers:
+    name, content = participant.token, participant.parts[ANSWERS]
+    answers = check_answers(content, listener=name, plans=study.plans, key=key)
+    if answers.slot != participant.slot:
+        raise InvalidInputError(f"{name}: answers to plan {answers.slot}, and the plan was {participant.slot}")
+    return answers
