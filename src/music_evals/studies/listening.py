@@ -55,6 +55,7 @@ KIND = "listening"
 """What the page of studies calls listening tests."""
 
 TYPES = ("rating", "ab", "mushra")
+"""Types of listening tests; see the module."""
 SCALES = {"rating": (1, 5), "ab": (0, 1), "mushra": (0, 100)}
 """Type -> the ends of its scale; of two sounds the chosen one has 1."""
 
@@ -62,8 +63,10 @@ LEAST_HEARD = {"rating": 0.9, "ab": 0.5, "mushra": 0.25}
 """Type -> the share of each sound that must have been heard before an answer counts, unless a test says otherwise."""
 
 LQ1 = "LQ1"
+"""Question of the paper's listening test, a column of ``listening``: does it sound good?"""
 PREFERENCE = "preference"
 FACETS = ("harmony", "rhythm", "structure", "melody")
+"""Questions on what is kept of the original."""
 
 CHECK = "tones"
 """Question of the attention checks."""
