@@ -103,7 +103,11 @@ def test_what_is_sent(call: Any) -> None:
 
 def test_kept_work_goes_on_where_it_belongs(call: Any) -> None:
     of, plan = call("listeningTest"), {"slot": 7, "trials": [RATING, CHECK]}
-    kept = {"slot": 7, "rows": [{"seconds": 1}], "row": {"seconds": 2}}
-    assert of("resumed", plan, kept) == {"rows": kept["rows"], "row": kept["row"]}
-    for other in (None, {**kept, "slot": 8}, {**kept, "rows": None}, {**kept, "rows": [1, 2, 3]}):
-        assert of("resumed", plan, other) == {"rows": [], "row": None}
+    done, half = {"heard": {"a": [[0, 1]]}}, {"heard": {"a": []}}
+    for rows, row in (([done], half), ([done], None), ([], half), ([done, done], None)):
+        assert of("resumed", plan, {"slot": 7, "rows": rows, "row": row}) == {"rows": rows, "row": row}
+    kept = {"slot": 7, "rows": [done], "row": half}
+    other = {"heard": {"of another test": []}}
+    wrong = ({"slot": 8}, {"rows": None}, {"rows": [done] * 3}, {"rows": [other]}, {"row": other}, {"row": {}})
+    for saved in (None, *({**kept, **change} for change in wrong)):
+        assert of("resumed", plan, saved) == {"rows": [], "row": None}

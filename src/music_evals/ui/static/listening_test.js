@@ -91,9 +91,11 @@
     })),
   });
 
-  /** The work that was kept, where it belongs to this plan; else the beginning. */
+  /** The work that was kept, where it belongs to this plan; else the beginning, as of a test that was built again. */
   const resumed = (plan, saved) => {
-    const fits = saved && saved.slot === plan.slot && Array.isArray(saved.rows) && saved.rows.length <= plan.trials.length;
+    const isOf = (row, i) => Boolean(plan.trials[i]) && tracksOf(plan.trials[i]).every((file) => file in (row.heard || {}));
+    const fits = saved && saved.slot === plan.slot && Array.isArray(saved.rows) && saved.rows.every(isOf)
+      && (!saved.row || isOf(saved.row, saved.rows.length));
     return fits ? { rows: saved.rows, row: saved.row } : { rows: [], row: null };
   };
 
