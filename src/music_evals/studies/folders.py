@@ -30,8 +30,14 @@ from music_evals.files import folder_written_whole, write_atomically
 __all__ = ["ABOUT", "KEY", "KINDS", "PAGE", "SUBMISSIONS", "Introduction", "StudyFolder", "read_study_folder",
            "write_study_folder"]  # fmt: skip
 
-ABOUT, PAGE, KEY, SUBMISSIONS = "study.json", "page", "key", "submissions"
-"""Names in the folder of a study."""
+ABOUT = "study.json"
+"""File of a study's folder that says what it is."""
+PAGE = "page"
+"""Folder of what participants see."""
+KEY = "key"
+"""Folder of what the leader alone sees."""
+SUBMISSIONS = "submissions"
+"""Folder of what was sent."""
 KINDS = ("editing", "listening")
 """What participants do."""
 FORMAT = 1

@@ -32,8 +32,10 @@ __all__ = ["SESSION_SEC", "Organiser"]
 
 SESSION_SEC = 8 * 3600
 """How long one need not give the secret again."""
-TRIES, TRIES_SEC = 10, 60.0
-"""So many wrong secrets are answered in so many seconds."""
+TRIES = 10
+"""So many wrong secrets are answered in `TRIES_SEC`."""
+TRIES_SEC = 60.0
+"""Seconds."""
 _COOKIE = "study_organiser"
 _MOST_BYTES = 10_000
 
