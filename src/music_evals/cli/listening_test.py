@@ -1,4 +1,4 @@
-"""The verb ``listening-test``: what people are to hear, the key to it, and how scores agree with what they said."""
+"""The verb ``listening-test``: what people are to hear, how they are asked, and what they said."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from music_evals.cli._shared import Bar, add_interval_options, add_verb, chosen, say, to_stdout
+from music_evals.cli.listening_study import BUILD_EXAMPLES, add_build, add_plan, add_report
+from music_evals.cli.studies import add_serve
 
 if TYPE_CHECKING:
     from music_evals.studies.stimuli import Study
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["add"]
 
 _HELP = """\
-Build a blind listening study out of results, and compare scores with what listeners said.
+Make the sounds of a blind listening study out of results, build a test of any sounds, hold it in the browser, report
+it, and compare scores with what listeners said.
 """
 
 _PAIRS_HELP = """\
@@ -56,9 +59,9 @@ def add(verbs: Any) -> None:
         verbs,
         "listening-test",
         _nothing,
-        help="build a blind listening study; compare scores with listeners",
+        help="build, serve and report a blind listening test; compare scores with listeners",
         description=_HELP,
-        epilog=_EXAMPLES,
+        epilog=BUILD_EXAMPLES,
     )
     steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
     step = add_verb(
@@ -116,6 +119,10 @@ def add(verbs: Any) -> None:
     where.add_argument("--out", required=True, metavar="DIR", help="new or empty folder for the study")
     where.add_argument("--overwrite", action="store_true", help="replace a study that is there")
     where.add_argument("--json", action="store_true", help="print pairs.json in place of the summary")
+    add_build(steps)
+    add_serve(steps, "listening-test")
+    add_report(steps)
+    add_plan(steps)
     _add_agreement(steps)
 
 

@@ -24,6 +24,8 @@ licence, source
     Under what terms the music may be played, and where it comes from.
 run, run_system, run_seed
     The results that the estimate is taken from, by the name of their folder, and what they call it.
+sample_id
+    The row of an editing test's table of samples (`studies.tables`) that the estimate is.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ class StudyPair:
     ----------
     item_id, group, system, reference, estimate
         Text without control characters, not empty.
-    task, reference_sha256, estimate_sha256, same_as, licence, source, run, run_system
+    task, reference_sha256, estimate_sha256, same_as, licence, source, run, run_system, sample_id
         Text without control characters.
     seconds, start_sec, end_sec
         In seconds; None where it is not known. A start has an end behind it.
@@ -98,6 +100,7 @@ class StudyPair:
     run: str = ""
     run_system: str = ""
     run_seed: int | None = None
+    sample_id: str = ""
 
     def __post_init__(self) -> None:
         for name in COLUMNS:

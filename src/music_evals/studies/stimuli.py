@@ -56,7 +56,7 @@ class Stimulus:
         Who made it, as the study calls it.
     content
         All that decides its sound: equal contents of an item are rendered once, and sound the same.
-    run, run_system, run_seed
+    run, run_system, run_seed, sample_id
         As the columns of `studies.pairs`.
 
     """
@@ -66,6 +66,7 @@ class Stimulus:
     run: str = ""
     run_system: str = ""
     run_seed: int | None = None
+    sample_id: str = ""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -240,6 +241,7 @@ def _write_item(folder: Path, item: StudyItem, studio: _Studio) -> list[StudyPai
                 run=stimulus.run,
                 run_system=stimulus.run_system,
                 run_seed=stimulus.run_seed,
+                sample_id=stimulus.sample_id,
             )
         )
     return rows

@@ -19,7 +19,8 @@ def call() -> Callable[[str], Call]:
     """`call("rollPaper")("place", 33, 7, 24)` calls a function of a script with JSON values and gives its value."""
     quickjs = pytest.importorskip("quickjs")
     context = quickjs.Context()
-    context.eval(script("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player") + static("pairs.js"))
+    names = ("kept", "kept_notes", "rolls", "roll_paper", "roll_editor", "ab_player", "listening_test")
+    context.eval(script(*names) + static("pairs.js"))
 
     def of(namespace: str) -> Call:
         def run(name: str, *values: Any) -> Any:

@@ -2,6 +2,12 @@
 // they start at one moment of one clock, so a switch is a change of volume and nothing else. A page that was opened from a
 // disk may not read the files beside it: there two elements take turns at one place of the music. Whatever carries
 // data-sec moves the player, and so do timelines. Of all players of a page one sounds.
+//
+// musicEvals.abPlayer.open(urls, gains, onEnd) is the sound of it alone, of any number of recordings, for other pages:
+//   prefetch()                begin to read them; a page may do so before anybody has touched it
+//   load()                    read them; resolves when they can sound
+//   lengths()                 how long each plays, in seconds, once they are loaded
+//   start(at, track, {loop, from, to, length}), stop(), choose(track), now()
 ((ns) => {
   "use strict";
 
@@ -39,9 +45,9 @@
   let ctx = null; // of all players
   let stopOther = () => {}; // of the player that sounds
 
-  /** Both recordings as samples: their sources start together, and the volume says which is heard. */
+  /** Recordings as samples: their sources start together, and the volume says which is heard. */
   const decoded = (files, gains, onEnd) => {
-    let buffers = [], sources = [], volumes = [], begun = null;
+    let buffers = [], sources = [], volumes = [], begun = null, lengths = [];
     const stop = () => {
       for (const source of sources) {
         source.onended = null;
@@ -57,6 +63,7 @@
         if (!buffers.length) {
           const bytes = await Promise.all(files());
           const read = await Promise.all(bytes.map((part) => ctx.decodeAudioData(part.slice(0))));
+          lengths = read.map((buffer) => buffer.duration);
           const frames = Math.max(...read.map((buffer) => buffer.length));
           buffers = read.map((buffer) => { // of one length, so that loops stay together
             const padded = ctx.createBuffer(buffer.numberOfChannels, frames, buffer.sampleRate);
@@ -85,10 +92,12 @@
       choose: (track) => volumes.forEach((volume, i) =>
         volume.gain.setTargetAtTime(i === track ? gains[i] : 0, ctx.currentTime, 0.003)),
       now: () => positionAt(begun, ctx.currentTime),
+      lengths: () => lengths,
+      prefetch: files,
     };
   };
 
-  /** Both recordings as elements of sound: the one that is heard plays, and the other takes over where it stands. */
+  /** Recordings as elements of sound: the one that is heard plays, and the other takes over where it stands. */
   const streamed = (urls, gains, onEnd) => {
     const sounds = urls.map((url, i) => Object.assign(new Audio(), { preload: "none", src: url, volume: gains[i] }));
     let heard = sounds[0], loops = null;
@@ -135,11 +144,39 @@
         if (loops.loop && heard.currentTime >= loops.to) goTo(loops.from);
         return heard.currentTime;
       },
+      lengths: () => sounds.map((sound) => sound.duration),
+      prefetch: () => sounds.forEach((sound) => Object.assign(sound, { preload: "auto" })),
     };
   };
 
   /** Tell whether a page may read the bytes of a file: not of one that lies beside it on a disk. */
   const readable = (url) => new URL(url, document.baseURI).protocol !== "file:";
+
+  /** The bytes of files, each a promise. */
+  const fetched = (urls) => urls.map(async (url) => {
+    const answer = await fetch(url);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.arrayBuffer();
+  });
+
+  /** Files that are fetched once, and again where that failed. */
+  const filesOf = (urls) => {
+    let parts = null;
+    const forget = () => {
+      parts = null;
+    };
+    return () => {
+      if (!parts) {
+        parts = fetched(urls);
+        parts.forEach((part) => part.catch(forget));
+      }
+      return parts;
+    };
+  };
+
+  /** The sound of recordings, one of which is heard; see the top. */
+  const open = (urls, gains, onEnd, files = filesOf(urls)) =>
+    (urls.every(readable) ? decoded(files, gains, onEnd) : streamed(urls, gains, onEnd));
 
   /** Start a player in its element. By default its keys are those of the whole page, and files are fetched at once. */
   const start = ({ element, props, watch }, { keysOf = document, lazy = false } = {}) => {
@@ -198,18 +235,11 @@
 
     const makeSound = () => {
       const urls = tracks().map(({ file }) => file.url), gains = tracks().map(({ gain }) => gain);
-      const onEnd = () => stopAt(0);
-      return urls.every(readable) ? decoded(fetchAll, gains, onEnd) : streamed(urls, gains, onEnd);
+      return open(urls, gains, () => stopAt(0), fetchAll);
     };
 
     const fetchAll = () => {
-      if (!state.bytes.length) {
-        state.bytes = tracks().map(async ({ file }) => {
-          const answer = await fetch(file.url);
-          if (!answer.ok) throw new Error(answer.statusText);
-          return answer.arrayBuffer();
-        });
-      }
+      if (!state.bytes.length) state.bytes = fetched(tracks().map(({ file }) => file.url));
       return state.bytes;
     };
 
@@ -341,5 +371,5 @@
     load();
   };
 
-  ns.abPlayer = { clock, positionAt, startFor, looped, start };
+  ns.abPlayer = { clock, positionAt, startFor, looped, start, open };
 })((globalThis.musicEvals ||= {}));

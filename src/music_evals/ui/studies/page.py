@@ -11,8 +11,9 @@ _SCRIPTS = {
     "editing": (
         "player", "roll_paper", "note_edits", "edit_log", "piano_roll", "study_page", "note_editor", "editing_test",
     ),
+    "listening": ("ab_player", "study_page", "listening_test"),
 }  # fmt: skip
-_STYLES = {"editing": ("study_page", "piano_roll")}
+_STYLES = {"editing": ("study_page", "piano_roll"), "listening": ("study_page", "listening_test")}
 
 
 def study_page(kind: str, title: str) -> dict[str, bytes]:

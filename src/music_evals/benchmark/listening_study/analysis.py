@@ -1,0 +1,314 @@
+"""What a listening test found: means, differences and preferences, agreement, screening, and effects of order.
+
+Intervals are those of `stats.crossed`: for other listeners and other items (by their groups, such as songs) at once.
+Everything is given for all listeners and for those who are kept. Who is kept is decided by two rules alone, which look
+at no system under test: attention checks, and in MUSHRA the post-screening of ITU-R BS.1534-3 (`studies.screening`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.benchmark.cells import counted
+from music_evals.benchmark.listening import FEW, LOW_ALPHA
+from music_evals.errors import InvalidInputError
+from music_evals.stats import holm
+from music_evals.stats.agreement import krippendorff_alpha, leave_one_out
+from music_evals.stats.crossed import Crossed, crossed_difference, crossed_estimate, crossed_mean
+from music_evals.studies.listening import SCALES
+from music_evals.studies.listening_answers import ListeningTables
+from music_evals.studies.screening import MushraRating, screen_mushra
+
+__all__ = ["TABLES", "evaluate_listening"]
+
+TABLES = ("listeners", "means", "differences", "preferences", "agreement", "order", "warnings")
+"""Names of what `evaluate_listening` returns."""
+
+_NEARLY = 1e-9
+"""What is smaller is rounding, in pages or units of the scale."""
+_MOST_SWEEPS = 500
+"""Plans that were followed by all need two or three."""
+
+_LEVELS = {"rating": "ordinal", "ab": "nominal", "mushra": "interval"}
+
+Row = dict[str, Any]
+
+
+def evaluate_listening(
+    tables: ListeningTables, kind: str, *, allowed_failures: int = 1, confidence: float = 0.95
+) -> dict[str, Any]:
+    """Return the tables of a listening test.
+
+    Parameters
+    ----------
+    tables
+        From `studies.listening_answers.listening_tables`.
+    kind
+        Type of the test, one of `studies.listening.TYPES`.
+    allowed_failures
+        Attention checks that a listener may fail and still be kept.
+    confidence
+        Nominal coverage of the intervals.
+
+    Returns
+    -------
+    dict
+        `TABLES` -> rows. ``listeners``: those of `tables` with ``low_references`` and ``high_anchors`` (MUSHRA),
+        ``is_kept`` and ``reason``. ``means``: ``question``, ``system``, ``listeners`` (``kept`` or ``all``), ``mean``,
+        ``sd``, ``n`` and the interval. ``differences``: ``first`` less ``second``, with ``p`` and ``p_holm``, corrected
+        over all of one set of listeners; in the type ``ab`` it is empty. ``preferences`` (``ab``): ``share`` of the
+        choices in which ``first`` was preferred to ``second``, ``p`` against one half. ``agreement``: Krippendorff's
+        alpha, and the rank correlation of a listener with the others. ``order``: by how much a rating changes from the
+        first page to the last, the sound being the same; in ``ab`` the share of choices of the first of two sounds.
+        ``warnings``, in words.
+
+    Raises
+    ------
+    InvalidInputError
+        No listener is left, or an option out of range.
+
+    """
+    if allowed_failures < 0:
+        raise InvalidInputError(f"`allowed_failures` must not be negative, got {allowed_failures}")
+    listeners = _screened(tables, kind, allowed_failures)
+    kept = {row["listener"] for row in listeners if row["is_kept"]}
+    if not kept:
+        raise InvalidInputError(
+            f"none of {counted(len(listeners), 'listeners')} passed the attention checks and the screening; look at "
+            "what they answered, or allow more failures with `allowed_failures`"
+        )
+    sets = {"kept": kept, "all": {row["listener"] for row in listeners}}
+    found: dict[str, Any] = {name: [] for name in TABLES} | {"listeners": listeners}
+    for name, names in sets.items():
+        ratings = [row for row in tables.ratings if row["listener"] in names]
+        chosen = [row for row in tables.choices if row["listener"] in names]
+        found["means"] += [{**row, "listeners": name} for row in _means(ratings, kind, confidence)]
+        for table, rows in (
+            ("differences", _differences(ratings, confidence) if kind != "ab" else []),
+            ("preferences", _preferences(chosen, confidence)),
+        ):
+            corrected = holm([row["p"] for row in rows]).tolist() if rows else []
+            found[table] += [{**row, "p_holm": p, "listeners": name} for row, p in zip(rows, corrected, strict=True)]
+        found["agreement"] += [{**row, "listeners": name} for row in _agreement(ratings, chosen, kind)]
+        found["order"] += [{**row, "listeners": name} for row in _order(ratings, chosen, kind, confidence)]
+    found["warnings"] = _warnings(found, tables, confidence)
+    return found
+
+
+def _screened(tables: ListeningTables, kind: str, allowed_failures: int) -> list[Row]:
+    """Return who is kept, and why others are not."""
+    shares = {}
+    if kind == "mushra":
+        shares = {
+            one.listener: one
+            for one in screen_mushra(
+                # an item is judged once a question
+                MushraRating(row["listener"], f"{row['item']}\n{row['question']}", row["system"], row["rating"])
+                for row in tables.ratings
+            )
+        }
+    found = []
+    for row in tables.listeners:
+        reasons = []
+        if row["n_failed"] > allowed_failures:
+            reasons.append(f"failed {row['n_failed']} of {counted(row['n_checks'], 'attention checks')}")
+        screened = shares.get(row["listener"])
+        if screened is not None and not screened.is_kept:
+            reasons.append(
+                f"rated {screened.low_references:.0%} of the hidden references below 90 and "
+                f"{screened.high_anchors:.0%} of the anchors above it"
+            )
+        limits = {"low_references": screened.low_references, "high_anchors": screened.high_anchors} if screened else {}
+        found.append({**row, **limits, "is_kept": not reasons, "reason": "; ".join(reasons)})
+    return found
+
+
+def _by(rows: Sequence[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[name] for name in names)].append(row)
+    return found
+
+
+def _columns(rows: Sequence[Row]) -> tuple[list[float], list[str], list[str]]:
+    return [row["rating"] for row in rows], [row["listener"] for row in rows], [row["group"] for row in rows]
+
+
+def _told(found: Crossed, low: float, high: float) -> Row:
+    """Return the interval of an estimate, within what it can be."""
+    return {
+        "low": max(found.low, low) if math.isfinite(found.low) else found.low,
+        "high": min(found.high, high) if math.isfinite(found.high) else found.high,
+        "n": found.n,
+        "n_listeners": found.n_listeners,
+        "n_groups": found.n_items,
+    }
+
+
+def _means(ratings: Sequence[Row], kind: str, confidence: float) -> list[Row]:
+    found = []
+    for (question, system), rows in _by(ratings, "question", "system").items():
+        mean = crossed_mean(*_columns(rows), confidence=confidence)
+        spread = float(np.std([row["rating"] for row in rows], ddof=1)) if len(rows) > 1 else float("nan")
+        found.append(
+            {"question": question, "system": system, "mean": mean.estimate, "sd": spread, **_told(mean, *SCALES[kind])}
+        )
+    return sorted(found, key=lambda row: (row["question"], -row["mean"], row["system"]))
+
+
+def _differences(ratings: Sequence[Row], confidence: float) -> list[Row]:
+    found = []
+    for (question,), rows in _by(ratings, "question").items():
+        by_system = _by(rows, "system")
+        for (first,), (second,) in itertools.combinations(sorted(by_system), 2):
+            both = [*by_system[first,], *by_system[second,]]
+            values, listeners, groups = _columns(both)
+            one = crossed_difference(
+                values, [row["system"] == first for row in both], listeners, groups, confidence=confidence
+            )
+            about = {"question": question, "first": first, "second": second, "difference": one.estimate}
+            found.append({**about, **_told(one, -math.inf, math.inf), "p": one.p_value})
+    return found
+
+
+def _preferences(chosen: Sequence[Row], confidence: float) -> list[Row]:
+    found = []
+    for (question, first, second), rows in sorted(_pairs(chosen).items()):
+        values = [float(row["chosen"] == first) for row in rows]
+        _, listeners, groups = _columns([{**row, "rating": 0.0} for row in rows])
+        share = crossed_mean(values, listeners, groups, nothing=0.5, confidence=confidence)
+        about = {"question": question, "first": first, "second": second, "share": share.estimate}
+        found.append({**about, **_told(share, 0.0, 1.0), "p": share.p_value})
+    return found
+
+
+def _pairs(chosen: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return the choices by question and pair of systems, whichever of the two came first."""
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in chosen:
+        first, second = sorted((row["first"], row["second"]))
+        found[row["question"], first, second].append(row)
+    return found
+
+
+def _agreement(ratings: Sequence[Row], chosen: Sequence[Row], kind: str) -> list[Row]:
+    found = []
+    for (question,), rows in _by(chosen if kind == "ab" else ratings, "question").items():
+        if kind == "ab":
+            units = [(row["item"], *sorted((row["first"], row["second"]))) for row in rows]
+            values = [float(row["chosen"] == unit[1]) for row, unit in zip(rows, units, strict=True)]
+        else:
+            units = [(row["item"], row["system"]) for row in rows]
+            values = [float(row["rating"]) for row in rows]
+        matrix = _matrix(values, units, [row["listener"] for row in rows])
+        found.append(
+            {
+                "question": question,
+                "level": _LEVELS[kind],
+                "alpha": krippendorff_alpha(matrix, level=_LEVELS[kind]),
+                # two values have no ranks to speak of
+                "leave_one_out": leave_one_out(matrix) if kind != "ab" else float("nan"),
+                "n_listeners": matrix.shape[1],
+                "n_stimuli": matrix.shape[0],
+            }
+        )
+    return found
+
+
+def _matrix(values: Sequence[float], units: Sequence[Any], listeners: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return values by unit and listener; NaN where there is none."""
+    rows, columns = ({name: number for number, name in enumerate(sorted(set(names)))} for names in (units, listeners))
+    found = np.full((len(rows), len(columns)), np.nan)
+    for value, unit, listener in zip(values, units, listeners, strict=True):
+        found[rows[unit], columns[listener]] = value
+    return found
+
+
+def _order(ratings: Sequence[Row], chosen: Sequence[Row], kind: str, confidence: float) -> list[Row]:
+    if kind == "ab":
+        found = []
+        for (question,), rows in _by(chosen, "question").items():
+            values = [float(row["chosen"] == row["first"]) for row in rows]
+            _, listeners, groups = _columns([{**row, "rating": 0.0} for row in rows])
+            share = crossed_mean(values, listeners, groups, nothing=0.5, confidence=confidence)
+            about = {"question": question, "effect": "share of the first sound", "estimate": share.estimate}
+            found.append({**about, **_told(share, 0.0, 1.0)})
+        return found
+    found = []
+    for (question,), rows in _by(ratings, "question").items():
+        change = _change(rows, confidence)
+        about = {"question": question, "effect": "first to last page", "estimate": change.estimate}
+        found.append({**about, **_told(change, -math.inf, math.inf)})
+    return found
+
+
+def _change(rows: Sequence[Row], confidence: float) -> Crossed:
+    """Return how much a rating changes over the test, where sound and listener are the same."""
+    values, listeners, groups = _columns(rows)
+    sounds = [f"{row['item']}\n{row['system']}" for row in rows]
+    place = [row["order_index"] for row in rows]
+    # least squares with a level for each sound and each listener: what is left of place and rating beside these
+    labels = [np.unique(names, return_inverse=True)[1] for names in (sounds, listeners)]
+    away, left = (_without_levels(np.array(column, dtype=np.float64), labels) for column in (place, values))
+    size = float(away @ away)
+    if size < _NEARLY * len(rows):
+        return crossed_estimate(float("nan"), np.zeros(len(rows)), listeners, groups, confidence=confidence)
+    slope, length = float(away @ left) / size, float(max(place) - min(place))
+    influences = length * away * (left - slope * away) / size
+    return crossed_estimate(length * slope, influences, listeners, groups, confidence=confidence)
+
+
+def _without_levels(
+    values: npt.NDArray[np.float64], labels: Sequence[npt.NDArray[np.int64]]
+) -> npt.NDArray[np.float64]:
+    """Return what is left of values when means by each of several labels are taken away in turn, until none is left."""
+    left = values.copy()
+    for _ in range(_MOST_SWEEPS):
+        before = left.copy()
+        for codes in labels:
+            left -= (np.bincount(codes, left) / np.bincount(codes))[codes]
+        if np.abs(left - before).max() < _NEARLY:
+            break
+    return left
+
+
+def _warnings(found: Mapping[str, Any], tables: ListeningTables, confidence: float) -> list[str]:
+    kept = sum(row["is_kept"] for row in found["listeners"])
+    out = len(found["listeners"]) - kept
+    lines = []
+    if out:
+        lines.append(f"{counted(out, 'listeners')} of {len(found['listeners'])} left out; the tables have both sets")
+    groups = {row["group"] for row in tables.ratings}
+    if min(kept, len(groups)) < 2:
+        lines.append("one listener or one group of items says nothing of another: no interval, no test")
+    elif min(kept, len(groups)) < FEW:
+        lines.append(
+            f"with {counted(kept, 'listeners')} and {counted(len(groups), 'groups')} of items the intervals are rough"
+        )
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    for row in tables.ratings:
+        counts[row["item"], row["system"]] += 1
+    if len(set(counts.values())) > 1:
+        lines.append(
+            f"sounds were heard {min(counts.values())} to {max(counts.values())} times: the design is not complete"
+        )
+    lines += [
+        f"{row['question']}: listeners agree little with each other (alpha {row['alpha']:.2f}, below {LOW_ALPHA})"
+        for row in found["agreement"]
+        if row["listeners"] == "kept" and row["alpha"] < LOW_ALPHA
+    ]
+    for row in found["order"]:
+        nothing = 0.5 if row["effect"].startswith("share") else 0.0
+        if row["listeners"] == "kept" and not math.isnan(row["low"]) and not row["low"] <= nothing <= row["high"]:
+            lines.append(
+                f"{row['question']}: the order played a part ({row['effect']}: {row['estimate']:.2f}, "
+                f"{100 * confidence:g} % {row['low']:.2f} to {row['high']:.2f}); plans are balanced against it"
+            )
+    return lines

@@ -1,0 +1,181 @@
+"""The report of a listening test: one Markdown file, everything as JSON, and one CSV a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.benchmark.cells import format_interval, format_value, markdown_name, markdown_rows, plain
+from music_evals.benchmark.listening import agreement_text
+from music_evals.benchmark.listening_study.analysis import TABLES
+from music_evals.files import write_atomically
+from music_evals.studies.listening_answers import ListeningTables
+
+__all__ = ["report_text", "write_report"]
+
+Row = Mapping[str, Any]
+
+
+def report_text(
+    found: Mapping[str, Any],
+    kind: str,
+    *,
+    confidence: float = 0.95,
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    found
+        From `analysis.evaluate_listening`.
+    kind
+        Type of the test.
+    confidence
+        The level that it was made with.
+    runs
+        Name of a run -> how its metrics agree with the listeners, from `benchmark.listening.agreement_of_run`.
+
+    """
+    kept = {name: [row for row in found[name] if row["listeners"] == "kept"] for name in TABLES[1:-1]}
+    level = f"{100 * confidence:g} %"
+    parts = ["# Listening test", *(f"- {line}" for line in found["warnings"]), ""]
+    parts += ["## Means", f"Of the listeners who are kept. Intervals ({level}) are for other listeners and items.", ""]
+    if kind == "ab":
+        parts[-2] = f"Share of its comparisons that a system won, by the listeners who are kept; intervals at {level}."
+    parts += _table(
+        ["question", "system", "mean", level, "sd", "ratings", "listeners", "groups of items"],
+        [
+            [row["question"], markdown_name(row["system"]), format_value(row["mean"]), _interval(row, "mean"),
+             format_value(row["sd"]), *_counts(row)]
+            for row in kept["means"]
+        ],
+    )  # fmt: skip
+    for name, estimate, title, told in (
+        ("differences", "difference", "Differences", "The first less the second, in the unit of the scale."),
+        (
+            "preferences",
+            "share",
+            "Preferences",
+            "Share of choices in which the first was preferred; 0.5 is chance.",
+        ),
+    ):
+        if kept[name]:
+            parts += [f"## {title}", f"{told} p-values by Holm are corrected over all rows.", ""]
+            parts += _table(
+                ["question", "first", "second", estimate, level, "p", "p (Holm)"],
+                [
+                    [row["question"], markdown_name(row["first"]), markdown_name(row["second"]),
+                     format_value(row[estimate]), _interval(row, estimate), _p(row["p"]), _p(row["p_holm"])]
+                    for row in kept[name]
+                ],
+            )  # fmt: skip
+    parts += ["## Agreement among listeners", "Krippendorff's alpha: 1 is perfect, 0 is chance.", ""]
+    parts += _table(
+        ["question", "listeners", "alpha", "level", "one against the others", "how many", "sounds"],
+        [
+            [row["question"], row["listeners"], format_value(row["alpha"]), row["level"],
+             format_value(row["leave_one_out"]), row["n_listeners"], row["n_stimuli"]]
+            for row in found["agreement"]
+        ],
+    )  # fmt: skip
+    parts += ["## Order", _ORDER["ab" if kind == "ab" else "rating"], ""]
+    parts += _table(
+        ["question", "effect", "estimate", level],
+        [
+            [row["question"], row["effect"], format_value(row["estimate"]), _interval(row, "estimate")]
+            for row in kept["order"]
+        ],
+    )
+    parts += ["## Listeners", ""]
+    parts += _table(
+        ["listener", "pages", "minutes", "checks failed", "kept", "why not"],
+        [
+            [markdown_name(row["listener"]), row["n_trials"], f"{row['seconds'] / 60:.1f}",
+             f"{row['n_failed']} of {row['n_checks']}", "yes" if row["is_kept"] else "no", row["reason"]]
+            for row in found["listeners"]
+        ],
+    )  # fmt: skip
+    for name, made in (runs or {}).items():
+        parts += [f"## Metrics of {markdown_name(name)}", "", "```text", agreement_text(made), "```", ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+_ORDER = {
+    "rating": "How much a rating changes from the first page to the last, against what others say of the same sound.",
+    "ab": "How often the first of two sounds was chosen; each sound is first as often as second.",
+}
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    lines = [list(head), ["---"] * len(head), *([str(cell).replace("\n", " ") for cell in row] for row in rows)]
+    return [markdown_rows(lines), ""]
+
+
+def _interval(row: Row, name: str) -> str:
+    ends = plain({end: row[end] for end in ("low", "high")})
+    return format_interval({**ends, "value": row[name]})
+
+
+def _counts(row: Row) -> list[Any]:
+    return [row["n"], row["n_listeners"], row["n_groups"]]
+
+
+def _p(value: float) -> str:
+    return "< .001" if value < 0.001 else format_value(value)
+
+
+def write_report(
+    found: Mapping[str, Any],
+    tables: ListeningTables,
+    kind: str,
+    folder: str | os.PathLike[str],
+    *,
+    confidence: float = 0.95,
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
+) -> dict[str, Path]:
+    """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
+
+    Parameters
+    ----------
+    found, kind, confidence, runs
+        As of `report_text`.
+    tables
+        The answers; ``ratings.csv``, ``listening.csv``, ``choices.csv`` and ``checks.csv`` are made of them.
+    folder
+        Where to; it is made.
+
+    Returns
+    -------
+    dict
+        Name -> path of what was written.
+
+    Raises
+    ------
+    OutputError
+        The folder or a file cannot be written.
+
+    """
+    content = plain({**found, "runs": dict(runs or {}), "confidence": confidence, "type": kind})
+    texts = {
+        "report.md": report_text(found, kind, confidence=confidence, runs=runs),
+        "tables.json": json.dumps(content, indent=1, allow_nan=False) + "\n",
+    }
+    rows = {name: getattr(tables, name) for name in ("ratings", "listening", "choices", "checks")}
+    rows |= {name: found[name] for name in TABLES[:-1]}
+    texts |= {f"{name}.csv": _csv(of_table) for name, of_table in rows.items() if of_table}
+    place = Path(folder)
+    return {name: write_atomically(place / name, text.encode(), parents=True) for name, text in texts.items()}
+
+
+def _csv(rows: Sequence[Row]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(plain(list(rows)))
+    return text.getvalue()

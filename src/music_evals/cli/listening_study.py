@@ -1,0 +1,302 @@
+"""Steps of the verb ``listening-test`` that need listeners: a test in the browser, its report, and its size."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from music_evals.benchmark.cells import format_value, plain
+from music_evals.cli._shared import Bar, add_interval_options, add_verb, list_failures, say, to_stdout
+from music_evals.cli.studies import add_introduction_options, introduction_of
+
+if TYPE_CHECKING:
+    from music_evals.studies.listening import ListeningSettings, Question
+    from music_evals.studies.listening_build import BuiltTest
+
+__all__ = ["BUILD_EXAMPLES", "add_build", "add_plan", "add_report"]
+
+_BUILD_HELP = """\
+Build a blind listening test in the browser out of a table of sounds, of any task: audio edits, filled gaps, transfers.
+
+PAIRS is a pairs.csv of the step pairs or your own: a CSV with the columns reference and estimate (files, from the
+folder of the table on) and, where there are several, system, item_id and group, the song. A sample of an editing test
+is named by sample_id. Every file is mixed down, brought to one loudness and renamed; key/ says who is who.
+
+--type rating: one sound, questions from 1 to 5; with LQ1 and --styles, the report writes the table listening of an
+editing test. ab: one of two sounds is chosen. mushra: all systems of an item on one page, 0 to 100, beside the
+reference, which is hidden among them with an anchor, the reference below 3.5 kHz.
+"""
+
+BUILD_EXAMPLES = """\
+examples:
+  music-evals listening-test build results/study/pairs.csv --contact "Ada, ada@example.org" --out study
+  music-evals listening-test build edits.csv --type mushra --listeners 16 --seed 8241 --contact Ada --out study
+  music-evals listening-test build edits.csv --type ab --questions harmony,rhythm --contact Ada --out study
+  music-evals listening-test build transfers.csv --styles bach,jazz --blocks 3 --contact Ada --out study
+  music-evals listening-test serve study
+  music-evals listening-test report study
+"""
+
+_REPORT_HELP = """\
+Report a listening test: means of systems, differences or preferences with intervals for other listeners and other
+items, agreement of the listeners (Krippendorff's alpha), who was left out (attention checks; in MUSHRA the
+post-screening of ITU-R BS.1534-3), and effects of order. With --run, how every metric of a run agrees with the
+listeners.
+
+FILES are those that listeners got from a page without a server. Answers that nobody can have given are left out, and
+listed. The report goes to STUDY/report, or to --out: report.md, tables.json, and one CSV a table, ratings.csv and
+listening.csv among them.
+"""
+
+_REPORT_EXAMPLES = """\
+examples:
+  music-evals listening-test report study
+  music-evals listening-test report study answers/*.json --run results/edit --out results/heard
+"""
+
+_PLAN_HELP = """\
+Simulate listening tests with a known difference of two systems, and tell how often one of a size finds it: power,
+coverage of the interval and its width, by the number of listeners; and how many careless listeners are caught.
+"""
+
+_PLAN_EXAMPLES = """\
+examples:
+  music-evals listening-test plan --effect 0.3
+  music-evals listening-test plan --type mushra --effect 8 --items 8 --listeners 8,16,32 --careless 0.1 --draws 500
+"""
+
+
+def add_build(steps: Any) -> None:
+    """Add the step ``build``."""
+    step = add_verb(
+        steps, "build", _build, help="sounds to a test in the browser", description=_BUILD_HELP, epilog=BUILD_EXAMPLES
+    )
+    step.add_argument("pairs", metavar="PAIRS", help="table of the sounds")
+    step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
+    what = step.add_argument_group("what is asked")
+    what.add_argument(
+        "--questions",
+        metavar="NAMES",
+        help="with commas: LQ1 (sounds good), overall, preference (ab), harmony, rhythm, structure, melody (default: "
+        "LQ1; preference for ab; overall for mushra)",
+    )
+    what.add_argument("--styles", metavar="NAMES", help="ask how near each sound is to these styles, with commas")
+    what.add_argument(
+        "--question", action="append", default=[], metavar="NAME=TEXT", help="a question of your own; may be repeated"
+    )
+    who = step.add_argument_group("who is heard, by how many")
+    who.add_argument("--systems", metavar="NAMES", help="with commas (default: all)")
+    who.add_argument("--against", default="", metavar="NAME", help="ab: only pairs with this system (default: all)")
+    who.add_argument(
+        "--hidden-reference", action="store_true", dest="with_hidden_reference", help="judge the original too, unnamed"
+    )
+    who.add_argument(
+        "--open-reference",
+        action=argparse.BooleanOptionalAction,
+        dest="with_open_reference",
+        help="let the original be heard beside (default: in mushra, and where a question asks about it)",
+    )
+    who.add_argument("--listeners", type=int, default=12, metavar="N", help="plans (default: %(default)s)")
+    who.add_argument(
+        "--blocks", type=int, default=1, metavar="N",
+        help="questionnaires that the items are dealt to; each listener has one (default: %(default)s)",
+    )  # fmt: skip
+    how = step.add_argument_group("how it is held")
+    how.add_argument("--checks", type=int, default=3, metavar="N", help="attention checks (default: %(default)s)")
+    how.add_argument(
+        "--least-heard", type=float, metavar="SHARE",
+        help="of each sound, before it can be answered (default: 0.9; ab 0.5; mushra 0.25)",
+    )  # fmt: skip
+    how.add_argument("--anchor-hz", type=float, default=3500.0, metavar="HZ", help="mushra (default: %(default)g)")
+    how.add_argument(
+        "--loudness", type=float, default=-23.0, dest="loudness_lufs", metavar="LUFS",
+        help="of every file (default: %(default)g)",
+    )  # fmt: skip
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="of names and plans; one that nobody knows")
+    add_introduction_options(step)
+    step.add_argument("--out", required=True, metavar="DIR", help="new folder of the study")
+
+
+def add_report(steps: Any) -> None:
+    """Add the step ``report``."""
+    step = add_verb(
+        steps, "report", _report, help="what listeners said", description=_REPORT_HELP, epilog=_REPORT_EXAMPLES
+    )
+    step.add_argument("folder", metavar="STUDY", help="folder of the study")
+    step.add_argument("files", nargs="*", metavar="FILES", help="files that listeners sent")
+    step.add_argument(
+        "--run", action="append", default=[], dest="runs", metavar="DIR",
+        help="folder of a run whose metrics are set against the listeners; may be repeated",
+    )  # fmt: skip
+    step.add_argument(
+        "--allow-failures", type=int, default=1, dest="allowed_failures", metavar="N",
+        help="attention checks that a listener may fail (default: %(default)s)",
+    )  # fmt: skip
+    step.add_argument(
+        "--leave-out", action="append", default=[], metavar="NUMBER",
+        help="a listener who is left out, such as who withdrew; may be given again",
+    )  # fmt: skip
+    add_interval_options(step, resamples=False)
+    step.add_argument("--out", metavar="DIR", help="folder of the report (default: STUDY/report)")
+    step.add_argument("--json", action="store_true", help="print the tables as JSON in place of the report")
+
+
+def add_plan(steps: Any) -> None:
+    """Add the step ``plan``."""
+    step = add_verb(
+        steps, "plan", _plan, help="how large a test must be", description=_PLAN_HELP, epilog=_PLAN_EXAMPLES
+    )
+    step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
+    step.add_argument(
+        "--effect", type=float,
+        help="true difference of two systems, in the unit of the scale (default: 0.4; mushra 8)",
+    )  # fmt: skip
+    step.add_argument("--listeners", default="8,16,32", metavar="N,N", help="sizes (default: %(default)s)")
+    step.add_argument("--items", type=int, default=12, metavar="N", help="how many (default: %(default)s)")
+    step.add_argument("--blocks", type=int, default=1, metavar="N", help="questionnaires (default: %(default)s)")
+    step.add_argument("--careless", type=float, default=0.0, help="share who answer at random (default: %(default)g)")
+    step.add_argument("--draws", type=int, default=200, metavar="N", help="tests a size (default: %(default)s)")
+    step.add_argument("--confidence", type=float, default=0.95, help="level of the intervals (default: %(default)g)")
+    step.add_argument("--seed", type=int, default=0, help="of the draws (default: %(default)s)")
+    step.add_argument("--json", action="store_true", help="print the table as JSON")
+
+
+def _build(options: argparse.Namespace) -> int:
+    from music_evals.studies.listening_build import build_listening_test
+    from music_evals.ui.studies.page import study_page
+
+    introduction = introduction_of(options, "listening")
+    with Bar("item") as bar:
+        built = build_listening_test(
+            options.pairs,
+            options.out,
+            _settings(options),
+            study=options.study,
+            introduction=introduction,
+            page=study_page("listening", introduction.title),
+            loudness_lufs=options.loudness_lufs,
+            progress=bar,
+        )
+    with to_stdout():
+        print(built.study.folder)
+    for note in _notes_of(built):
+        say(note)
+    return 0
+
+
+def _settings(options: argparse.Namespace) -> ListeningSettings:
+    from music_evals.studies.listening import ListeningSettings, named_questions, style_questions
+
+    own = tuple(_own_question(text, options.type) for text in options.question)
+    styles = style_questions(_names(options.styles))
+    names = _names(options.questions)
+    # without a word on it the usual question is asked, beside those on styles too
+    asked = named_questions(options.type, names) if names or not own else ()
+    return ListeningSettings(
+        type=options.type,
+        questions=(*asked, *own, *styles),
+        listeners=options.listeners,
+        blocks=options.blocks,
+        systems=_names(options.systems),
+        with_hidden_reference=options.with_hidden_reference,
+        with_open_reference=options.with_open_reference,
+        against=options.against,
+        checks=options.checks,
+        anchor_hz=options.anchor_hz,
+        least_heard=options.least_heard,
+        seed=options.seed,
+    )
+
+
+def _names(given: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",") if name.strip()) if given else ()
+
+
+def _own_question(given: str, kind: str) -> Question:
+    from music_evals.errors import InvalidInputError
+    from music_evals.studies.listening import own_question
+
+    name, sign, text = given.partition("=")
+    if not sign:
+        raise InvalidInputError(f"--question must be NAME=TEXT, got {given!r}")
+    return own_question(kind, name.strip(), text.strip())
+
+
+def _notes_of(built: BuiltTest) -> list[str]:
+    plans = built.study.plans
+    systems = list(dict.fromkeys(pair.system for pair in built.pairs))
+    pages = sorted({len(plan["trials"]) for plan in plans})
+    n_items = len({pair.item_id for pair in built.pairs})
+    made = f"{len(plans)} plans of {' to '.join(map(str, pages))} pages"
+    heard = f"{n_items} items and {len(systems)} systems: {', '.join(systems)}"
+    lines = [f"{made} over {heard}", "key/ stays with you, page/ is what listeners see"]
+    same = sum(bool(pair.same_as) for pair in built.pairs)
+    if same:
+        lines.append(f"note: {same} files sound exactly like one of another system of their item; see key/pairs.csv")
+    unlicensed = sum(not pair.licence for pair in built.pairs)
+    if unlicensed:
+        lines.append(f"note: of {unlicensed} sounds the table names no licence; make sure that they may be played")
+    return lines
+
+
+def _report(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.listening import agreement_of_run
+    from music_evals.benchmark.listening_study.analysis import evaluate_listening
+    from music_evals.benchmark.listening_study.report import report_text, write_report
+    from music_evals.studies.listening_answers import ratings_of
+    from music_evals.studies.listening_results import read_listening_results
+
+    results = read_listening_results(options.folder, options.files, leave_out=options.leave_out)
+    kind = results.key.settings.type
+    found = evaluate_listening(
+        results.tables, kind, allowed_failures=options.allowed_failures, confidence=options.confidence
+    )
+    kept = {row["listener"] for row in found["listeners"] if row["is_kept"]}
+    ratings = ratings_of(row for row in results.tables.ratings if row["listener"] in kept)
+    key = list(results.key.pairs.values())
+    runs = {
+        Path(run).resolve().name: agreement_of_run(run, ratings, key=key, confidence=options.confidence)
+        for run in options.runs
+    }
+    folder = Path(options.out) if options.out else Path(options.folder) / "report"
+    files = write_report(found, results.tables, kind, folder, confidence=options.confidence, runs=runs)
+    with to_stdout():
+        whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
+        print(whole if options.json else report_text(found, kind, confidence=options.confidence, runs=runs).rstrip())
+    if results.unfinished:
+        say(f"note: {len(results.unfinished)} began and sent no answers")
+    say(f"{folder}: {', '.join(files)}")
+    return list_failures(list(results.refused.items()), "see the submissions")
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.listening_study.plan import plan_listening, world_of
+    from music_evals.errors import InvalidInputError
+    from music_evals.studies.listening import ListeningSettings
+
+    try:
+        sizes = [int(size) for size in options.listeners.split(",")]
+    except ValueError:
+        raise InvalidInputError(f"--listeners must be whole numbers with commas, got {options.listeners!r}") from None
+    effect = options.effect if options.effect is not None else 8.0 if options.type == "mushra" else 0.4
+    found = plan_listening(
+        world_of(options.type, effect, n_items=options.items, careless=options.careless),
+        ListeningSettings(type=options.type, blocks=options.blocks, listeners=options.blocks),
+        sizes,
+        n_draws=options.draws,
+        confidence=options.confidence,
+        seed=options.seed,
+        progress=lambda done, n: say(f"size {done} of {n}"),
+    )
+    with to_stdout():
+        if options.json:
+            print(json.dumps(plain([size._asdict() for size in found]), indent=1))
+        else:
+            print("listeners  items  minutes  truth  power  coverage  width  careless kept")
+            for size in found:
+                about = f"{size.n_listeners:9}  {size.n_items:5}  {size.minutes:7.1f}  {size.truth:5.2f}"
+                found_of_size = f"{size.power:5.2f}  {size.coverage:8.2f}  {size.width:5.2f}"
+                print(f"{about}  {found_of_size}  {format_value(size.kept_careless):>13}")
+    return 0
