@@ -23,7 +23,8 @@ Write every table of an editing test: means of samples, pairs, ratios of effort,
 intervals and corrections, similarity to styles, and what the time limit ended.
 
 STUDY is a folder with the tables samples, edits and, where there was a listening test, listening, each as .csv, .jsonl
-or .parquet. The report goes to STUDY/report, or to --out: report.md, tables.json and one CSV a table.
+or .parquet. The report goes to STUDY/report, or to --out: report.md, tables.json, one CSV a table, with the extra
+report figures as SVG, and with the extra studies a mixed model.
 """
 
 _PLAN_HELP = """\
@@ -242,18 +243,27 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _report(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.editing_study.figures import draw_figures
+    from music_evals.benchmark.editing_study.mixed import mixed_models
     from music_evals.benchmark.editing_study.report import report_text, write_report
+    from music_evals.errors import MissingBackendError
     from music_evals.pipelines.editing_test import evaluate_editing_test
     from music_evals.studies.tables import read_study
 
-    tables = evaluate_editing_test(
-        read_study(options.study),
-        confidence=options.confidence,
-        epsilon=options.epsilon,
-        time_limit_s=options.time_limit_s,
-    )
+    study = read_study(options.study)
+    shared = {"confidence": options.confidence, "epsilon": options.epsilon}
+    tables = evaluate_editing_test(study, time_limit_s=options.time_limit_s, **shared)
+    figures: dict[str, bytes] = {}
+    try:
+        tables["mixed_models"] = mixed_models(study, **shared)
+    except MissingBackendError as error:
+        say(f"note: {error}")
+    try:
+        figures = draw_figures(tables)
+    except MissingBackendError as error:
+        say(f"note: {error}")
     folder = Path(options.out) if options.out else Path(options.study) / "report"
-    files = write_report(tables, folder, confidence=options.confidence)
+    files = write_report(tables, folder, confidence=options.confidence, figures=figures)
     with to_stdout():
         whole = files["tables.json"].read_text(encoding="utf-8").rstrip()
         print(whole if options.json else report_text(tables, confidence=options.confidence).rstrip())

@@ -3,13 +3,15 @@
 Rows of the tables below are dicts with the same keys; NaN is what is not defined.
 
 - ``sample_means``: one row a sample; loads, answers of editors and of listeners, and how many there were of each.
-- ``pairs``: one row a piece and style; ratios of loads (proposed / baseline) and differences of answers.
+- ``pairs``: one row a piece and style; ratios of loads (proposed / baseline) and differences of answers. Ratios are
+  those of means over editors; ``ratio_<load>_per_editor`` is the geometric mean of the ratios of those who edited both.
 - ``summary``: by style and role, mean and standard deviation of each load and answer over single edits or ratings and
   over samples (table 2 of the paper mixes both).
 - ``ratios``: by style and over all, the mean ratio as in table 3 with its t test against 1, and the geometric mean with
   intervals clustered by piece and by editor. Equal models have a mean ratio above 1; their geometric mean is 1.
 - ``correlations``: the comparison sets of table 4. Set 1: loads with answers, over samples; set 2: ratios of loads with
   differences of answers, over pairs; sets 3 and 4: answers among themselves. Corrections for several tests are by set.
+  Beside r and without a test: Spearman's, r within styles, r given style and model, and r of the logarithms of ratios.
 - ``style_similarity``: by style and role, how near listeners found the samples to each style.
 - ``censoring``: by style and role, edits that the time limit ended. Their times are too short, and so are the means.
 - ``warnings``: what a reader has to know, one sentence each.
@@ -35,7 +37,7 @@ from music_evals.metrics.editing import (
     moments,
     stars,
 )
-from music_evals.stats.correlations import correlation, jackknife_interval, mean_test
+from music_evals.stats.correlations import adjusted_correlation, correlation, jackknife_interval, mean_test
 from music_evals.stats.intervals import MANY_CLUSTERS, check_confidence, mean_interval
 from music_evals.stats.multiplicity import benjamini_hochberg, holm
 from music_evals.studies.tables import ROLES, SIMILARITY, TIME_LIMIT_S, StudyTables, Table
@@ -87,6 +89,8 @@ def evaluate_editing_test(
         raise InvalidInputError(f"time_limit_s must be above 0, got {time_limit_s}")
     means = _sample_means(tables)
     pairs = _pairs(means, epsilon)
+    for pair in pairs:
+        pair.update(_per_editor(tables, pair, epsilon))
     result: dict[str, Any] = {
         "sample_means": means,
         "pairs": pairs,
@@ -246,6 +250,28 @@ def _pairs(means: Rows, epsilon: float) -> Rows:
     return pairs
 
 
+def _per_editor(tables: StudyTables, pair: dict[str, Any], epsilon: float) -> dict[str, float]:
+    """Return the geometric mean ratio of each load over the editors of both samples; NaN where there is none."""
+    edits = tables.edits
+    place = {
+        role: {
+            editor: row
+            for row, editor in enumerate(edits["editor_id"].tolist())
+            if edits["sample_id"][row] == pair[role]
+        }
+        for role in ROLES
+    }
+    both = sorted(set(place[ROLES[0]]) & set(place[ROLES[1]]))
+    found: dict[str, float] = {"n_editors_of_both": len(both)}
+    for load, column in LOADS.items():
+        sides = [edits[column][[place[role][editor] for editor in both]] + epsilon for role in ROLES] if both else []
+        is_defined = bool(both) and all((side > 0).all() for side in sides)
+        found[f"ratio_{load}_per_editor"] = (
+            float(np.exp(np.mean(np.log(sides[0] / sides[1])))) if is_defined else math.nan
+        )
+    return found
+
+
 def _questions(means: Rows) -> list[str]:
     return [name for name in (*EDITOR_QUESTIONS, LISTENER_QUESTION) if name in means[0]]
 
@@ -330,8 +356,22 @@ def _correlations(means: Rows, pairs: Rows, confidence: float) -> Iterator[dict[
                 "set": number, "x": x, "y": y, "r": one.r, "n": one.n, "p": one.p,
                 "ci_low": one.low, "ci_high": one.high,
                 "piece_ci_low": one.clustered_low, "piece_ci_high": one.clustered_high, "n_pieces": one.n_clusters,
-                "p_holm": p_holm, "p_bh": p_bh, "stars": signs,
+                "p_holm": p_holm, "p_bh": p_bh, "stars": signs, **_other_readings(rows, x, y),
             }  # fmt: skip
+
+
+def _other_readings(rows: Rows, x: str, y: str) -> dict[str, float]:
+    """Return one pair of columns by other correlations, without tests: they say how far r depends on its kind."""
+    one, other = ([row[name] for row in rows] for name in (x, y))
+    style = [[row["style"] for row in rows]]
+    # the role of a sample is its model; pairs have both
+    both = [*style, [row["role"] for row in rows]] if "role" in rows[0] else style
+    return {
+        "spearman": adjusted_correlation(one, other, [], ranks=True),
+        "r_within_style": adjusted_correlation(one, other, style),
+        "r_partial": adjusted_correlation(one, other, both),
+        "r_log": adjusted_correlation(np.log(one), other, []) if x.startswith("ratio_") else math.nan,
+    }
 
 
 def _similarity(tables: StudyTables, means: Rows) -> Rows:

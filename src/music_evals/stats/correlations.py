@@ -14,16 +14,26 @@ Efron, C. Stein: "The jackknife estimate of variance", Ann. Statist. 9(3), 1981.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import rankdata
 
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, check_groups
 from music_evals.stats.intervals import check_confidence, student
 
-__all__ = ["Correlation", "correlation", "fisher_interval", "jackknife_interval", "mean_test", "p_of_correlation"]
+__all__ = [
+    "Correlation",
+    "adjusted_correlation",
+    "correlation",
+    "fisher_interval",
+    "jackknife_interval",
+    "mean_test",
+    "p_of_correlation",
+]
 
 
 class Correlation(NamedTuple):
@@ -186,6 +196,52 @@ def correlation(
     return Correlation(
         r, n, float(p_of_correlation(r, n)), low, high, math.tanh(ends[0]), math.tanh(ends[1]), len(clusters)
     )
+
+
+def adjusted_correlation(
+    x: npt.ArrayLike, y: npt.ArrayLike, groups: Sequence[Sequence[str]], *, ranks: bool = False
+) -> float:
+    """Return the correlation of what is left of two columns once the means of groups are told apart.
+
+    Parameters
+    ----------
+    x, y
+        Shape (n,); rows with NaN in either are left out.
+    groups
+        Columns of group names, each of length n, whose effects are removed as a sum (least squares); none for the plain
+        correlation.
+    ranks
+        Take ranks first: Spearman's.
+
+    Returns
+    -------
+    float
+        From -1 to 1; NaN where fewer than three rows or nothing of a column is left.
+
+    Examples
+    --------
+    >>> adjusted_correlation([1, 2, 11, 12], [2, 1, 12, 11], [["a", "a", "b", "b"]])
+    -1.0
+
+    """
+    columns = np.asarray([x, y], dtype=np.float64)
+    defined = ~np.isnan(columns).any(axis=0)
+    columns = columns[:, defined]
+    if columns.shape[1] < 3:
+        return math.nan
+    if ranks:
+        columns = rankdata(columns, axis=1)
+    fixed = [np.ones(columns.shape[1])]
+    for names in groups:
+        kept = np.asarray(names)[defined]
+        fixed += [(kept == name).astype(np.float64) for name in np.unique(kept)]
+    design = np.stack(fixed, axis=1)
+    left = columns.T - design @ np.linalg.lstsq(design, columns.T, rcond=None)[0]
+    sizes = np.sqrt((left**2).sum(axis=0))
+    # rounding is no variation
+    if (sizes <= 1e-9 * np.sqrt((columns.T**2).sum(axis=0))).any():
+        return math.nan
+    return float(np.clip(left[:, 0] @ left[:, 1] / sizes.prod(), -1, 1))
 
 
 def mean_test(values: npt.ArrayLike) -> float:

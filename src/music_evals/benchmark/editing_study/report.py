@@ -16,6 +16,10 @@ from music_evals.pipelines.editing_test import TABLES
 
 __all__ = ["report_text", "write_report"]
 
+_MIXED = (
+    "Loads by model and style, with editors, pieces and samples as random terms and the place in the order as a "
+    "covariate; standard deviations are of logarithms."
+)
 _SETS = {
     1: "Set 1: loads and answers, over samples",
     2: "Set 2: ratios of loads and differences of answers, over pairs",
@@ -30,7 +34,8 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
     Parameters
     ----------
     tables
-        From `pipelines.editing_test.evaluate_editing_test`.
+        From `pipelines.editing_test.evaluate_editing_test`; ``mixed_models`` among them, the rows of
+        `mixed.mixed_models`, are told too.
     confidence
         The level that they were made with.
 
@@ -69,6 +74,17 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                 if row["set"] == number
             ],
         )  # fmt: skip
+    if tables.get("mixed_models"):
+        parts += ["## Mixed model", _MIXED, ""]
+        parts += _markdown(
+            ["load", "term", "ratio", level, "p", "sd editor", "sd piece", "sd sample", "sd rest", "n"],
+            [
+                [row["load"], row["term"], _number(row["ratio"]), _span(row["ci_low"], row["ci_high"]), _p(row["p"]),
+                 *(_number(row[f"sd_{name}"]) for name in ("editor", "piece", "sample", "residual")), row["n"]]
+                for row in tables["mixed_models"]
+            ],
+        )  # fmt: skip
+        parts += [f"- {note}" for note in dict.fromkeys(row["note"] for row in tables["mixed_models"]) if note]
     if tables["style_similarity"]:
         parts += ["## Similarity to styles", "Mean over samples, 1 to 5.", ""]
         names = list(tables["style_similarity"][0])
@@ -83,7 +99,11 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
 
 
 def write_report(
-    tables: Mapping[str, Any], folder: str | os.PathLike[str], *, confidence: float = 0.95
+    tables: Mapping[str, Any],
+    folder: str | os.PathLike[str],
+    *,
+    confidence: float = 0.95,
+    figures: Mapping[str, bytes] | None = None,
 ) -> dict[str, Path]:
     """Write ``report.md``, ``tables.json`` and one CSV a table, each whole or not at all.
 
@@ -93,6 +113,8 @@ def write_report(
         As of `report_text`.
     folder
         Where to; it is made.
+    figures
+        From `figures.draw_figures`, written beside the tables.
 
     Returns
     -------
@@ -108,8 +130,10 @@ def write_report(
     place = Path(folder)
     texts = {"report.md": report_text(tables, confidence=confidence)}
     texts["tables.json"] = json.dumps(_plain(tables), indent=1, allow_nan=False) + "\n"
-    texts |= {f"{name}.csv": _csv(tables[name]) for name in TABLES if name != "warnings" and tables[name]}
-    return {name: write_atomically(place / name, text.encode(), parents=True) for name, text in texts.items()}
+    names = [*(name for name in TABLES if name != "warnings"), "mixed_models"]
+    texts |= {f"{name}.csv": _csv(tables[name]) for name in names if tables.get(name)}
+    files = {name: text.encode() for name, text in texts.items()} | dict(figures or {})
+    return {name: write_atomically(place / name, content, parents=True) for name, content in files.items()}
 
 
 def _plain(value: Any) -> Any:
