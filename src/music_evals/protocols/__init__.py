@@ -18,11 +18,13 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, Cells, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
+from music_evals.protocols._editing import EDITORS, EditingSystem
 
 __all__ = [
     "BASELINES",
     "CONTROL",
     "CONTROLS",
+    "EDITORS",
     "INPAINTERS",
     "NEAR_COPY",
     "PREPARED_DATASETS",
@@ -33,6 +35,7 @@ __all__ = [
     "TAGGERS",
     "WRITERS",
     "CellPredictor",
+    "EditingSystem",
     "GapInpainter",
     "GapLimits",
     "Inpainter",
