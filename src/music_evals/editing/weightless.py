@@ -106,8 +106,8 @@ class Transposition(_Weightless):
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "transposition of recordings"):
-            from librosa import effects
-        shifted: Samples = effects.pitch_shift(audio, sr=sample_rate, n_steps=self.semitones)
+            from librosa.effects import pitch_shift
+        shifted: Samples = pitch_shift(audio, sr=sample_rate, n_steps=self.semitones)
         return shifted
 
     def _score(self, score: Score, seeds: Seeds) -> Score:  # noqa: ARG002 (nothing is drawn)
@@ -148,8 +148,8 @@ class TimeStretch(_Weightless):
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the time stretch of recordings"):
-            from librosa import effects
-        stretched: Samples = effects.time_stretch(audio, rate=self.rate)
+            from librosa.effects import time_stretch
+        stretched: Samples = time_stretch(audio, rate=self.rate)
         return stretched
 
     def _score(self, score: Score, seeds: Seeds) -> Score:  # noqa: ARG002 (nothing is drawn)
@@ -268,8 +268,8 @@ class HpssRemix(_Weightless):
 
     def _audio(self, audio: Samples, sample_rate: int, seeds: Seeds) -> Samples:  # noqa: ARG002 (nothing is drawn)
         with importing("audio", "the remix of tones and hits"):
-            from librosa import effects
-        harmonic, percussive = effects.hpss(audio)
+            from librosa.effects import hpss
+        harmonic, percussive = hpss(audio)
         mixed: Samples = harmonic * np.float32(_factor(self.harmonic_db))
         mixed += percussive * np.float32(_factor(self.percussive_db))
         return mixed

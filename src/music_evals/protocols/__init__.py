@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, Cells, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
-from music_evals.protocols._editing import EDITORS, EditingSystem
+from music_evals.protocols._editing import EDITORS, INSTRUCTION_WRITERS, EditingSystem
 
 __all__ = [
     "BASELINES",
@@ -26,6 +26,7 @@ __all__ = [
     "CONTROLS",
     "EDITORS",
     "INPAINTERS",
+    "INSTRUCTION_WRITERS",
     "NEAR_COPY",
     "PREPARED_DATASETS",
     "RENDERED_DATASETS",

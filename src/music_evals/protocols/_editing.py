@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from music_evals.annotations import EditorInfo, EditRequest, EditResult
 
-__all__ = ["EDITORS", "EditingSystem"]
+__all__ = ["EDITORS", "INSTRUCTION_WRITERS", "EditingSystem"]
 
 
 @runtime_checkable
@@ -53,3 +53,8 @@ EDITORS: dict[str, str] = {
     "effects": f"{_WEIGHTLESS}:Effects",
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters."""
+
+INSTRUCTION_WRITERS: dict[str, str] = {
+    "templates": "music_evals.editing.instructions:generate",
+}
+"""Who writes instructions for a description -> ``module:function`` (source id, description, tasks=, seed=)."""
