@@ -25,7 +25,8 @@ from music_evals.errors import (
 )
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 
-WITHOUT_WEIGHTS = sorted(EDITORS)
+WITH_WEIGHTS = {"zeta"}
+WITHOUT_WEIGHTS = sorted(EDITORS.keys() - WITH_WEIGHTS)
 
 
 class Fussy(Editor):

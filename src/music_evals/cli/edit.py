@@ -32,6 +32,8 @@ examples:
   music-evals edit folder --system noise_vocoder --seconds 30 --mono --out vocoded
   music-evals edit song.mid --system reorchestration --render additive --out other_instruments
   music-evals edit --dataset known_edits --config small --limit 2 --system hpss_remix --out remixed
+  music-evals edit song.wav --system zeta --weights cvssp/audioldm2-music --weights-revision COMMIT \\
+      --mono --seconds 30 --source-prompt "a rock song" --before rock --after jazz --out jazz
   music-evals preserve --manifest edited/manifest.jsonl --intended harmony,melody --out results/edited
 """
 
@@ -76,6 +78,14 @@ def add(verbs: Any) -> None:
         help="a parameter of the system; may be given again",
     )
     how.add_argument(
+        "--weights",
+        metavar="PLACE",
+        help="for a system with weights: a folder, or an id of the Hub with --weights-revision; they have a licence of "
+        "their own",
+    )
+    how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
+    how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
+    how.add_argument(
         "--render",
         metavar="NAME",
         help=f"render scores and their edits ({' or '.join(RENDERERS)}), so that recordings are compared",
@@ -113,6 +123,7 @@ def _run(options: argparse.Namespace) -> int:
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)
     values["generate"] = _names(options.generate)
+    values["weights"] = _weights(options)
     values["parameters"] = dict(map(_parameter, options.settings))
     settings = Settings(**values)
     quieten()
@@ -149,6 +160,13 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
         confidence=options.keep,
         intended_facets=_names(options.intended),
     )
+
+
+def _weights(options: argparse.Namespace) -> dict[str, Any]:
+    given = {"source": options.weights, "revision": options.weights_revision, "device": options.device}
+    if options.weights is None and any(given.values()):
+        raise InvalidInputError("--weights-revision and --device go with --weights; give that too")
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _names(text: str) -> tuple[str, ...]:

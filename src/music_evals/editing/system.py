@@ -159,5 +159,6 @@ class Editor(abc.ABC):
             "parameters": dict(info.parameters),
             "weights": [{"id": one.id, "revision": one.revision, "licence": one.licence} for one in info.weights],
             "item_seed": None if info.deterministic else seeds.item,
+            "source_seed": None if info.deterministic else seeds.source,
             "music_evals": __version__,
         }

@@ -51,8 +51,10 @@ EDITORS: dict[str, str] = {
     "hpss_remix": f"{_WEIGHTLESS}:HpssRemix",
     "equaliser": f"{_WEIGHTLESS}:Equaliser",
     "effects": f"{_WEIGHTLESS}:Effects",
+    "zeta": "music_evals.editing.zeta:Zeta",
 }
-"""Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters."""
+"""Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights
+has ``from_pretrained(source, revision=, device=, **parameters)``, and without them says which it needs."""
 
 INSTRUCTION_WRITERS: dict[str, str] = {
     "templates": "music_evals.editing.instructions:generate",

@@ -265,7 +265,7 @@ class EditJob(Job):
 
 
 def _manifest_row(row: Row, changes: Sequence[str]) -> dict[str, Any]:
-    """Return a row that `music-evals preserve --manifest` reads, with what it needs to be read by people."""
+    """Return a row of a manifest that preservation reads, with what people want to read in it."""
     instruction = row["instruction"]
     return {
         "id": row["item"],

@@ -16,7 +16,7 @@ from music_evals.annotations import EditInstruction, EditRequest, EditResult, Sc
 from music_evals.audio.io import encode_flac, load_channels
 from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
-from music_evals.errors import UnknownNameError
+from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
@@ -54,8 +54,10 @@ class Task:
 def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> EditingSystem:
     """Build a system by its name: with weights by its `from_pretrained`, else by its parameters alone."""
     kind = load_plugin(EDITORS, system, "editing system")
-    known = inspect.signature(kind.from_pretrained if weights else kind).parameters
-    for name in (*weights, *parameters):
+    if weights and not hasattr(kind, "from_pretrained"):
+        raise InvalidInputError(f"{system} needs no weights; leave them out")
+    known = set(inspect.signature(kind).parameters) - {"model", "weights"}
+    for name in parameters:
         if name not in known:
             what = f"parameter of {system}"
             raise UnknownNameError(what, name, known)
