@@ -14,6 +14,7 @@ Its message says what was expected, what came, and what to do::
     │   ├── InvalidLyricsError               lyrics that cannot be scored: no section header, an empty song
     │   ├── InvalidPatternError              a structure pattern that is not in the grammar
     │   ├── InvalidTagsError                 tags that are not lists of strings
+    │   ├── UnsupportedEditError             an instruction or a source that an editing system cannot follow
     │   ├── OtherResultsError                a card on the Hub holds other values, or those of another system
     │   ├── NotComparableError               a pair that the official code cannot compare
     │   └── PairCountError                   references and predictions do not pair up
@@ -87,6 +88,7 @@ __all__ = [
     "UndefinedMetricWarning",
     "UnknownNameError",
     "UnreadableFileError",
+    "UnsupportedEditError",
     "UnsupportedTypeError",
     "check_extras",
     "hub_errors",
@@ -137,6 +139,10 @@ class InvalidPatternError(InvalidInputError):
 
 class InvalidTagsError(InvalidInputError):
     """Tags that are not lists of strings."""
+
+
+class UnsupportedEditError(InvalidInputError):
+    """An instruction or a source that an editing system cannot follow; the message says why and what it needs."""
 
 
 class NotComparableError(InvalidInputError):

@@ -41,7 +41,7 @@ ARROWS: dict[str, set[str]] = {
     "stats": {"annotations", "errors", "numerics"},
     "pipelines": _GROUND | _LAYER | {"studies.tables"},  # what the tables of a study hold is said once
     "models": _PLUGIN_NEEDS,
-    "editing": _PLUGIN_NEEDS,
+    "editing": _PLUGIN_NEEDS | {"audio.loudness"},  # level is matched in one place, by the one measure of loudness
     "datasets": _PLUGIN_NEEDS,
     "studies": {"annotations", "errors", "files", "symbolic", "stats", "audio.io", "audio.loudness"},
     "benchmark": _TASK | {"studies"},  # a task hands what people are to hear to the one form of all studies

@@ -21,7 +21,7 @@ SOURCE = ROOT / "src" / "music_evals"
 PAGES = sorted(DOCS.rglob("*.md"))
 API = (DOCS / "api").glob("*.md")
 ROOMS = ("annotations", "errors", "hf", "leaderboard", "lyrics", "metrics", "models", "pipelines", "protocols", "stats")
-ROOMS += ("symbolic", "audio", "studies")
+ROOMS += ("symbolic", "audio", "studies", "editing")
 PICKED = (
     "benchmark.load", "benchmark.run", "hub.publishing", "hub.pushing", "datasets.known_edits.build",
     "datasets.caimd.schema", "datasets.medleydb_editing.build",

@@ -3,7 +3,7 @@
 `scores` holds what is written in notes: `Score`, its signatures and tempi, NoteSeq tokens, contexts. `rolls` holds
 the same on a grid of steps and pitches: `PianoRoll`, `Arrangement`. `recordings` holds what is heard in a recording:
 beats, key, chords, melody, segments, each with its times in seconds. `lyrics` holds song texts in sections,
-`descriptions` the dimensions by which people describe a song.
+`descriptions` the dimensions by which people describe a song, `edits` what is asked of editing systems and returned.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from music_evals.annotations.descriptions import (
     SCORED,
     Dimension,
     theme_of_row,
+)
+from music_evals.annotations.edits import (
+    EDIT_TASKS,
+    FACETS,
+    EditInstruction,
+    EditorInfo,
+    EditRequest,
+    EditResult,
+    Weights,
 )
 from music_evals.annotations.lyrics import LyricSection, Pattern, sections_of_rows, sections_of_text, sections_text
 from music_evals.annotations.recordings import (
@@ -58,6 +67,8 @@ __all__ = [
     "DEFAULT_BPM",
     "DIMENSIONS",
     "DRUMS",
+    "EDIT_TASKS",
+    "FACETS",
     "FEATURES",
     "GROUPS",
     "HOLD",
@@ -78,6 +89,10 @@ __all__ = [
     "Chroma",
     "ContextLayout",
     "Dimension",
+    "EditInstruction",
+    "EditRequest",
+    "EditResult",
+    "EditorInfo",
     "F0Track",
     "Features",
     "Key",
@@ -93,6 +108,7 @@ __all__ = [
     "Tempo",
     "TimeSignature",
     "Tokens",
+    "Weights",
     "check_tokens",
     "sections_of_rows",
     "sections_of_text",

@@ -34,6 +34,9 @@ explanation
 outline
     What can be drawn of one file: beats, chords, sections and melody; and a hash of its music, which other tags or
     another container leave as it is.
+edit
+    What an editing system made of one source: key, seed, files with their hashes, what was done to length and loudness,
+    or an error.
 block
     The closing row.
 """

@@ -238,11 +238,13 @@ def facet_blocks(results: Mapping[str, Any]) -> Iterator[Block]:
     for facet, names in found["metrics"].items():
         n, of = len(names["used"]), len(names["used"]) + len(names["left_out"])
         head.append(f"{facet.capitalize()} ↑" + (f" ({n} of {of})" if n < of else ""))
+    others = found.get("others")
+    if others:
+        head.append(f"All but {' and '.join(others['intended'])} ↑")
     rows = []
     for system, cells in found["scores"].items():
-        shown = (
-            Cell(format_value(one["value"]), "", format_interval(one), without_value(one)) for one in cells.values()
-        )
+        held = [*cells.values(), *([others["scores"][system]] if others else [])]
+        shown = (Cell(format_value(one["value"]), "", format_interval(one), without_value(one)) for one in held)
         rows.append(Row(system, results["systems"][system]["role"], tuple(shown)))
     counts = " (in brackets: metrics that count, of all)" if any(" of " in title for title in head) else ""
     caption = f"0 is unrelated music, 1 the same music of this run{counts}"

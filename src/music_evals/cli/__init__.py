@@ -18,6 +18,7 @@ from music_evals.cli import (
     corpus,
     describe,
     discrepancy,
+    edit,
     editing_test,
     examples,
     fill,
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     inpainting.add(verbs)
     fill.add(verbs)
     style_transfer.add(verbs)
+    edit.add(verbs)
     preserve.add(verbs)
     lyrics.add(verbs)
     describe.add(verbs)

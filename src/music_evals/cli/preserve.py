@@ -134,6 +134,12 @@ def _add_measures(how: Any) -> None:
         metavar="FEATURE=NAME",
         help="another extractor of a feature; may be given again",
     )
+    how.add_argument(
+        "--intended",
+        metavar="FACETS",
+        help="facets that the edits are meant to change, with commas (harmony, rhythm, structure, melody): the results "
+        "also have one score over the others, so that a change that was wanted is no damage",
+    )
     how.add_argument("--features", metavar="DIR", help="keep extracted features here, for other runs and machines too")
     add_engine_options(how, "number of cores, at most 4")
     add_interval_options(how)

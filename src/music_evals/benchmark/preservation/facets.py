@@ -105,7 +105,9 @@ def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
         ``scores``: system -> facet -> ``value`` (0 unrelated, 1 the same music, higher is better, not clipped),
         ``low``, ``high``, ``undefined`` (share of the scores of its metrics that have no value), ``n`` pairs and
         ``n_groups``; ``metrics``: facet -> ``used`` and ``left_out``; ``separation``: metric -> the chance that the
-        same music scores better than unrelated music; ``remarks``, in words. NaN where there is no score.
+        same music scores better than unrelated music; ``remarks``, in words. NaN where there is no score. Where the run
+        names facets that the edits are meant to change, ``others`` has these as ``intended`` and, as ``scores``, a cell
+        for each system over the other facets, which count alike.
 
     """
     held = _calibrated(found)
@@ -114,6 +116,7 @@ def facets(found: Found, *, confidence: float = 0.95) -> dict[str, Any]:
     scores = {system: _scores(found.of(system), held, confidence) for system in found.judged}
     return {
         "scores": scores,
+        **_others(found, held, confidence),
         "metrics": {
             facet: {
                 "used": [name for name in names if name in held.used],
@@ -157,6 +160,24 @@ def grade(found: Found, *, confidence: float = 0.95) -> dict[str, Position]:
     }
 
 
+def _others(found: Found, held: _Calibrated, confidence: float) -> dict[str, Any]:
+    """Return the scores over the facets that nobody meant to change; nothing where the run names none that are."""
+    intended = found.header.get("intended", ())
+    if not intended:
+        return {}
+    kept = [facet for facet in held.by_facet if facet not in intended]
+    scores = {system: _over(found.of(system), held, kept, confidence) for system in found.judged}
+    return {"others": {"intended": list(intended), "facets": kept, "scores": scores}}
+
+
+def _over(pairs: Pairs, held: _Calibrated, kept: Sequence[str], confidence: float) -> dict[str, Any]:
+    """Return the mean of some facets; NaN where one of them has no score."""
+    clustered, rows = _clustered(pairs, held), [held.weights(facet) for facet in kept]
+    whole = np.sum(rows, axis=0) * all(row.any() for row in rows) if rows else np.zeros(len(held.scales))
+    (position,) = combined_positions(clustered, held.same, held.unrelated, [whole], confidence=confidence)
+    return {**_ends(position), **_counts(pairs, clustered, whole)}
+
+
 def _calibrated(found: Found) -> _Calibrated | None:
     if not {CEILING, UNRELATED} <= set(found.controls):
         return None
@@ -185,19 +206,25 @@ def _scores(pairs: Pairs, held: _Calibrated, confidence: float) -> dict[str, dic
     clustered, names = _clustered(pairs, held), list(held.by_facet)
     weights = np.array([held.weights(facet) for facet in names])
     positions = combined_positions(clustered, held.same, held.unrelated, weights, confidence=confidence)
+    return {
+        facet: {**_ends(position), **_counts(pairs, clustered, row)}
+        for facet, position, row in zip(names, positions, weights, strict=True)
+    }
+
+
+def _ends(position: Position) -> dict[str, float]:
+    return {"value": position.estimate, "low": position.low, "high": position.high}
+
+
+def _counts(pairs: Pairs, clustered: Clustered, row: npt.NDArray[np.float64]) -> dict[str, Any]:
+    """Return which share of the scores of some metrics has no value, and of how many pairs and groups."""
     n_defined = np.count_nonzero(~np.isnan(clustered.values), axis=0)
-    cells = {}
-    for facet, position, row in zip(names, positions, weights, strict=True):
-        share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
-        cells[facet] = {
-            "value": position.estimate,
-            "low": position.low,
-            "high": position.high,
-            "undefined": float(share.mean()) if len(share) else np.nan,
-            "n": len(pairs),
-            "n_groups": len(np.unique(np.asarray(clustered.groups))),
-        }
-    return cells
+    share = 1 - n_defined[row > 0] / max(len(pairs), 1)  # what failed has no value either
+    return {
+        "undefined": float(share.mean()) if len(share) else np.nan,
+        "n": len(pairs),
+        "n_groups": len(np.unique(np.asarray(clustered.groups))),
+    }
 
 
 def _on_range(held: _Calibrated) -> Iterator[str]:

@@ -92,6 +92,13 @@ def facet_sentence(results: Mapping[str, Any], system: str) -> str:
         beside = filter(None, [format_interval(cell), without_value(cell)])
         told.append(" ".join([facet, format_value(cell["value"]), *(f"({text})" for text in beside)]))
     name = TEXT.name(system)
+    if others := results["facets"].get("others"):
+        cell = others["scores"][system]
+        beside = filter(None, [format_interval(cell), without_value(cell)])
+        words = " ".join([format_value(cell["value"]), *(f"({text})" for text in beside)])
+        told.append(
+            f"and {words} over all but {' and '.join(others['intended'])}, which the edits were meant to change"
+        )
     return f"By facet, from unrelated music (0) to the same music (1), {name} has {', '.join(told)}."
 
 

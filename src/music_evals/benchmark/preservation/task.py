@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from music_evals.annotations import FEATURES
+from music_evals.annotations import FACETS, FEATURES
 from music_evals.audio.extraction import receipt
 from music_evals.audio.store import FeatureStore
 from music_evals.benchmark.canvas import check_backend
@@ -94,6 +94,9 @@ class Settings(RunSettings):
         Folder of the feature store, which machines may share; None keeps features for the length of the run only.
     controls
         Add the rows of the same music and of unrelated music.
+    intended
+        Facets that the edits are meant to change, with commas: the results also have one score over the others. It
+        needs the controls.
     timelines
         Pairs to draw in the report, the worst of each system to equal shares, and at least one of each; 0 for none.
     audio
@@ -123,6 +126,7 @@ class Settings(RunSettings):
     backends: Mapping[str, str] = dataclasses.field(default_factory=dict)
     features: str | os.PathLike[str] | None = None
     controls: bool = True
+    intended: str | None = None
     timelines: int = SHOWN_PAIRS
     audio: str = "beside"
 
@@ -136,8 +140,23 @@ class Settings(RunSettings):
         self._local("features")
         super().__post_init__()
         _ = self.measures  # names are checked
+        _ = self.intended_facets
         if self.audio not in PLACES:
             raise UnknownNameError("place of audio", self.audio, PLACES)
+
+    @property
+    def intended_facets(self) -> list[str]:
+        """The facets that are meant to change, checked, in the order of `annotations.FACETS`."""
+        names = [name.strip() for name in (self.intended or "").split(",") if name.strip()]
+        for name in names:
+            if name not in FACETS:
+                what = "facet"
+                raise UnknownNameError(what, name, FACETS)
+        if names and not self.controls:
+            raise InvalidInputError("`intended` needs the two controls, between which facets are placed; leave them in")
+        if set(names) == set(FACETS):
+            raise InvalidInputError("`intended` names all facets: none is left that an edit should preserve")
+        return [name for name in FACETS if name in names]
 
     @property
     def measures(self) -> pipeline.Settings:
@@ -256,6 +275,7 @@ def _header(settings: Settings, pairs: PairSet) -> dict[str, Any]:
         "variant": settings.variant,
         "metrics": list(measures.metrics),
         "companions": list(measures.companions),
+        **({"intended": settings.intended_facets} if settings.intended else {}),
         "extractors": describe_extractors(measures) if heard else {"features": {}},
         "versions": package_versions((*PACKAGES, *AUDIO_PACKAGES)),
     }

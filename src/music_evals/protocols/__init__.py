@@ -18,12 +18,15 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, Cells, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
+from music_evals.protocols._editing import EDITORS, INSTRUCTION_WRITERS, EditingSystem
 
 __all__ = [
     "BASELINES",
     "CONTROL",
     "CONTROLS",
+    "EDITORS",
     "INPAINTERS",
+    "INSTRUCTION_WRITERS",
     "NEAR_COPY",
     "PREPARED_DATASETS",
     "RENDERED_DATASETS",
@@ -33,6 +36,7 @@ __all__ = [
     "TAGGERS",
     "WRITERS",
     "CellPredictor",
+    "EditingSystem",
     "GapInpainter",
     "GapLimits",
     "Inpainter",

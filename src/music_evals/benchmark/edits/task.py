@@ -1,0 +1,279 @@
+"""Edits from end to end: settings in; records, the edited files and a manifest for `music-evals preserve` out.
+
+A run that was killed goes on where it stood: an edit is done where its record says so and its file has the hash that
+the record states. What failed is tried again. No edit depends on the others, on the engine or on the order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from music_evals.annotations import EditInstruction
+from music_evals.benchmark.edits.sources import Source, expand, sources_in_files, sources_of_dataset
+from music_evals.benchmark.edits.work import EditWork, Task, is_score, sounds_of
+from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.manifests import hash_file
+from music_evals.benchmark.records import Records, dump_json
+from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.run import Settings as RunSettings
+from music_evals.benchmark.versions import package_versions
+from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
+from music_evals.files import write_atomically
+from music_evals.protocols import RENDERERS
+
+__all__ = ["MANIFEST", "RECORDS", "Edits", "Settings", "run_edits"]
+
+RECORDS, MANIFEST = "edits.jsonl", "manifest.jsonl"
+
+PACKAGES = ("music_evals", "numpy", "scipy", "librosa", "soxr", "torch", "diffusers", "transformers")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings(RunSettings):
+    """What is edited, by which system, and how.
+
+    Parameters
+    ----------
+    out, dataset, config, split, revision, limit, engine, workers, ray_address, seed, overwrite
+        See `run.Settings`. `limit` takes the first sources.
+    sources
+        Files, folders and manifests; see `sources.sources_in_files`.
+    column
+        Of a dataset: the one with the recordings.
+    system
+        Name in `protocols.EDITORS`.
+    parameters
+        Of the system.
+    weights
+        For a system with weights: ``source`` (folder or Hub id), ``revision``, ``device``, ``dtype``.
+    instruction
+        For all sources; the columns of a manifest or dataset have precedence, each for itself.
+    generate
+        Tasks for which instructions are written by templates from the description of each source.
+    seconds
+        Cut each recording to its beginning; the manifest then names the cut source.
+    mono
+        Mix each recording down; the manifest then names what was edited.
+    render
+        ``"additive"`` or ``"fluidsynth"``: render sources and edits that are scores, so that recordings are compared.
+
+    Raises
+    ------
+    InvalidInputError
+        Settings that contradict each other.
+    UnknownNameError
+        A renderer that does not exist.
+
+    """
+
+    sources: Sequence[str] = ()
+    column: str = "audio"
+    system: str
+    parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    weights: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    instruction: EditInstruction | None = None
+    generate: Sequence[str] = ()
+    seconds: float | None = None
+    mono: bool = False
+    render: str | None = None
+
+    BOUNDS: ClassVar = RunSettings.BOUNDS
+
+    def __post_init__(self) -> None:
+        self._one_of("sources", "dataset")
+        if self.seconds is not None and not self.seconds >= 1:
+            raise InvalidInputError(f"`seconds` must be at least 1, got {self.seconds}")
+        if self.render not in {None, *RENDERERS}:
+            what = "renderer"
+            raise UnknownNameError(what, str(self.render), RENDERERS)
+        super().__post_init__()
+
+
+@dataclasses.dataclass(frozen=True)
+class Edits:
+    """What a run of edits made.
+
+    Attributes
+    ----------
+    rows
+        One record an edit, in the order of the sources.
+    failures
+        Item and error of those that failed.
+    files
+        ``records`` and ``manifest``.
+
+    """
+
+    rows: list[dict[str, Any]]
+    failures: list[tuple[str, str]]
+    files: dict[str, Path]
+
+
+def run_edits(settings: Settings, *, progress: Progress | None = None) -> Edits:
+    """Let a system edit all sources, and write the edits, their records and the manifest.
+
+    Raises
+    ------
+    UnknownNameError, MissingBackendError, ModelUnavailableError
+        The system cannot be built; nothing was read.
+    NoDataError, PairCountError, InvalidInputError
+        The sources, or what is asked of them; nothing was edited.
+
+    """
+    out = Path(settings.out)
+    work = EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
+    info = _built(work, settings).info
+    sources, about = _sources(settings, out)
+    default = f"What the parameters of {info.name} say."
+    ready = expand(sources, settings.instruction, generate=settings.generate, default=default, seed=settings.seed)
+    header = {
+        "task": "edits",
+        "dataset": about,
+        "system": {**dataclasses.asdict(info), "parameters": dict(info.parameters)},
+        "seed": settings.seed,
+        "seconds": settings.seconds,
+        "mono": settings.mono,
+        "render": sounds_of(settings.render),
+        "versions": package_versions(PACKAGES),
+    }
+    job = EditJob(header, ready, settings, work)
+    records = record(job, out / RECORDS, settings, progress=progress)
+    rows = job.latest(records)
+    failures = [(row["item"], row["error"]) for row in rows if "error" in row]
+    good = [_manifest_row(row, info.changes) for row in rows if "error" not in row]
+    manifest = write_atomically(out / MANIFEST, "".join(f"{dump_json(row)}\n" for row in good).encode())
+    return Edits(rows, failures, {"records": out / RECORDS, "manifest": manifest})
+
+
+def _built(work: EditWork, settings: Settings) -> Any:
+    try:
+        return work.editor
+    except TypeError as error:  # a value of another type than the parameter has
+        raise InvalidInputError(
+            f"{settings.system} cannot be made with {dict(settings.parameters)}: {error}"
+        ) from error
+
+
+def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any]]:
+    if settings.dataset is None:
+        found = sources_in_files(list(map(os.fspath, settings.sources)))[: settings.limit]
+        about: dict[str, Any] = {"id": "files", "config": None, "split": None, "revision": None}
+    else:
+        found, about = sources_of_dataset(
+            settings.dataset,
+            settings.config,
+            settings.split,
+            column=settings.column,
+            revision=settings.revision,
+            limit=settings.limit,
+            folder=out / "dataset",
+        )
+    if not found:
+        raise NoDataError("no sources; nothing can be edited")
+    return found, about
+
+
+@dataclasses.dataclass
+class EditJob(Job):
+    """Edits into one record file, each with its file beside it."""
+
+    header: Mapping[str, Any]
+    sources: Sequence[Source]
+    settings: Settings
+    does: EditWork
+
+    def __post_init__(self) -> None:
+        self.size = len(self.sources)
+        self._out = Path(self.settings.out)
+        self._hashes: dict[str, str] = {}
+
+    @property
+    def work(self) -> EditWork:
+        """Edit the source of a unit."""
+        return self.does
+
+    def left(self, rows: Records) -> list[Unit]:
+        """Leave out what is done by the same request and whose file is as it was written."""
+        done = {row["item"]: row for row in self.latest(rows) if "error" not in row and self._is_whole(row)}
+        units = []
+        for source in self.sources:
+            if source.item in done and done[source.item]["asked"] == self._asked(source):
+                continue
+            units.append(Unit(self._task(source), source.item, source.path))
+        return units
+
+    def latest(self, rows: Records) -> list[Row]:
+        """Return the last record of each source, in the order of the sources."""
+        last = {row["item"]: row for row in rows.of("edit")}
+        return [last[source.item] for source in self.sources if source.item in last]
+
+    def rows(self, unit: Unit, answer: Any) -> list[Row]:
+        """Write the files of an edit, and return its record."""
+        source = next(source for source in self.sources if source.item == unit.label)
+        assert source.instruction is not None
+        about: Row = {
+            "kind": "edit",
+            "item": source.item,
+            "system": self.settings.system,
+            "group": source.group,
+            "instruction": source.instruction.to_dict(),
+            "asked": self._asked(source),
+        }
+        if isinstance(answer, Failed):
+            return [about | {"error": answer.reason}]
+        task: Task = unit.payload
+        estimate = write_atomically(
+            self._out / "edits" / f"{source.item}{answer['suffix']}", answer["edit"], parents=True
+        )
+        reference = Path(source.path).resolve()
+        if task.copied:
+            reference = write_atomically(self._out / "sources" / f"{source.item}.flac", answer["source"], parents=True)
+        files = {
+            "reference": os.path.relpath(reference, self._out.resolve()),
+            "estimate": os.path.relpath(estimate.resolve(), self._out.resolve()),
+            "sha256": hashlib.sha256(answer["edit"]).hexdigest(),
+        }
+        kept = ("key", "content", "seconds", "log", "warnings", "provenance")
+        return [about | {"files": files} | {name: answer[name] for name in kept}]
+
+    def _task(self, source: Source) -> Task:
+        assert source.instruction is not None
+        chosen = self.settings
+        render = chosen.render if is_score(source.path) else None
+        return Task(source.item, source.path, source.instruction, chosen.seed, chosen.seconds, chosen.mono, render)
+
+    def _asked(self, source: Source) -> list[Any]:
+        """Return what decides an edit besides the header: the bytes of the source and the instruction."""
+        assert source.instruction is not None
+        if source.path not in self._hashes:
+            found = hash_file(Path(source.path))
+            self._hashes[source.path] = str(found)  # the error of a file that cannot be read is its own
+        return [self._hashes[source.path], source.instruction.to_dict()]
+
+    def _is_whole(self, row: Row) -> bool:
+        path = self._out / row["files"]["estimate"]
+        reference = self._out / row["files"]["reference"]
+        try:
+            return reference.is_file() and bool(hashlib.sha256(path.read_bytes()).hexdigest() == row["files"]["sha256"])
+        except OSError:
+            return False
+
+
+def _manifest_row(row: Row, changes: Sequence[str]) -> dict[str, Any]:
+    """Return a row of a manifest that preservation reads, with what people want to read in it."""
+    instruction = row["instruction"]
+    return {
+        "id": row["item"],
+        "reference": row["files"]["reference"],
+        "estimate": row["files"]["estimate"],
+        "system": row["system"],
+        "group": row["group"],
+        "instruction": instruction["text"],
+        "intended": ",".join(instruction["intended_facets"] or changes),
+        "key": row["key"],
+    }

@@ -1,0 +1,156 @@
+"""One edit from a file to the bytes of its files: read, edit, render, encode. It runs in any process."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import EditInstruction, EditRequest, EditResult, Score
+from music_evals.audio.io import encode_flac, load_channels
+from music_evals.audio.loudness import integrated_loudness, level_gains
+from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.protocols import EDITORS, EditingSystem, load_plugin
+from music_evals.symbolic.files import READERS, read_score, write_midi
+
+__all__ = ["EditWork", "Task", "is_score", "make_editor", "sounds_of"]
+
+RENDER_RATE = 22050  # Hz
+_LOUDNESS = ("source_lufs", "edit_lufs")
+
+Samples = npt.NDArray[np.float32]
+
+
+def is_score(path: str) -> bool:
+    """Tell whether a source is written music, by its suffix."""
+    return Path(path).suffix.lower() in READERS
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One edit."""
+
+    item: str
+    path: str
+    instruction: EditInstruction
+    seed: int
+    seconds: float | None
+    mono: bool
+    render: str | None
+
+    @property
+    def copied(self) -> bool:
+        """Whether what is edited or compared is not the file of the source itself."""
+        return self.render is not None if is_score(self.path) else self.seconds is not None or self.mono
+
+
+def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str, Any]) -> EditingSystem:
+    """Build a system by its name: with weights by its `from_pretrained`, else by its parameters alone."""
+    kind = load_plugin(EDITORS, system, "editing system")
+    if weights and not hasattr(kind, "from_pretrained"):
+        raise InvalidInputError(f"{system} needs no weights; leave them out")
+    known = set(inspect.signature(kind).parameters) - {"model", "weights"}
+    for name in parameters:
+        if name not in known:
+            what = f"parameter of {system}"
+            raise UnknownNameError(what, name, known)
+    editor: EditingSystem = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
+    return editor
+
+
+def sounds_of(render: str | None) -> str:
+    """Return what scores are rendered with, for the header of a run."""
+    if render is None:
+        return ""
+    return f"{render}, {identify_sounds(find_soundfont())}" if render == "fluidsynth" else render
+
+
+@dataclasses.dataclass
+class EditWork:
+    """Edits one source after the other; the system is built once in each process."""
+
+    system: str
+    parameters: Mapping[str, Any]
+    weights: Mapping[str, Any]
+
+    @functools.cached_property
+    def editor(self) -> EditingSystem:
+        """The system."""
+        return make_editor(self.system, self.parameters, self.weights)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __call__(self, task: Task) -> dict[str, Any]:
+        """Return the bytes of the edit, those of the source where it is not the file itself, and what records say."""
+        request = _request(task)
+        (result,) = self.editor.edit([request])
+        warnings = list(result.warnings)
+        source, rate = request.audio, request.sample_rate
+        edited, log = result.audio, dict(result.log)
+        if request.score is not None and task.render is not None:
+            assert result.score is not None
+            rate = RENDER_RATE
+            source, edited, log = _rendered(request.score, result.score, task.render)
+        content = _encoded(edited, rate, warnings) if edited is not None else _midi(result)
+        copy = _encoded(source, rate, []) if task.copied else None
+        return {
+            "suffix": ".mid" if edited is None else ".flac",
+            "edit": content,
+            "source": copy,
+            "key": result.key,
+            "content": request.content(),
+            "seconds": result.seconds,
+            "log": log,
+            "warnings": warnings,
+            "provenance": dict(result.provenance),
+        }
+
+
+def _request(task: Task) -> EditRequest:
+    given: dict[str, Any] = {"source_id": task.item, "instruction": task.instruction, "seed": task.seed}
+    if is_score(task.path):
+        return EditRequest(**given, score=read_score(task.path))
+    frames, rate = load_channels(task.path)
+    audio = np.ascontiguousarray(frames.T)
+    if task.seconds is not None:
+        audio = audio[:, : round(task.seconds * rate)]
+    if task.mono:
+        audio = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
+    return EditRequest(**given, audio=audio, sample_rate=rate)
+
+
+def _rendered(source: Score, edited: Score, renderer: str) -> tuple[Samples, Samples, dict[str, Any]]:
+    """Return both as recordings of one loudness, and what was done for it: the louder one is softened."""
+    sides = [_render(score, renderer) for score in (source, edited)]
+    loudness = [integrated_loudness(side[0], RENDER_RATE) for side in sides]
+    gains = level_gains(*loudness)
+    log = {name: None if np.isnan(lufs) else round(lufs, 3) for name, lufs in zip(_LOUDNESS, loudness, strict=True)}
+    first, second = (side * np.float32(gain) for side, gain in zip(sides, gains, strict=True))
+    return first, second, {"rendered": renderer, **log, "gains": list(gains)}
+
+
+def _render(score: Score, renderer: str) -> Samples:
+    if renderer == "additive":
+        return render_additive(score, sample_rate=RENDER_RATE)[None]
+    return render_fluidsynth(write_midi(score), sample_rate=RENDER_RATE)[None]
+
+
+def _encoded(samples: Samples | None, rate: int | None, warnings: list[str]) -> bytes:
+    assert samples is not None and rate is not None  # noqa: PT018 (an edit of a recording is one)
+    clipped = int(np.count_nonzero(np.abs(samples) > 1))
+    if clipped:
+        warnings.append(f"{clipped} samples beyond full scale were clipped as the file was written")
+    return encode_flac(samples.T, rate)
+
+
+def _midi(result: EditResult) -> bytes:
+    assert result.score is not None
+    return write_midi(result.score)

@@ -1,0 +1,187 @@
+"""The verb ``edit``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from music_evals.annotations import EDIT_TASKS, EditInstruction
+from music_evals.benchmark.edits.sources import bars_of
+from music_evals.cli._shared import Bar, add_engine_options, add_verb, chosen, list_failures, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError
+from music_evals.protocols import EDITORS, RENDERERS
+
+__all__ = ["add"]
+
+_HELP = f"""\
+Let an editing system edit recordings or scores, and write what `preserve` judges.
+
+Systems: {", ".join(EDITORS)}. Those without weights do what their parameters say
+(--set), whatever the instruction asks.
+
+Writes into --out: edits/, the edited files, at the rate, length and loudness of their sources (what was done to them is
+in the records; a time stretch keeps its own length); edits.jsonl, the records; and manifest.jsonl, which
+`music-evals preserve --manifest` reads. A run that was stopped goes on when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals edit song.wav --system transposition --set semitones=3 --out edited
+  music-evals edit folder --system noise_vocoder --seconds 30 --mono --out vocoded
+  music-evals edit song.mid --system reorchestration --render additive --out other_instruments
+  music-evals edit --dataset known_edits --config small --limit 2 --system hpss_remix --out remixed
+  music-evals edit song.wav --system zeta --weights cvssp/audioldm2-music --weights-revision COMMIT \\
+      --mono --seconds 30 --source-prompt "a rock song" --before rock --after jazz --out jazz
+  music-evals preserve --manifest edited/manifest.jsonl --intended harmony,melody --out results/edited
+"""
+
+_INSTRUCTED = ("source_prompt", "target_prompt", "before", "after", "task", "bars", "keep", "intended")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``edit``."""
+    verb = add_verb(
+        verbs,
+        "edit",
+        _run,
+        help="let an editing system edit recordings or scores",
+        description=_HELP,
+        epilog=_EXAMPLES,
+    )
+    what = verb.add_argument_group("what is edited (files, or --dataset)")
+    what.add_argument(
+        "sources",
+        nargs="*",
+        metavar="SOURCE",
+        help="recordings, scores, folders, or manifests: CSV or JSONL with the column source and, where wanted, id, "
+        "group, instruction, source_prompt, target_prompt, before, after, bars, confidence, intended, description",
+    )
+    what.add_argument("--dataset", help="a name (see list), a folder or a Hub id with a column of recordings")
+    what.add_argument("--config", help="config of the dataset")
+    what.add_argument("--split", default="test", help="split of the dataset (default: %(default)s)")
+    what.add_argument("--revision", help="commit, tag or branch of a Hub dataset")
+    what.add_argument("--column", default="audio", help="column with the recordings (default: %(default)s)")
+    what.add_argument("--limit", type=int, metavar="N", help="the first N sources only")
+    what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
+    what.add_argument("--mono", action="store_true", help="mix recordings down to one channel first")
+    _add_instruction(verb.add_argument_group("what is asked"))
+    how = verb.add_argument_group("how")
+    how.add_argument("--system", required=True, metavar="NAME", help="the editing system")
+    how.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="NAME=VALUE",
+        help="a parameter of the system; may be given again",
+    )
+    how.add_argument(
+        "--weights",
+        metavar="PLACE",
+        help="for a system with weights: a folder, or an id of the Hub with --weights-revision; they have a licence of "
+        "their own",
+    )
+    how.add_argument("--weights-revision", metavar="COMMIT", help="commit of the Hub id of --weights")
+    how.add_argument("--device", help="where a system with weights computes, as cpu or cuda:1 (default: cpu)")
+    how.add_argument(
+        "--render",
+        metavar="NAME",
+        help=f"render scores and their edits ({' or '.join(RENDERERS)}), so that recordings are compared",
+    )
+    how.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    add_engine_options(how)
+    where = verb.add_argument_group("where it goes")
+    where.add_argument("--out", required=True, metavar="DIR", help="folder for edits and records")
+    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
+    where.add_argument("--json", action="store_true", help="print the records of the edits")
+
+
+def _add_instruction(asked: Any) -> None:
+    asked.add_argument("--instruction", metavar="TEXT", help="what is to change, in words")
+    asked.add_argument("--source-prompt", default="", metavar="TEXT", help="description of the source")
+    asked.add_argument("--target-prompt", default="", metavar="TEXT", help="description of what is wanted")
+    asked.add_argument("--before", default="", metavar="WORD", help="word of the source prompt that is exchanged")
+    asked.add_argument("--after", default="", metavar="WORD", help="word that takes its place")
+    asked.add_argument("--task", default="other", choices=EDIT_TASKS, help="kind of edit (default: %(default)s)")
+    asked.add_argument("--bars", metavar="FIRST:END", help="bars that may change, from 0, the end excluded")
+    asked.add_argument("--keep", type=int, metavar="N", help="how much of these bars is kept, 0 (nothing) to 10 (all)")
+    asked.add_argument("--intended", default="", metavar="FACETS", help="facets that are meant to change, with commas")
+    asked.add_argument(
+        "--generate",
+        default="",
+        metavar="TASKS",
+        help="write instructions for these tasks (genre, style, mood, timbre) by templates from the description of "
+        "each source: its column description, or --source-prompt",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.edits.task import Settings, run_edits
+
+    values = chosen(options, Settings)
+    values["instruction"] = _instruction(options)
+    values["generate"] = _names(options.generate)
+    values["weights"] = _weights(options)
+    values["parameters"] = dict(map(_parameter, options.settings))
+    settings = Settings(**values)
+    quieten()
+    with Bar("edit") as bar:
+        edits = run_edits(settings, progress=bar)
+    code = list_failures(edits.failures, f"see {edits.files['records']}")
+    warned = [(row["item"], text) for row in edits.rows for text in row.get("warnings", ())]
+    for item, text in warned:
+        say(f"note: {item}: {text}")
+    with to_stdout():
+        if options.json:
+            print(json.dumps(edits.rows, ensure_ascii=False))
+        else:
+            n = len(edits.rows) - len(edits.failures)
+            print(f"{n} of {len(edits.rows)} edited by {settings.system}: {edits.files['manifest']}")
+    return code
+
+
+def _instruction(options: argparse.Namespace) -> EditInstruction | None:
+    given = {name: getattr(options, name) for name in _INSTRUCTED if getattr(options, name) not in {None, "", "other"}}
+    if options.instruction is None and not given:
+        return None
+    text = options.instruction or options.target_prompt
+    if not text and options.before:
+        text = f"Change {options.before} to {options.after}."
+    return EditInstruction(
+        text=text or "What the other options say.",
+        task=options.task,
+        source_prompt=options.source_prompt,
+        target_prompt=options.target_prompt,
+        before=options.before,
+        after=options.after,
+        bars=None if options.bars is None else bars_of(options.bars),
+        confidence=options.keep,
+        intended_facets=_names(options.intended),
+    )
+
+
+def _weights(options: argparse.Namespace) -> dict[str, Any]:
+    given = {"source": options.weights, "revision": options.weights_revision, "device": options.device}
+    if options.weights is None and any(given.values()):
+        raise InvalidInputError("--weights-revision and --device go with --weights; give that too")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _parameter(text: str) -> tuple[str, Any]:
+    """Return a parameter with its value: a number, true, false, or a text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InvalidInputError(f"--set takes NAME=VALUE, such as semitones=3, got {text!r}")
+    try:
+        parsed: Any = json.loads(value)
+    except ValueError:
+        parsed = value
+    if isinstance(parsed, Sequence | dict) and not isinstance(parsed, str):
+        raise InvalidInputError(f"--set takes a number, true, false or a text, got {text!r}")
+    return name, parsed

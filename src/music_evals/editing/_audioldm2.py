@@ -1,0 +1,156 @@
+"""What editing systems need of AudioLDM 2 (Liu et al., 2023): texts, mel spectrograms, latents, noise and sound.
+
+All of it stands on the classes of diffusers and transformers. The repositories on the Hub name a `GPT2Model`, with
+which diffusers fails under transformers 5; the language model is therefore loaded as `GPT2LMHeadModel`, which has its
+weights.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
+
+__all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition"]
+
+SAMPLE_RATE: Final = 16000  # Hz
+N_FFT: Final = 1024
+HOP: Final = 160
+N_MELS: Final = 64
+HIGHEST_HZ: Final = 8000.0
+FLOOR: Final = 1e-5  # of the magnitude, before the logarithm
+SOURCE_PEAK: Final = 0.5  # what the model was trained on
+
+
+class Condition(NamedTuple):
+    """What the network is told of a text."""
+
+    generated: Any
+    """Vectors of the language model, (1, 8, its size)."""
+    words: Any
+    """Vectors of T5, (1, words, its size)."""
+    mask: Any
+    """Which words count, (1, words)."""
+
+
+class AudioLDM2:
+    """A pipeline of diffusers, part by part, in evaluation mode.
+
+    Parameters
+    ----------
+    pipeline
+        `diffusers.AudioLDM2Pipeline`.
+
+    """
+
+    def __init__(self, pipeline: Any) -> None:
+        self.pipeline = pipeline
+        for part in pipeline.components.values():
+            if hasattr(part, "eval"):
+                part.eval().requires_grad_(requires_grad=False)
+
+    @classmethod
+    def from_pretrained(
+        cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", licence: str = ""
+    ) -> AudioLDM2:
+        """Load a folder, or a repository of the Hub at a revision, in float32.
+
+        Raises
+        ------
+        InvalidInputError
+            An id without a revision: its weights could change.
+        ModelUnavailableError
+            The weights are not there; the message says which, from where and under what licence.
+
+        """
+        local = Path(source).is_dir()
+        if not local and not revision:
+            raise InvalidInputError(
+                f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same"
+            )
+        with importing("editing", "AudioLDM 2"):
+            from diffusers import AudioLDM2Pipeline
+            from transformers import GPT2LMHeadModel
+        options: dict[str, Any] = {} if local else {"revision": revision}
+        try:
+            language = GPT2LMHeadModel.from_pretrained(os.fspath(source), subfolder="language_model", **options)
+            pipeline = AudioLDM2Pipeline.from_pretrained(
+                os.fspath(source), language_model=language, use_safetensors=True, **options
+            )
+        except hub_errors() as error:
+            raise ModelUnavailableError(
+                f"{source}: AudioLDM 2 cannot be loaded ({error}); needed are the folders of its pipeline with "
+                f"safetensors, at the revision that is named{f', licence {licence}' if licence else ''}"
+            ) from error
+        pipeline.set_progress_bar_config(disable=True)
+        return cls(pipeline.to(device))
+
+    @property
+    def device(self) -> Any:
+        """Where it computes."""
+        return self.pipeline.unet.device
+
+    def condition(self, text: str) -> Condition:
+        """Return what the network is told of a text."""
+        words, mask, generated = self.pipeline.encode_prompt(text, self.device, 1, False)  # noqa: FBT003
+        return Condition(generated, words, mask)
+
+    def noise(self, latent: Any, step: Any, condition: Condition) -> Any:
+        """Return the noise that the network sees in a latent, of its shape and type."""
+        unet = self.pipeline.unet
+        told = (part.to(unet.dtype) for part in (condition.generated, condition.words))
+        generated, words = told
+        found = unet(
+            latent.to(unet.dtype),
+            step,
+            encoder_hidden_states=generated,
+            encoder_hidden_states_1=words,
+            encoder_attention_mask_1=condition.mask,
+            return_dict=False,
+        )[0]
+        return found.to(latent.dtype)
+
+    def encode(self, samples: npt.NDArray[np.float32]) -> Any:
+        """Return the latent of one channel at 16 kHz, (1, channels, frames / 4, 16): the mode of the posterior."""
+        import torch
+
+        mel = torch.from_numpy(log_mel(samples)).to(self.device)  # (frames, mels)
+        multiple = 2 ** (len(self.pipeline.vae.config.block_out_channels) - 1) * self._unet_multiple
+        mel = torch.nn.functional.pad(mel, (0, 0, 0, -len(mel) % multiple), value=float(np.log(FLOOR)))
+        vae = self.pipeline.vae
+        return vae.encode(mel[None, None].to(vae.dtype)).latent_dist.mode() * vae.config.scaling_factor
+
+    @property
+    def _unet_multiple(self) -> int:
+        return int(2 ** (len(self.pipeline.unet.config.block_out_channels) - 1))
+
+    def decode(self, latent: Any) -> npt.NDArray[np.float32]:
+        """Return the sound of a latent, one channel at 16 kHz."""
+        vae = self.pipeline.vae
+        mel = vae.decode(latent.to(vae.dtype) / vae.config.scaling_factor).sample
+        samples: npt.NDArray[np.float32] = self.pipeline.mel_spectrogram_to_waveform(mel).reshape(-1).numpy()
+        return samples
+
+
+def log_mel(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the log-mel spectrogram of one channel at 16 kHz, shape (frames of 10 ms, 64), as AudioLDM 2 has it."""
+    from transformers.audio_utils import mel_filter_bank
+
+    filters = mel_filter_bank(
+        N_FFT // 2 + 1, N_MELS, 0.0, HIGHEST_HZ, SAMPLE_RATE, norm="slaney", mel_scale="slaney"
+    )  # (bins, mels)
+    n_frames = max(-(-len(samples) // HOP), 1)
+    centred = samples - samples.mean()
+    scaled = SOURCE_PEAK * centred / max(float(np.abs(centred).max()), 1e-9)
+    edge = (N_FFT - HOP) // 2
+    padded = np.pad(np.pad(scaled, (0, n_frames * HOP - len(scaled))), edge, mode="reflect")
+    frames = np.lib.stride_tricks.sliding_window_view(padded, N_FFT)[::HOP][:n_frames]
+    window = np.hanning(N_FFT + 1)[:-1]
+    magnitude = np.abs(np.fft.rfft(frames * window, axis=1))
+    mel: npt.NDArray[np.float32] = np.log(np.maximum(magnitude @ filters, FLOOR)).astype(np.float32)
+    return mel

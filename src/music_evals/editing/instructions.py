@@ -1,0 +1,177 @@
+"""Instructions by templates: the same words for the same music, offline and without a language model.
+
+One instruction changes one word of a known kind (genre, style, mood, timbre) into another one of that kind. Each kind
+names the facets that such a change is meant to touch, and its sentences. A language model may write other sentences;
+those are data then, frozen with the model's name and date (`EditInstruction.author`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from music_evals.annotations import EditInstruction
+from music_evals.errors import NoDataError, UnknownNameError
+
+__all__ = ["KINDS", "Kind", "exchange", "find_tags", "generate"]
+
+
+class Kind(NamedTuple):
+    """What an instruction of one task says."""
+
+    words: tuple[str, ...]
+    """Words that can be exchanged for each other."""
+    sentences: tuple[str, ...]
+    """Sentences with ``{before}`` and ``{after}``."""
+    intended_facets: tuple[str, ...]
+    """What such an edit is meant to change: the reading of this package, not that of MuseCPBench, which names none."""
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "genre": Kind(
+        ("rock", "jazz", "classical", "electronic", "folk", "blues", "reggae", "funk", "country", "metal"),
+        ("Turn this {before} piece into {after}.", "Change the genre from {before} to {after}."),
+        ("harmony", "rhythm"),
+    ),
+    "style": Kind(
+        ("acoustic", "orchestral", "synthwave", "lo-fi", "swing", "bossa nova", "ambient", "marching band"),
+        ("Play this in {after} style instead of {before}.", "Change the style from {before} to {after}."),
+        ("rhythm",),
+    ),
+    "mood": Kind(
+        ("happy", "sad", "calm", "energetic", "dark", "dreamy", "tense", "playful"),
+        ("Make the {before} mood {after}.", "Change the mood from {before} to {after}."),
+        ("harmony",),
+    ),
+    "timbre": Kind(
+        ("piano", "guitar", "violin", "flute", "organ", "saxophone", "cello", "trumpet"),
+        ("Replace the {before} with a {after}.", "Let the part of the {before} be played by a {after}."),
+        (),
+    ),
+}
+"""Task -> what its instructions say."""
+
+
+def exchange(
+    before: str,
+    after: str,
+    *,
+    task: str = "other",
+    source_prompt: str = "",
+    id: str = "",  # noqa: A002 (the field of an instruction)
+    sentence: int = 0,
+) -> EditInstruction:
+    """Return the instruction that exchanges one word for another, with its target caption where one follows.
+
+    Parameters
+    ----------
+    before, after
+        What is exchanged; any words.
+    task
+        One of `KINDS`, or ``"other"``, which is meant to change nothing that is measured.
+    source_prompt
+        Description of the source; where it holds `before`, the target caption follows from it.
+    id
+        Of the instruction.
+    sentence
+        Which of the sentences of the task, counted from 0; counted round.
+
+    Examples
+    --------
+    >>> exchange("rock", "jazz", task="genre", source_prompt="a rock band").target_caption()
+    'a jazz band'
+
+    """
+    if task not in KINDS and task != "other":
+        what = "kind of instruction"
+        raise UnknownNameError(what, task, [*KINDS, "other"])
+    sentences = KINDS[task].sentences if task in KINDS else ("Change {before} to {after}.",)
+    text = sentences[sentence % len(sentences)].format(before=before, after=after)
+    return EditInstruction(
+        id=id,
+        text=text,
+        task=task,
+        source_prompt=source_prompt,
+        before=before,
+        after=after,
+        intended_facets=KINDS[task].intended_facets if task in KINDS else (),
+        author="template",
+    )
+
+
+def find_tags(description: str) -> dict[str, str]:
+    """Return task -> the first word of its kind that a description holds, whatever its case.
+
+    Examples
+    --------
+    >>> find_tags("A sad Rock ballad with piano")
+    {'genre': 'rock', 'mood': 'sad', 'timbre': 'piano'}
+
+    """
+    found = {}
+    for task, kind in KINDS.items():
+        places = {
+            word: re.search(rf"(?<!\w){re.escape(word)}(?!\w)", description, re.IGNORECASE) for word in kind.words
+        }
+        held = [(place.start(), word) for word, place in places.items() if place]
+        if held:
+            found[task] = min(held)[1]
+    return found
+
+
+def generate(
+    source_id: str, description: str, *, tasks: Iterable[str] = ("genre", "style", "mood"), seed: int = 0
+) -> Sequence[EditInstruction]:
+    """Return one instruction for each task whose kind of word the description of a source holds.
+
+    Parameters
+    ----------
+    source_id
+        Decides the draw together with the task and the seed: other sources change nothing.
+    description
+        Of the source, in English.
+    tasks
+        Which of `KINDS`.
+    seed
+        Draws the new word and the sentence.
+
+    Raises
+    ------
+    UnknownNameError
+        A task that has no templates.
+    NoDataError
+        The description holds no word of any of these tasks.
+
+    """
+    wanted = tuple(tasks)
+    for task in wanted:
+        if task not in KINDS:
+            what = "kind of instruction"
+            raise UnknownNameError(what, task, KINDS)
+    tags = {task: word for task, word in find_tags(description).items() if task in wanted}
+    if not tags:
+        raise NoDataError(
+            f"{source_id}: the description {description!r} names no {' or '.join(wanted)} that the templates know; "
+            "write an instruction by hand"
+        )
+    made = []
+    for task, before in tags.items():
+        digest = hashlib.sha256(f"{seed} {source_id} {task}".encode()).digest()
+        rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+        others = [word for word in KINDS[task].words if word != before]
+        after = others[int(rng.integers(len(others)))]
+        made.append(
+            exchange(
+                before,
+                after,
+                task=task,
+                source_prompt=description,
+                id=f"{source_id}-{task}",
+                sentence=int(rng.integers(len(KINDS[task].sentences))),
+            )
+        )
+    return made

@@ -1,0 +1,164 @@
+"""What all editing systems share: a request is checked, edited with the seeds of its item, aligned and logged."""
+
+from __future__ import annotations
+
+import abc
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import EditorInfo, EditRequest, EditResult, Score
+from music_evals.editing.alignment import align, loudness_of
+from music_evals.editing.seeds import item_seed, request_key, source_seed
+from music_evals.errors import FileTooLargeError, InvalidAudioError, UnsupportedEditError
+
+__all__ = ["Edited", "Editor", "Seeds"]
+
+_NEEDS = {
+    "target_caption": (
+        "a description of the music that is wanted: give `target_prompt`, or `source_prompt` with the words `before` "
+        "(which it must hold) and `after`"
+    ),
+    "source_prompt": "a description of the source: give `source_prompt`",
+    "word_pair": "the word that is exchanged and the one that replaces it: give `before` and `after`",
+    "bars": "the bars that may change: give `bars`",
+    "confidence": "how much of the bars is kept: give `confidence`, 0 to 10",
+}
+
+Samples = npt.NDArray[np.float32]
+
+
+class Seeds(NamedTuple):
+    """Where the random numbers of an item come from."""
+
+    item: int
+    """Of this request alone."""
+    source: int
+    """Shared by all requests on one source with one seed of the run."""
+
+
+class Edited(NamedTuple):
+    """What a system made, before it is aligned: a recording at any rate, or a score."""
+
+    audio: Samples | None = None
+    sample_rate: int | None = None
+    score: Score | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Editor(abc.ABC):
+    """An editing system of this package; whatever obeys `protocols.EditingSystem` is as good.
+
+    A system says what it is in `info` and edits one request in `_edited`. It takes one request after the other: a model
+    that works on several at once must give each what it would have alone.
+    """
+
+    @property
+    @abc.abstractmethod
+    def info(self) -> EditorInfo:
+        """What it is, what it needs, and the parameters that it was made with."""
+
+    @abc.abstractmethod
+    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
+        """Return the edit of a request that was checked; it neither aligns nor writes to the source."""
+
+    def supports(self, request: EditRequest) -> str:
+        """Return why it cannot follow a request, in a sentence that says what to do; empty where it can."""
+        info, instruction = self.info, request.instruction
+        if request.entrance not in info.entrances:
+            what = {"audio": "a recording", "score": "a score"}
+            return f"{info.name} edits {what[info.entrances[0]]}, and the source is {what[request.entrance]}"
+        given: dict[str, Any] = {
+            "target_caption": instruction.target_caption(),
+            "source_prompt": instruction.source_prompt.strip(),
+            "word_pair": instruction.word_pair,
+            "bars": instruction.bars,
+            "confidence": None if instruction.confidence is None else (instruction.confidence,),
+        }
+        missing = [_NEEDS[name] for name in info.needs if not given[name]]
+        return f"{info.name} needs {'; and '.join(missing)}" if missing else ""
+
+    def edit(self, requests: Sequence[EditRequest]) -> list[EditResult]:
+        """Return one result a request, in their order; what comes of one does not depend on the others.
+
+        Parameters
+        ----------
+        requests
+            Any number of sources with their instructions.
+
+        Raises
+        ------
+        UnsupportedEditError
+            An instruction, or a kind of source, that this system cannot follow.
+        InvalidAudioError
+            A source that is silent, or that has several channels where one is needed.
+        FileTooLargeError
+            A source that is too long.
+
+        """
+        for request in requests:
+            self._check(request)
+        return [self._result(request) for request in requests]
+
+    def _check(self, request: EditRequest) -> None:
+        info = self.info
+        if why := self.supports(request):
+            raise UnsupportedEditError(f"{request.source_id}: {why}")
+        if info.max_seconds is not None and request.duration_sec > info.max_seconds:
+            raise FileTooLargeError(
+                f"{request.source_id}: {request.duration_sec:.1f} s are more than the {info.max_seconds:g} s that "
+                f"{info.name} can edit; cut the source first (`seconds`)",
+                name=request.source_id,
+                unit="seconds",
+                limit=info.max_seconds,
+                found=request.duration_sec,
+            )
+        if request.audio is None:
+            return
+        if info.mono and len(request.audio) > 1:
+            raise InvalidAudioError(
+                f"{request.source_id}: {info.name} takes one channel, and the source has {len(request.audio)}; mix it "
+                "down first (`mono=True`)"
+            )
+        if request.sample_rate is not None and np.isnan(loudness_of(request.audio, request.sample_rate)):
+            raise InvalidAudioError(
+                f"{request.source_id}: silent, or shorter than the 0.4 s over which loudness is measured; leave it out"
+            )
+
+    def _result(self, request: EditRequest) -> EditResult:
+        started = time.monotonic()
+        content = request.content()
+        key = request_key(self.info, request, content=content)
+        seeds = Seeds(item_seed(request, key), source_seed(request, content))
+        edited = self._edited(request, seeds)
+        log: dict[str, Any] = {}
+        audio, sample_rate = edited.audio, edited.sample_rate
+        if audio is not None and sample_rate is not None and request.audio is not None and request.sample_rate:
+            audio, log = align(request.audio, request.sample_rate, audio, sample_rate, keeps_time=self.info.keeps_time)
+            sample_rate = request.sample_rate
+        return EditResult(
+            key=key,
+            audio=audio,
+            sample_rate=sample_rate,
+            score=edited.score,
+            seconds=time.monotonic() - started,
+            warnings=edited.warnings,
+            log=log,
+            provenance=self._provenance(seeds),
+        )
+
+    def _provenance(self, seeds: Seeds) -> dict[str, Any]:
+        from music_evals import __version__
+
+        info = self.info
+        return {
+            "system": info.name,
+            "parameters": dict(info.parameters),
+            "weights": [{"id": one.id, "revision": one.revision, "licence": one.licence} for one in info.weights],
+            "item_seed": None if info.deterministic else seeds.item,
+            "source_seed": None if info.deterministic else seeds.source,
+            "music_evals": __version__,
+        }

@@ -1,0 +1,75 @@
+"""The verb ``edit``, and its manifest in the hands of ``preserve --intended``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from music_evals.cli import main
+from music_evals.cli.edit import _parameter
+from music_evals.errors import InvalidInputError
+
+
+def test_edits_are_judged_without_the_facets_that_were_meant(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Transposed scores: harmony and melody move, all else stays, and the mean over the rest says so."""
+    edited = tmp_path / "edited"
+    midi = str(root / "examples" / "midi")
+    asked = ["--instruction", "Up a third.", "--intended", "harmony,melody"]
+    assert main(["edit", midi, "--system", "transposition", "--set", "semitones=4", *asked, "--out", str(edited)]) == 0
+    assert "3 of 3 edited by transposition" in capsys.readouterr().out
+    judge = ["preserve", "--manifest", str(edited / "manifest.jsonl"), "--no-report"]
+    assert main([*judge, "--intended", "melody, harmony", "--out", str(tmp_path / "a")]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "over all but harmony and melody, which the edits were meant to change" in said
+    facets = json.loads((tmp_path / "a" / "results.json").read_text())["facets"]
+    cells, others = facets["scores"]["transposition"], facets["others"]
+    assert others["intended"] == ["harmony", "melody"]
+    assert others["facets"] == ["rhythm", "structure"]
+    mean = (cells["rhythm"]["value"] + cells["structure"]["value"]) / 2
+    assert others["scores"]["transposition"]["value"] == pytest.approx(mean)
+    assert others["scores"]["transposition"]["value"] > cells["harmony"]["value"] + 0.2
+    assert "All but harmony and melody" in (tmp_path / "a" / "table.md").read_text()
+    assert main([*judge, "--out", str(tmp_path / "b")]) == 0
+    plain = json.loads((tmp_path / "b" / "results.json").read_text())["facets"]
+    assert plain == {key: value for key, value in facets.items() if key != "others"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--intended", "tune"], "unknown facet 'tune'"),
+        (["--intended", "harmony,rhythm,structure,melody"], "names all facets"),
+        (["--intended", "melody", "--no-controls"], "needs the two controls"),
+    ],
+)
+def test_facets_that_cannot_be_left_out(
+    options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["preserve", "--manifest", "x.csv", "--out", str(tmp_path), *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_failures_are_listed_and_json_is_json(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    song = str(root / "examples" / "originals" / "song_rock.ogg")
+    assert main(["edit", song, "--system", "reorchestration", "--out", str(tmp_path / "a"), "--json"]) == 1
+    shown = capsys.readouterr()
+    assert "edits a score, and the source is a recording" in shown.err
+    assert json.loads(shown.out)[0]["error"].startswith("UnsupportedEditError")
+
+
+def test_wrong_use_ends_with_2(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    songs = str(root / "examples" / "originals")
+    for wrong in ([songs, "--system", "equalizer"], ["--system", "identity", "--bars", "x"], ["--system", "identity"]):
+        assert main(["edit", *wrong, "--out", str(tmp_path / "out")]) == 2
+    assert "equaliser" in capsys.readouterr().err
+
+
+def test_parameters_are_numbers_truths_or_texts() -> None:
+    assert [_parameter(f"a={text}")[1] for text in ("3", "0.5", "true", "cpu")] == [3, 0.5, True, "cpu"]
+    for wrong in ("a", "=3", "a=", "a=[1]"):
+        with pytest.raises(InvalidInputError, match="--set takes"):
+            _parameter(wrong)

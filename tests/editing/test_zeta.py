@@ -1,0 +1,217 @@
+"""ZETA: the inversion is exact, the edit begins and ends where it should, and the pipeline of diffusers is driven."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from tests.editing.house import ASK, heard
+
+from music_evals.annotations import EditInstruction
+from music_evals.benchmark.edits.work import make_editor
+from music_evals.cli import main
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidAudioError,
+    InvalidInputError,
+    ModelUnavailableError,
+    UnsupportedEditError,
+)
+from music_evals.protocols import EDITORS, EditingSystem
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("diffusers")
+
+from tests.editing.tiny_audioldm2 import tiny_pipeline  # noqa: E402
+
+from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2, log_mel  # noqa: E402
+from music_evals.editing.zeta import Schedule, Zeta, forward, invert  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+ROCK = EditInstruction(text="x", source_prompt="a rock song", before="rock", after="jazz")
+
+
+def scheduler(**options: Any) -> Any:
+    from diffusers import DDIMScheduler
+
+    betas = {"beta_start": 0.0015, "beta_end": 0.0195, "beta_schedule": "scaled_linear"}
+    return DDIMScheduler(**betas, clip_sample=False, set_alpha_to_one=False, **{"steps_offset": 1, **options})
+
+
+def wavy(shift: float) -> Any:
+    """A network without weights that depends on all that it is given."""
+    return lambda latent, step: torch.tanh(latent * (1 + shift) + latent.roll(1, -1) / 2 + math.sin(step / 100))
+
+
+SOURCE = torch.randn(1, 2, 8, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+def inverted(steps: int = 20, seed: int = 0, **options: Any) -> tuple[Any, Schedule]:
+    schedule = Schedule.of(scheduler(), steps)
+    return invert(SOURCE, wavy(0.1), schedule, torch.Generator().manual_seed(seed), **options), schedule
+
+
+@pytest.fixture(scope="module")
+def model() -> AudioLDM2:
+    return AudioLDM2(tiny_pipeline())
+
+
+@pytest.mark.parametrize("start", [1, 10, 20])
+def test_the_source_is_rebuilt_under_its_own_description(start: int) -> None:
+    inversion, schedule = inverted()
+    rebuilt = forward(inversion, wavy(0.1), schedule, start)
+    assert float((rebuilt - SOURCE).abs().max()) < 1e-8
+
+
+def test_another_description_changes_more_the_earlier_it_begins() -> None:
+    inversion, schedule = inverted()
+    assert torch.equal(forward(inversion, wavy(0.3), schedule, 0), inversion.latents[-1])
+    moved = [float((forward(inversion, wavy(0.3), schedule, start) - SOURCE).abs().mean()) for start in (0, 5, 12, 20)]
+    assert moved[0] < 1e-8
+    assert moved == sorted(moved)
+    assert moved[1] > 1e-3
+
+
+def test_the_seed_changes_the_latents_and_not_what_is_rebuilt() -> None:
+    (first, schedule), (second, _) = inverted(seed=0), inverted(seed=1)
+    assert float((first.latents[0] - second.latents[0]).abs().mean()) > 0.1
+    for inversion in (first, second):
+        assert float((forward(inversion, wavy(0.1), schedule, 20) - SOURCE).abs().max()) < 1e-8
+
+
+def test_a_step_is_that_of_the_scheduler() -> None:
+    """The oracle: `DDIMScheduler.step` with eta 1 and the noise handed in."""
+    theirs = scheduler()
+    schedule = Schedule.of(theirs, 20)
+    inversion, _ = inverted()
+    for place in (0, 7, 19):
+        latent = inversion.latents[place]
+        noise = wavy(0.2)(latent, schedule.steps[place])
+        stepped = theirs.step(
+            noise, schedule.steps[place], latent, eta=1.0, variance_noise=inversion.noises[place]
+        ).prev_sample
+        left = SimpleNamespace(latents=[*[None] * place, latent], noises=inversion.noises)
+        part = Schedule(*(column[: place + 1] for column in schedule))
+        ours = forward(left, lambda *_, n=noise: n, part, 1)  # type: ignore[arg-type]
+        assert float((ours - stepped).abs().max()) < 1e-6
+
+
+def test_the_last_noise_of_the_authors_costs_exactness() -> None:
+    kept, schedule = inverted()
+    zeroed, _ = inverted(zero_last=True)
+    off = forward(zeroed, wavy(0.1), schedule, 20) - SOURCE
+    alpha, after = schedule.alphas[-1], schedule.alphas_after[-1]
+    sigma = math.sqrt((1 - after) / (1 - alpha) * (1 - alpha / after))
+    assert float((off + sigma * kept.noises[-1]).abs().max()) < 1e-8
+    assert float(off.abs().max()) > 1e-3
+
+
+def test_noised_latents_are_independent_draws() -> None:
+    schedule = Schedule.of(scheduler(), 20)
+    source = torch.zeros(1, 1, 100, 100, dtype=torch.float64)
+    inversion = invert(source, lambda latent, _: latent * 0, schedule, torch.Generator().manual_seed(0))
+    first, second = (latent.flatten() for latent in inversion.latents[:2])
+    assert float(first.std()) == pytest.approx(math.sqrt(1 - schedule.alphas[0]), rel=0.03)
+    assert abs(float(torch.corrcoef(torch.stack([first, second]))[0, 1])) < 0.05
+
+
+def test_a_recording_is_edited_and_repeatable(model: AudioLDM2) -> None:
+    system = Zeta(model, steps=6, start=4)
+    assert isinstance(system, EditingSystem)
+    requests = [
+        heard(ROCK, seconds=1),
+        heard(dataclasses.replace(ROCK, after="calm"), seconds=1.2),
+        heard(ROCK, seconds=1, seed=1),
+    ]
+    batch = system.edit(requests)
+    for request, result in zip(requests, batch, strict=True):
+        assert result.audio is not None
+        assert result.audio.shape == request.audio.shape
+        (alone,) = Zeta(model, steps=6, start=4).edit([request])
+        assert np.array_equal(alone.audio, result.audio)
+    assert not np.array_equal(batch[0].audio, batch[2].audio), "another seed"
+    assert batch[0].log["sample_rate"] == [SAMPLE_RATE, 22050]
+
+
+def test_the_inversion_is_shared_by_all_edits_of_a_source(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    noise = model.noise
+    monkeypatch.setattr(model, "noise", lambda *given: calls.append(1) or noise(*given))
+    system = Zeta(model, steps=6, start=2)
+    system.edit([heard(ROCK, seconds=1)])
+    first = len(calls)
+    assert first == 6 * 2 + 2 * 2
+    system.edit([heard(dataclasses.replace(ROCK, after="calm"), seconds=1)])
+    assert len(calls) - first == 2 * 2
+
+
+def test_start_0_is_the_way_through_the_model_alone(model: AudioLDM2) -> None:
+    (jazz,), (calm,) = (
+        Zeta(model, steps=6, start=0).edit([heard(dataclasses.replace(ROCK, after=word), seconds=1)])
+        for word in ("jazz", "calm")
+    )
+    assert np.array_equal(jazz.audio, calm.audio)
+    (moved,) = Zeta(model, steps=6, start=6).edit([heard(ROCK, seconds=1)])
+    assert not np.array_equal(jazz.audio, moved.audio)
+
+
+def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
+    model.pipeline.save_pretrained(tmp_path / "tiny")
+    loaded = make_editor("zeta", {"steps": 6, "start": 4}, {"source": str(tmp_path / "tiny")})
+    (theirs,), (ours,) = (system.edit([heard(ROCK, seconds=1)]) for system in (loaded, Zeta(model, steps=6, start=4)))
+    assert np.abs(theirs.audio - ours.audio).max() < 1e-5
+    assert theirs.provenance["weights"][0]["id"] == str(tmp_path / "tiny")
+
+
+def test_the_verb_edits_with_weights(model: AudioLDM2, tmp_path: Path) -> None:
+    model.pipeline.save_pretrained(tmp_path / "tiny")
+    source = heard(ROCK, seconds=1)
+    assert source.audio is not None
+    soundfile.write(tmp_path / "song.wav", source.audio.T, source.sample_rate)
+    asked = ["--source-prompt", "a rock song", "--before", "rock", "--after", "jazz"]
+    how = ["--system", "zeta", "--weights", str(tmp_path / "tiny"), "--set", "steps=6", "--set", "start=4"]
+    assert main(["edit", str(tmp_path / "song.wav"), *how, *asked, "--out", str(tmp_path / "out")]) == 0
+    edited, rate = soundfile.read(tmp_path / "out" / "edits" / "song.flac")
+    assert (len(edited), rate) == (source.audio.shape[1], source.sample_rate)
+
+
+def test_missing_weights_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailableError, match=r"audioldm2-music.*CC-BY-NC-SA"):
+        make_editor("zeta", {}, {})
+    with pytest.raises(InvalidInputError, match="`revision`"):
+        make_editor("zeta", {}, {"source": "cvssp/audioldm2-music"})
+    with pytest.raises(ModelUnavailableError, match="CC-BY-NC-SA"):
+        make_editor("zeta", {}, {"source": str(tmp_path)})
+    with pytest.raises(InvalidInputError, match="needs no weights"):
+        make_editor("identity", {}, {"source": str(tmp_path)})
+
+
+def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
+    system = Zeta(model, steps=2, start=1)
+    with pytest.raises(UnsupportedEditError, match="`target_prompt`"):
+        system.edit([heard(ASK, seconds=1)])
+    with pytest.raises(InvalidAudioError, match="one channel"):
+        system.edit([heard(ROCK, seconds=1, channels=2)])
+    with pytest.raises(FileTooLargeError, match="30 s"):
+        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+    with pytest.raises(InvalidInputError, match="`start`"):
+        Zeta(model, steps=5, start=6)
+
+
+def test_the_mel_spectrogram_has_its_tone_in_the_right_band() -> None:
+    tone = np.sin(2 * np.pi * 1000 * np.arange(SAMPLE_RATE) / SAMPLE_RATE).astype(np.float32)
+    mel = log_mel(tone)
+    assert mel.shape == (100, 64)
+    # 64 bands over 0..8000 Hz on Slaney's scale: linear below 1000 Hz (3 mel each 200 Hz), so 1000 Hz is mel 15
+    highest = 15 + 27 * math.log(8) / math.log(6.4)
+    expected = 15 / (highest / 65) - 1
+    assert abs(np.median(mel.argmax(axis=1)) - expected) <= 1
+    assert np.allclose(log_mel(tone * 0.1), mel, atol=1e-3), "its peak is scaled"
+    assert "zeta" in EDITORS
