@@ -97,7 +97,11 @@ def add_songs(what: Any, fields: str) -> None:
 
 
 def _add_measures(how: Any) -> None:
-    how.add_argument("--variant", default="official", help="official (default) or paper")
+    how.add_argument(
+        "--variant",
+        default="official",
+        help="official (default), corrected or paper; the corrected total stands beside each",
+    )
     how.add_argument("--rhyme", help="how rhymes are found: official (default), line or char, the lightest")
     how.add_argument(
         "--section-match",

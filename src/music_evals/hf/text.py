@@ -38,12 +38,12 @@ Args:
     predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
     references: in the same order, {PATTERNS_OFFERED}.
 {GROUPS}\
-    variant, also the config name: "official" (default, the authors' code) or "paper" (their text).
+    variant, also the config name: "official" (default, the authors' code), "corrected" or "paper" (their text).
     rhyme: how rhymes are found: "official", "line", "char", or a function; default: "official".
     normalise: True brings generated texts into the form of the released songs first. Default False.
     strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
     autojunk, accumulate_song, section_match: see the card.
-{INTERVALS}, for each of the seven scores.
+{INTERVALS}, for each of the eight scores.
 """
 TAGS_OFFERED = (
     "tags in a list, tuple or array of strings; a dict, dimension -> tags; or a dict, group of annotators -> dimension "

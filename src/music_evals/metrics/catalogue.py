@@ -63,8 +63,8 @@ class Metric:
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
         ``"melody"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls; ``"effort"`` or
-        ``"answers"`` of editing tests; ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of
-        descriptions.
+        ``"answers"`` of editing tests; ``"lyrics"`` or ``"lyrics, corrected"``; ``"average"``, ``"professional"`` or
+        ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -251,8 +251,17 @@ LYRIC_SCORES: Final = block(
     _points("lyric_word", "Word", high=MAXIMUM["word"]),
     _points("lyric_rhyme", "Rhyming fitting accuracy", high=MAXIMUM["rhyme"]),
     _points("lyric_reward", "Proportion reasonableness", high=MAXIMUM["reward"]),
+    _points(
+        "lyric_structure_corrected",
+        "Lyric structure, corrected",
+        facet="lyrics, corrected",
+        high=100.0,
+        paper="",
+        heading="Lyric structure, corrected",
+    ),
 )
-"""Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1."""
+"""Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1; and the total of the
+corrected variant, which stands beside them whatever the variant and ranks the leaderboard."""
 
 _similarity = functools.partial(Metric, low=-1.0, task="descriptions", paper=_MUCHIN)
 

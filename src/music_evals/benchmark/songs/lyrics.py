@@ -46,7 +46,15 @@ from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.metrics.catalogue import LYRIC_SCORES
-from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, NO_HEADER, lyric_structure, scores_of
+from music_evals.pipelines.lyrics import (
+    EMPTY_TEXT,
+    HEADERS_ONLY,
+    NO_HEADER,
+    WITHOUT_CHINESE,
+    lyric_structure,
+    score_names,
+    scores_of,
+)
 
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
@@ -88,11 +96,10 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             n = sum(note in reported for reported in texts)
             if n:
                 yield f"{system}: {counted(n, what)} {outcome}; with `strict` such texts are failures"
-        if n := sum(NO_CHINESE in reported for reported in texts):
-            yield (
-                f"{system}: {counted(n, 'texts')} without a Chinese character; the letters c and R count as "
-                f"characters, so that a pattern handed back scores like true lyrics: compare the control {ECHO!r}"
-            )
+        for note in WITHOUT_CHINESE:
+            if n := sum(note in reported for reported in texts):
+                said = note.removeprefix("the lyrics have no Chinese character")
+                yield f"{system}: {counted(n, 'texts')} without a Chinese character{said}: compare the control {ECHO!r}"
         lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
         if lines:
             yield (
@@ -121,7 +128,8 @@ LYRICS: Final = ScoreTask(
         f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. {ECHO}: the "
         f"pattern itself, handed back without a Chinese character. {ONE_CHARACTER}: the same character in all places "
         "of the pattern. Only form is scored, and these two rows tell what it earns without any words. Points are out "
-        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10."
+        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, "
+        "without a reward, and falls with every edit that the lyrics are away from what was asked for."
     ),
     how=_how,
     published=lambda header: published_lyrics(header["metrics"]),
@@ -218,14 +226,14 @@ def run_lyrics(
         "task": LYRICS.name,
         "dataset": dict(judged.dataset),
         "variant": settings.variant,
-        "metrics": list(LYRIC_SCORES),
+        "metrics": list(score_names(settings.variant)),
         "companions": [],
         "options": settings.options,
         "numbered": None if settings.dataset is None else settings.numbered,
         "versions": package_versions(PACKAGES),
     }
     judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    job = PairJob(header, judged, controls, tuple(LYRIC_SCORES), settings.variant, judge, at_once=AT_ONCE)
+    job = PairJob(header, judged, controls, score_names(settings.variant), settings.variant, judge, at_once=AT_ONCE)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)

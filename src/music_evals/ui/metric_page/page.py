@@ -220,7 +220,7 @@ def _add_lyrics() -> list[Input]:
         lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=MAX_TEXT, elem_id="lyrics")
         pattern = gr.Textbox(label="Pattern that was asked for", lines=12, max_length=MAX_TEXT, elem_id="pattern")
     with gr.Row():
-        variant = gr.Dropdown(["official", "paper"], value="official", label="Variant")
+        variant = gr.Dropdown(["official", "corrected", "paper"], value="official", label="Variant")
         rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
         normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
     fields = [lyrics, pattern, variant, rhyme, normalise]
