@@ -1,8 +1,9 @@
 """Rhyme of Chinese lines by the 18 classes of the Chinese New Rhyme (zhonghua xinyun).
 
 A line's class is that of its last Chinese character, U+4E00 to U+9FFF; what follows it (spaces, punctuation, Latin)
-does not count. Lines rhyme if they share a class *within their section*: MuChin's human marks follow this rule, not the
-"one before it" of the paper's text.
+does not count. Lines rhyme if they share a class *within their section*: the marks of MuChin's data follow this rule, not
+the "one before it" of the paper's text. These marks were made by a program and then checked by annotators, so that
+agreement with them is agreement with that program first of all.
 
 How a character is read decides, and there are several ways to find out:
 
@@ -12,7 +13,7 @@ method     reading of the last character                                use
 official   in the word that jieba cuts there, by pypinyin with the      parity with the authors' code
            tables ``large_pinyin`` and ``cc_cedict`` of pypinyin-dict
 line       as pypinyin reads the whole line with these tables           parity but for the word cutting
-char       the character's usual reading in ``cc_cedict``               closest to the human marks, and quickest
+char       the character's usual reading in ``cc_cedict``               closest to the marks, and quickest
 callable   whatever it finds                                            other languages, other rules
 ========== ============================================================ =========================================
 
