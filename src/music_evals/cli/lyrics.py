@@ -129,6 +129,14 @@ def _add_measures(how: Any) -> None:
         help="score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code",
     )
     how.add_argument(
+        "--format",
+        default="auto",
+        dest="song_format",
+        metavar="NAME",
+        help="format of the texts: auto (default), which finds it out, plain, json, lrc, diffrhythm, suno, yue or "
+        "ace-step; the notes name what was found",
+    )
+    how.add_argument(
         "--unnumbered",
         action="store_false",
         dest="numbered",

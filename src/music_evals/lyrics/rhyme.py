@@ -1,8 +1,8 @@
 """Rhyme of Chinese lines by the 18 classes of the Chinese New Rhyme (zhonghua xinyun).
 
 A line's class is that of its last Chinese character, U+4E00 to U+9FFF; what follows it (spaces, punctuation, Latin)
-does not count. Lines rhyme if they share a class *within their section*: the marks of MuChin's data follow this rule, not
-the "one before it" of the paper's text. These marks were made by a program and then checked by annotators, so that
+does not count. Lines rhyme if they share a class *within their section*: the marks of MuChin's data follow this rule,
+not the "one before it" of the paper's text. These marks were made by a program and then checked by annotators, so that
 agreement with them is agreement with that program first of all.
 
 How a character is read decides, and there are several ways to find out:

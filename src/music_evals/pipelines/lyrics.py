@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Pattern
 from music_evals.errors import (
+    InvalidInputError,
     InvalidLyricsError,
     InvalidPatternError,
     NoChineseWarning,
@@ -83,6 +84,7 @@ def lyric_structure(
     variant: str = "official",
     rhyme: RhymeMethod | None = None,
     normalise: bool = False,
+    song_format: str = "auto",
     autojunk: bool = True,
     accumulate_song: bool = False,
     section_match: str = "initial",
@@ -112,6 +114,9 @@ def lyric_structure(
     normalise
         First read the lyrics as language models write them (`music_evals.lyrics.normalise.normalise_lyrics`): code
         fences, remarks, other brackets, traditional characters. Off for parity. What it changed is in the notes.
+    song_format
+        With `normalise`: the format of the lyrics, one of `music_evals.lyrics.song_formats.FORMATS`, or ``"auto"``,
+        which finds it out. The notes name what was found.
     autojunk, accumulate_song, section_match
         As in `music_evals.metrics.lyric_structure.structure_score`.
     strict
@@ -148,10 +153,12 @@ def lyric_structure(
     """
     _check_texts(reference, generated)
     notes: tuple[str, ...] = ()
+    if song_format != "auto" and not normalise:
+        raise InvalidInputError(f"the format {song_format!r} is read with `normalise=True` alone; leave one out")
     if normalise:
         from music_evals.lyrics.normalise import normalise_lyrics
 
-        read = normalise_lyrics(generated)
+        read = normalise_lyrics(generated, song_format=song_format)
         generated, notes = read.text, read.changes
     marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
     wanted = check_pattern(reference) if strict else split_sections(reference)

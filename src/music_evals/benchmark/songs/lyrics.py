@@ -15,6 +15,7 @@ import functools
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -44,7 +45,9 @@ from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSi
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
+from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
 from music_evals.metrics.catalogue import LYRIC_SCORES
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
@@ -100,12 +103,21 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if n := sum(note in reported for reported in texts):
                 said = note.removeprefix("the lyrics have no Chinese character")
                 yield f"{system}: {counted(n, 'texts')} without a Chinese character{said}: compare the control {ECHO!r}"
+        found = Counter(note.removeprefix(FORMAT_FOUND) for notes in texts for note in notes if _is_format(note))
+        if found:
+            told = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in found.most_common())
+            yield f"{system}: read in the formats {told}"
         lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
         if lines:
             yield (
                 f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
                 f"{counted(len(lines), 'texts')}; the remarks tell which"
             )
+
+
+def _is_format(note: str) -> bool:
+    """Tell whether a note names the format of a text."""
+    return note.removeprefix(FORMAT_FOUND) in FORMATS and note.startswith(FORMAT_FOUND)
 
 
 def _n_removed(note: str) -> int:
@@ -162,6 +174,8 @@ class Settings(SongSettings):
         Texts that cannot be scored are failures; see the module.
     normalise
         Take off what language models write around their lyrics.
+    song_format
+        See `music_evals.lyrics.song_formats`; of the texts that are judged, not of the controls.
     numbered
         Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
         in the prompts of `lyric_writing`.
@@ -186,6 +200,7 @@ class Settings(SongSettings):
     autojunk: bool = True
     strict: bool = False
     normalise: bool = True
+    song_format: str = "auto"
     numbered: bool = True
     explained: int = EXPLAINED
 
@@ -195,6 +210,11 @@ class Settings(SongSettings):
         self._one_of("dataset", "reference", "manifest")
         if bool(self.generated) != (self.reference is not None):
             raise InvalidInputError("`reference` and `generated` go together; a manifest or dataset holds the patterns")
+        check_format(self.song_format)
+        if self.song_format != AUTO and not self.normalise:
+            raise InvalidInputError(
+                f"the format {self.song_format!r} is read where texts are normalised; leave one out"
+            )
         super().__post_init__()
 
     @property
@@ -202,7 +222,8 @@ class Settings(SongSettings):
         """Keyword arguments of `judge_lyrics`."""
         names = ("variant", "rhyme", "section_match", "accumulate_song", "autojunk", "strict", "normalise")
         options = {name: getattr(self, name) for name in names}
-        return options | {"rhyme": self.rhyme or "official"}
+        named = {} if self.song_format == AUTO else {"song_format": self.song_format}
+        return options | {"rhyme": self.rhyme or "official"} | named
 
 
 def run_lyrics(
@@ -215,7 +236,7 @@ def run_lyrics(
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html."""
     # A run that was killed is taken up where it stood when it is started again with the same settings.
-    judge_lyrics(*_TRIAL, **settings.options)
+    judge_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
@@ -287,7 +308,9 @@ def _words_side(song: Song) -> TextSide:
 
 
 def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=pair.system in explained, **options)
+    judged = pair.system in explained
+    chosen = options if judged else {name: value for name, value in options.items() if name != "song_format"}
+    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
 
 
 def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
