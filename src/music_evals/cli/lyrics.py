@@ -102,7 +102,11 @@ def _add_measures(how: Any) -> None:
         default="official",
         help="official (default), corrected or paper; the corrected total stands beside each",
     )
-    how.add_argument("--rhyme", help="how rhymes are found: official (default), line or char, the lightest")
+    how.add_argument(
+        "--rhyme",
+        help="how rhymes are found: official (default), line, char or words; behind a plus sign the scheme of "
+        "classes, xinyun18, shisanzhe, xinyun14 or near, as words+shisanzhe",
+    )
     how.add_argument(
         "--section-match",
         default="initial",
