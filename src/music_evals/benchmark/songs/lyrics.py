@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import re
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,16 +46,18 @@ from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_ma
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
 from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
-from music_evals.metrics.catalogue import LYRIC_SCORES
+from music_evals.metrics.catalogue import LYRIC_CONTENT, LYRIC_SCORES
+from music_evals.metrics.lyric_content import lyric_diversity
 from music_evals.pipelines.lyrics import (
     EMPTY_TEXT,
     HEADERS_ONLY,
     NO_HEADER,
     WITHOUT_CHINESE,
+    LyricStructure,
     lyric_structure,
     score_names,
     scores_of,
@@ -62,6 +66,8 @@ from music_evals.pipelines.lyrics import (
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
 ENTRANCE = "lyrics"
+DIVERSITY = "lyric_diversity"
+NO_BIGRAM = "no section has two words in a line"
 AT_ONCE = 16
 """Texts that are written down together: each takes milliseconds."""
 
@@ -133,7 +139,7 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 LYRICS: Final = ScoreTask(
     name="lyrics",
     title="Structured lyrics",
-    scales=LYRIC_SCORES,
+    scales={**LYRIC_SCORES, **LYRIC_CONTENT},
     controls=LYRIC_CONTROLS,
     controls_explained=(
         f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
@@ -141,7 +147,8 @@ LYRICS: Final = ScoreTask(
         f"pattern itself, handed back without a Chinese character. {ONE_CHARACTER}: the same character in all places "
         "of the pattern. Only form is scored, and these two rows tell what it earns without any words. Points are out "
         "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, "
-        "without a reward, and falls with every edit that the lyrics are away from what was asked for."
+        "without a reward, and falls with every edit that the lyrics are away from what was asked for. Diversity, "
+        "distinct bigrams of sections, has no direction: compare it with that of the true lyrics."
     ),
     how=_how,
     published=lambda header: published_lyrics(header["metrics"]),
@@ -247,17 +254,22 @@ def run_lyrics(
         "task": LYRICS.name,
         "dataset": dict(judged.dataset),
         "variant": settings.variant,
-        "metrics": list(score_names(settings.variant)),
+        "metrics": list(_scores_under(settings.variant)),
         "companions": [],
         "options": settings.options,
         "numbered": None if settings.dataset is None else settings.numbered,
         "versions": package_versions(PACKAGES),
     }
     judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    job = PairJob(header, judged, controls, score_names(settings.variant), settings.variant, judge, at_once=AT_ONCE)
+    job = PairJob(header, judged, controls, _scores_under(settings.variant), settings.variant, judge, at_once=AT_ONCE)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
+
+
+def _scores_under(variant: str) -> tuple[str, ...]:
+    """Return the scores of the records: those of form, and the diversity beside them, which needs no reference."""
+    return (*score_names(variant), DIVERSITY)
 
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
@@ -313,12 +325,17 @@ def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[st
     return judge_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
 
 
+def _diversity(score: LyricStructure) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is recorded
+        value = lyric_diversity(score.generated.words)
+    return {"value": None, "reason": NO_BIGRAM} if math.isnan(value) else {"value": value}
+
+
 def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
     """Score one text against its pattern."""
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
-    answer: dict[str, Any] = {
-        "scores": {name: {"value": value} for name, value in scores_of(score).items()},
-        "notes": list(score.notes),
-    }
+    scores: dict[str, dict[str, Any]] = {name: {"value": value} for name, value in scores_of(score).items()}
+    answer: dict[str, Any] = {"scores": scores | {DIVERSITY: _diversity(score)}, "notes": list(score.notes)}
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer
