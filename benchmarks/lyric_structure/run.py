@@ -39,7 +39,7 @@ N_SHUFFLED = 400
 
 
 class Song(NamedTuple):
-    """Lyrics, their pattern, and the marks of people where there are any."""
+    """Lyrics, their pattern, and the marks of the data where there are any."""
 
     words: str
     pattern: str
@@ -271,14 +271,14 @@ def measure_levels(songs: Sequence[Song], source: str) -> list[Row]:
 
 
 def measure_rhymes(songs: Sequence[Song]) -> list[Row]:
-    """Compare found rhymes with the marks of people, over all lines."""
+    """Compare found rhymes with the marks of the data, over all lines."""
     from music_evals.lyrics.rhyme import rhyme_class, rhyme_marks
     from music_evals.pipelines.lyrics import rhyme_agreement
 
     sections = [section for song in songs for section in song.sections]
     wanted = [mark for _, marks in sections for mark in marks]
     classes = {method: [rhyme_class(line, method) for lines, _ in sections for line in lines] for method in METHODS}
-    rows = [Row("rhymes", "lines", len(wanted)), Row("rhymes", "lines marked by people", sum(wanted))]
+    rows = [Row("rhymes", "lines", len(wanted)), Row("rhymes", "lines marked", sum(wanted))]
     for method in METHODS:
         agreement = rhyme_agreement(wanted, [mark for lines, _ in sections for mark in rhyme_marks(lines, method)])
         rows += [Row("rhymes", f"{method}, {name}", f"{value:.4f}") for name, value in agreement._asdict().items()]
@@ -351,11 +351,11 @@ def _rhyme_table(rows: Sequence[Row]) -> str:
         if row.table == "rhymes" and comma:
             found.setdefault(method, []).append(row.value)
     if not found:
-        return "No songs with marks of people were at hand.\n"
+        return "No songs with marks were at hand.\n"
     lines, marked = (row.value for row in rows if row.table == "rhymes" and ", " not in row.quantity)
     head = ("method", "precision", "recall", "F1", "lines whose class differs from official")
     return _table(head, [(method, *values) for method, values in found.items()]) + (
-        f"\n{lines} lines, {marked} of them marked by people.\n"
+        f"\n{lines} lines, {marked} of them marked as rhyming.\n"
     )
 
 

@@ -40,7 +40,8 @@ Its message says what was expected, what came, and what to do::
 
 Warnings: `UndefinedMetricWarning` (a score is 0/0 and NaN is returned), `ContextMismatchWarning` (a prediction came
 with a context that differs from the reference's; the reference's is used), `NoChineseWarning` (lyrics without a Chinese
-character were scored), `RoundedNotesWarning` (notes lie off the grid of a model and were moved to it).
+character were scored), `PaddedRecordingWarning` (an encoder heard mostly padding), `RoundedNotesWarning` (notes lie off
+the grid of a model and were moved to it).
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ __all__ = [
     "NotComparableError",
     "OtherResultsError",
     "OutputError",
+    "PaddedRecordingWarning",
     "PairCountError",
     "ParserCrashError",
     "PolyphonyError",
@@ -380,6 +382,10 @@ class ContextMismatchWarning(UserWarning):
 
 class RoundedNotesWarning(UserWarning):
     """Notes lie off the grid of a model and were moved to it."""
+
+
+class PaddedRecordingWarning(UserWarning):
+    """A recording is so short that an encoder of fixed windows hears more padding than music."""
 
 
 class NoChineseWarning(UserWarning):

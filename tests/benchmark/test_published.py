@@ -17,6 +17,7 @@ from music_evals.benchmark.published import (
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES, LYRIC_SCORES
 
 LYRICS = read_published("muchin_table1")
+PRINTED = [name for name in LYRIC_SCORES if name != "lyric_structure_corrected"]
 DESCRIPTIONS = read_published("muchin_table2")
 
 
@@ -32,7 +33,7 @@ def test_every_file_names_its_source() -> None:
 
 @pytest.mark.parametrize("system", LYRICS.means)
 def test_the_parts_of_table_1_add_up(system: str) -> None:
-    total, *parts = (LYRICS.means[system][name] for name in LYRIC_SCORES)
+    total, *parts = (LYRICS.means[system][name] for name in PRINTED)
     if system == "Qwen 14B base":  # the known misprint
         assert (math.fsum(parts), total) == (pytest.approx(50.06), 48.31)
     else:
@@ -41,7 +42,7 @@ def test_the_parts_of_table_1_add_up(system: str) -> None:
 
 def test_table_1_holds_what_is_printed() -> None:
     assert list(LYRICS.means) == ["GPT-4", "GLM-4 130B", "Baichuan-2 53B", "Qwen 14B base", "Qwen 14B fine-tuned"]
-    assert all(list(row) == list(LYRIC_SCORES) for table in (LYRICS.means, LYRICS.spread) for row in table.values())
+    assert all(list(row) == PRINTED for table in (LYRICS.means, LYRICS.spread) for row in table.values())
     assert LYRICS.means["GPT-4"]["lyric_structure"] == 67.08
     assert LYRICS.spread["GLM-4 130B"]["lyric_structure"] == 16.46
     assert LYRICS.means["Qwen 14B fine-tuned"]["lyric_word"] == 9.12

@@ -172,3 +172,20 @@ def test_an_unwritable_folder_and_damaged_records(
     assert cli.main(small) == 1
     assert "are damaged" in capsys.readouterr().err
     assert cli.main([*small, "--overwrite"]) == 0
+
+
+def test_the_format_of_the_texts_is_found_or_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("opencc", reason="the normaliser turns traditional characters with opencc")
+    (tmp_path / "pattern.txt").write_text("(verse)\nccccR\nccccR", encoding="utf-8")
+    (tmp_path / "song.txt").write_text("[verse]\n[00:01.00]床前明月光\n[00:05.00]疑是地上霜", encoding="utf-8")
+    files = ["--reference", str(tmp_path / "pattern.txt"), "--generated", str(tmp_path / "song.txt"), "--rhyme", "char"]
+    for name in ("auto", "lrc"):
+        out = tmp_path / name
+        assert cli.main(["lyrics", *files, "--format", name, "--out", str(out), "--json"]) == 0
+        results = json.loads(capsys.readouterr().out)
+        assert results["scores"]["song"]["lyric_structure_corrected"]["value"] == 100.0
+        assert "song: read in the formats lrc (1 text)" in results["wording"]["on_remarks"]
+    assert cli.main(["lyrics", *files, "--format", "suno", "--out", str(tmp_path / "suno")]) == 1
+    assert "expected lyrics in the format 'suno', these are 'lrc'" in capsys.readouterr().err
+    assert cli.main(["lyrics", *files, "--format", "sunno", "--out", str(tmp_path / "wrong")]) == 2
+    assert cli.main(["lyrics", *files, "--format", "lrc", "--no-normalise", "--out", str(tmp_path / "raw")]) == 2

@@ -41,7 +41,7 @@ def test_lyrics_from_end_to_end(lyrics_run: Path, tmp_path: Path) -> None:
         for metric, cell in cells.items():
             assert cell_of(table, system, metric)["value"] == pytest.approx(cell["value"])
     assert row_of(table, "true lyrics")["why"] == "a control"
-    assert table["headline"] == table["columns"][0]["id"] == "lyric_structure"
+    assert table["headline"] == table["columns"][0]["id"] == "lyric_structure_corrected"
     assert json.loads(json.dumps(leaderboard)) == leaderboard
     assert "local files without a revision" in " ".join(table["notes"])
 

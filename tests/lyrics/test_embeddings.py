@@ -75,6 +75,23 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
+def test_a_model_that_does_not_normalise_gives_unit_vectors(tiny_model: Path, tmp_path: Path) -> None:
+    """The same network without its last module: the vectors are the same, divided by their lengths."""
+    from sentence_transformers import SentenceTransformer
+
+    whole = SentenceTransformer(str(tiny_model), device="cpu")
+    SentenceTransformer(modules=[whole[0], whole[1]], device="cpu").save(str(tmp_path / "raw"))
+    texts = ["快歌", "慢歌", "忧伤的男声"]
+    raw = load_encoder(str(tmp_path / "raw"), device="cpu").encode(texts)
+    assert (
+        np.linalg.norm(whole[1](whole[0](whole[0].preprocess(texts)))["sentence_embedding"].detach(), axis=1).min()
+        > 1.1
+    )
+    np.testing.assert_allclose(np.linalg.norm(raw, axis=1), 1.0, atol=1e-6)
+    np.testing.assert_allclose(raw, load_encoder(str(tiny_model), device="cpu").encode(texts), atol=1e-6)
+    assert len(embed(load_encoder(str(tmp_path / "raw"), device="cpu"), texts)) == 3
+
+
 # char-ngrams
 
 

@@ -120,7 +120,9 @@ def test_all_at_once() -> None:
         "(verse1)\n春眠不觉晓 处处闻啼鸟\n(pre-chorus)\n夜来风雨声 baby\n(bridge)\n花落知多少\n(ending)\n哦"
     )
     assert found.foreign == ("baby",)
-    steps = [change.partition(": ")[0] for change in found.changes]
+    form, *changes = found.changes
+    assert form.startswith("format: ")
+    steps = [change.partition(": ")[0] for change in changes]
     assert steps == [name for name in STEPS if name in steps]
     assert steps == [
         "line breaks", "reasoning", "code fences", "list marks", "emphasis", "widths", "simplified characters",

@@ -22,6 +22,7 @@ from music_evals.metrics.catalogue import (
     INPAINTING_EXTENSIONS,
     INPAINTING_METRICS,
     LIKELIHOODS,
+    LYRIC_CONTENT,
     LYRIC_SCORES,
     MELODY_SCORES,
     PRESERVATION_METRICS,
@@ -34,7 +35,7 @@ from music_evals.metrics.lyric_structure import MAXIMUM
 RESPONSES = Path(__file__).resolve().parents[2] / "benchmarks" / "preservation_validity" / "responses.csv"
 BLOCKS = (
     INPAINTING_METRICS, INPAINTING_EXTENSIONS, LIKELIHOODS, PRESERVATION_METRICS, COMPANIONS, LYRIC_SCORES,
-    DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
+    LYRIC_CONTENT, DESCRIPTION_SCORES, CELL_SCORES, HIDDEN_CELL_SCORES, STYLE_SCORES, MELODY_SCORES,
     EFFORT_RATIOS, EDITING_SCORES)  # fmt: skip
 MEASURED = [name for name, metric in CATALOGUE.items() if not math.isnan(metric.chance)]
 
@@ -55,6 +56,7 @@ def test_chance_is_the_mean_over_unrelated_pairs(name: str, unrelated: list[dict
 
 def test_points_of_lyrics_add_up_to_the_total() -> None:
     highest = {name: metric.best for name, metric in LYRIC_SCORES.items()}
+    assert highest.pop("lyric_structure_corrected") == 100  # of the variant without a reward
     assert highest.pop("lyric_structure") == sum(highest.values()) == 110
     assert [name.removeprefix("lyric_") for name in highest] == list(MAXIMUM)
 
@@ -68,9 +70,10 @@ def test_every_score_stands_once_under_its_own_name() -> None:
 
 def test_the_papers_are_those_that_the_modules_cite() -> None:
     cited = {hf.symbolic.CITATION, hf.audio.CITATION, hf.text.CITATION, hf.cells.CITATION}
+    cited |= {hf.text.DIVERSITY_CITATION, hf.text.THEMES_CITATION}
     papers = {metric.paper for metric in CATALOGUE.values()} - {""}
     assert all(any(f"{{{paper}," in text for text in cited) for paper in papers)
-    own = {*COMPANIONS, *STYLE_SCORES, *MELODY_SCORES, "repeated_note_rate"}
+    own = {*COMPANIONS, *STYLE_SCORES, *MELODY_SCORES, "repeated_note_rate", "lyric_structure_corrected"}
     assert {name for name, metric in CATALOGUE.items() if not metric.paper} == own
 
 

@@ -191,7 +191,7 @@ songs = st.lists(
     st.tuples(st.sampled_from(["verse1", "chorus1", "bridge1", "ending1"]), st.lists(lines, min_size=1, max_size=6)),
     min_size=1, max_size=6,
 ).map(lambda parts: pattern("\n".join(line for label, body in parts for line in (f"({label})", *body))))  # fmt: skip
-variants = st.sampled_from(["official", "paper"])
+variants = st.sampled_from(["official", "paper", "corrected"])
 
 
 @given(songs, songs, variants, st.booleans(), st.booleans())
@@ -202,6 +202,7 @@ def test_points_stay_in_their_ranges(
     for level, most in MAXIMUM.items():
         assert 0.0 <= getattr(score, level) <= most
     assert score.total == pytest.approx(sum(getattr(score, level) for level in MAXIMUM), abs=1e-9)
+    assert 0.0 <= score.corrected_total <= 100.0
     for level in score.levels:
         assert 0.0 <= level.ratio <= 1.0
         assert level.points == getattr(score, level.name)
@@ -294,7 +295,7 @@ def test_the_reward_has_a_reason(found: str, variant: str, reason: str) -> None:
 # ----------------------------------------------------------------------------------------------------- bad input
 @pytest.mark.parametrize(
     ("options", "word"),
-    [({"variant": "corrected"}, "variant"), ({"section_match": "first"}, "match sections")],
+    [({"variant": "correct"}, "variant"), ({"section_match": "first"}, "match sections")],
 )
 def test_names_that_do_not_exist(options: dict[str, str], word: str) -> None:
     with pytest.raises(UnknownNameError, match=word):

@@ -16,6 +16,7 @@ from music_evals.errors import (
     InvalidInputError,
     ModelUnavailableError,
     NoDataError,
+    PaddedRecordingWarning,
     UnknownNameError,
     UnreadableFileError,
     UnsupportedTypeError,
@@ -575,6 +576,36 @@ def test_settings_refuse():
         EncoderSettings("encodec", layer=3)
     with pytest.raises(InvalidInputError, match="pooling"):
         EncoderSettings("mert-95m", pooling="muchin")
+
+
+def test_a_short_clip_without_padding_is_what_it_is_alone(models, tmp_path):
+    """Half a second in windows of one second: with padding the network hears silence, without it the clip alone."""
+    clip = {"array": sound(0.4)[:, 0].astype(np.float32), "sampling_rate": RATE}
+    with pytest.warns(PaddedRecordingWarning, match=r"0\.4 s is padded to 1 s"):
+        padded = mert(models, tmp_path, loudness=None).features(clip)
+    alone = mert(models, tmp_path, loudness=None, pad=False).features(clip)
+    shorter = mert(models, tmp_path, loudness=None, window_seconds=0.4).features(clip)
+    np.testing.assert_allclose(alone, shorter, atol=1e-6)
+    assert np.abs(padded - alone).max() > 1e-3
+
+
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_windows_that_are_full_do_not_depend_on_padding(models, tmp_path, batch_size):
+    whole = {"array": sound(2.0)[:, 0].astype(np.float32), "sampling_rate": RATE}
+    found = [
+        mert(models, tmp_path, loudness=None, pad=pad, batch_size=batch_size, cache=False).features(whole)
+        for pad in (True, False)
+    ]
+    np.testing.assert_array_equal(*found)
+    longer = {"array": sound(2.6)[:, 0].astype(np.float32), "sampling_rate": RATE}
+    settings = {"loudness": None, "pad": False, "cache": False}
+    one, several = (mert(models, tmp_path, batch_size=size, **settings).features(longer) for size in (1, 4))
+    np.testing.assert_allclose(one, several, atol=1e-6)
+
+
+def test_padding_is_the_affair_of_mert():
+    with pytest.raises(InvalidInputError, match="no option 'pad'"):
+        EncoderSettings("encodec", pad=False)
 
 
 def test_window_of_no_whole_frames(models, tmp_path):

@@ -11,10 +11,13 @@ from music_evals.benchmark.contents import judged, n_failures, table_of, undefin
 from music_evals.benchmark.manifests import some
 from music_evals.benchmark.versions import on_kernels
 
-__all__ = ["cautions", "of_few", "undefined_notes"]
+__all__ = ["cautions", "grouped_remarks", "of_few", "undefined_notes"]
 
 SURE_SHARE = 0.9
 """Of the items: where one in ten is missing, a mean may be off by a tenth of the scale."""
+
+FEW_OF_A_KIND = 3
+"""Remarks of one kind that are shown one by one."""
 
 MOST_REASONS = 3
 """Why a score is undefined, in a note."""
@@ -126,3 +129,22 @@ def _on_lists(results: Mapping[str, Any]) -> Iterator[str]:
     if more := sum(row["n"] for row in unlisted(results, "undefined")):
         listed = len(results["undefined"])
         yield f"results.json lists the first {listed} of {listed + more} undefined scores; the records hold all"
+
+
+def grouped_remarks(counts: Mapping[str, int]) -> list[tuple[str, int, int]]:
+    """Return remarks, how many others of their kind each stands for, and how often; the most frequent first.
+
+    Remarks that quote what they are about, as ``headers: '**Verse**' became '(verse)'``, are of one kind where they
+    begin with the same words. Few of a kind are shown one by one.
+    """
+    kinds: dict[str, list[tuple[str, int]]] = {}
+    for note, count in sorted(counts.items(), key=lambda found: -found[1]):
+        words, _, quoted = note.partition(": ")
+        kinds.setdefault(words if quoted[:1] in {"'", '"'} else note, []).append((note, count))
+    grouped = [
+        rows
+        for found in kinds.values()
+        for rows in ([[row] for row in found] if len(found) <= FEW_OF_A_KIND else [found])
+    ]
+    shown = [(rows[0][0], len(rows) - 1, sum(count for _, count in rows)) for rows in grouped]
+    return sorted(shown, key=lambda found: -found[2])

@@ -162,6 +162,7 @@ LYRIC_DIFFERENCES: dict[str, str] = {
         "110 is not within reach even for the true lyrics, and the lyrics of another song are far from 0: read a score "
         "between the control rows of this run."
     ),
+    "corrected": "The corrected total is ours; the paper has no such column, and rows are ranked by it.",
 }
 """What differs -> why."""
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from music_evals.benchmark.cautions import cautions, of_few
+from music_evals.benchmark.cautions import cautions, grouped_remarks, of_few
 from music_evals.benchmark.cells import (
     BESIDE,
     SIGNIFICANCE,
@@ -387,8 +387,9 @@ def _remarks(results: Mapping[str, Any], style: Style) -> Block:
     counts = Counter(note for row in results["notes"] for note in row["notes"])
     counts.update({row["note"]: row["n"] for row in unlisted(results, "notes")})
     points = [
-        f"{style.name(note)} ({results['wording']['items']}: {count})"
-        for note, count in sorted(counts.items(), key=lambda found: -found[1])
+        f"{style.name(note)}{f' and {more} others of this kind' if more else ''} "
+        f"({results['wording']['items']}: {count})"
+        for note, more, count in grouped_remarks(counts)
     ]
     return Block("Remarks", points=_first(points))
 

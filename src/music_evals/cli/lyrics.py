@@ -97,8 +97,16 @@ def add_songs(what: Any, fields: str) -> None:
 
 
 def _add_measures(how: Any) -> None:
-    how.add_argument("--variant", default="official", help="official (default) or paper")
-    how.add_argument("--rhyme", help="how rhymes are found: official (default), line or char, the lightest")
+    how.add_argument(
+        "--variant",
+        default="official",
+        help="official (default), corrected or paper; the corrected total stands beside each",
+    )
+    how.add_argument(
+        "--rhyme",
+        help="how rhymes are found: official (default), line, char or words; behind a plus sign the scheme of "
+        "classes, xinyun18, shisanzhe, xinyun14 or near, as words+shisanzhe",
+    )
     how.add_argument(
         "--section-match",
         default="initial",
@@ -123,6 +131,14 @@ def _add_measures(how: Any) -> None:
         action="store_false",
         dest="normalise",
         help="score texts as they are, with code fences, remarks and other brackets, for parity with the authors' code",
+    )
+    how.add_argument(
+        "--format",
+        default="auto",
+        dest="song_format",
+        metavar="NAME",
+        help="format of the texts: auto (default), which finds it out, plain, json, lrc, diffrhythm, suno, yue or "
+        "ace-step; the notes name what was found",
     )
     how.add_argument(
         "--unnumbered",

@@ -21,7 +21,7 @@ from music_evals.hf.cells import CellPairs, CellsMetric, read_rolls
 from music_evals.hf.likelihood import LikelihoodMetric, read_log_probabilities
 from music_evals.hf.studies import StudyMetric, join_study
 from music_evals.hf.symbolic import SymbolicMetric, SymbolicPairs, read_pairs
-from music_evals.hf.text import LyricsMetric, TagsMetric, read_lyrics, read_tags
+from music_evals.hf.text import LyricsMetric, TagsMetric, TextsMetric, ThemesMetric, WordsMetric, read_lyrics, read_tags
 
 __all__ = [
     "AudioMetric",
@@ -33,6 +33,9 @@ __all__ = [
     "SymbolicMetric",
     "SymbolicPairs",
     "TagsMetric",
+    "TextsMetric",
+    "ThemesMetric",
+    "WordsMetric",
     "join_study",
     "read_log_probabilities",
     "read_lyrics",

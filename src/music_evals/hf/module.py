@@ -63,7 +63,7 @@ class Module(evaluate.Metric, abc.ABC):  # type: ignore[misc]  # evaluate is not
 
     kind: ClassVar[str]
     """What it judges: ``"contexts"`` of notes and their middles, ``"edits"`` of music, ``"rolls"``, ``"numbers"``,
-    ``"lyrics"``, ``"tags"`` or a ``"study"``."""
+    ``"lyrics"``, their ``"words"`` or ``"themes"``, ``"tags"`` or a ``"study"``."""
     variants: ClassVar[tuple[str, ...]] = ()
     """What `compute` takes as ``variant``; empty where there is one formula only."""
 
@@ -148,7 +148,7 @@ class PairModule(Module):
     paper: ClassVar[str]
     """BibTeX of the metric's source."""
     authors_code: ClassVar[str]
-    """Address of the official code."""
+    """Address of the official code; empty where there is none."""
     arguments: ClassVar[str]
     """What `compute` takes and returns, for the help of evaluate."""
 
@@ -168,7 +168,7 @@ class PairModule(Module):
             inputs_description=cls.arguments,
             features=datasets.Features({"predictions": value, "references": value}),
             license="Apache-2.0",
-            codebase_urls=[cls.authors_code],
+            codebase_urls=[cls.authors_code] if cls.authors_code else [],
         )
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **inputs: Any) -> None:

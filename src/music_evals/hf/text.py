@@ -15,7 +15,7 @@ from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.pipelines.tag_lists import TagItem, check_item
 from music_evals.symbolic.items import describe
 
-__all__ = ["LyricsMetric", "TagsMetric", "read_lyrics", "read_tags"]
+__all__ = ["LyricsMetric", "TagsMetric", "TextsMetric", "ThemesMetric", "WordsMetric", "read_lyrics", "read_tags"]
 
 CODEBASE = "https://github.com/CarlWangChina/MuChin"
 CITATION = """\
@@ -38,12 +38,12 @@ Args:
     predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
     references: in the same order, {PATTERNS_OFFERED}.
 {GROUPS}\
-    variant, also the config name: "official" (default, the authors' code) or "paper" (their text).
+    variant, also the config name: "official" (default, the authors' code), "corrected" or "paper" (their text).
     rhyme: how rhymes are found: "official", "line", "char", or a function; default: "official".
     normalise: True brings generated texts into the form of the released songs first. Default False.
     strict: True (default) raises where the authors' code cannot score a text; False scores it as far as it goes.
     autojunk, accumulate_song, section_match: see the card.
-{INTERVALS}, for each of the seven scores.
+{INTERVALS}, for each of the eight scores.
 """
 TAGS_OFFERED = (
     "tags in a list, tuple or array of strings; a dict, dimension -> tags; or a dict, group of annotators -> dimension "
@@ -61,6 +61,45 @@ Args:
     annotators: whose dimensions they are, "professional" or "amateur", where both groups have them.
     dimensions: a dict, group -> dimensions to judge; default: those of the ten that any song names.
 {INTERVALS}; with dimensions, also of each dimension and average.
+"""
+
+
+DIVERSITY_CITATION = """\
+@inproceedings{li2016diversity,
+  title     = {A Diversity-Promoting Objective Function for Neural Conversation Models},
+  author    = {Li, Jiwei and Galley, Michel and Brockett, Chris and Gao, Jianfeng and Dolan, Bill},
+  booktitle = {Proceedings of the 2016 Conference of the North American Chapter of the Association for Computational
+               Linguistics: Human Language Technologies},
+  pages     = {110--119},
+  year      = {2016},
+  doi       = {10.18653/v1/N16-1014}
+}
+"""
+THEMES_CITATION = """\
+@inproceedings{reimers2019sentence,
+  title     = {Sentence-{BERT}: Sentence Embeddings using {S}iamese {BERT}-Networks},
+  author    = {Reimers, Nils and Gurevych, Iryna},
+  booktitle = {Proceedings of the 2019 Conference on Empirical Methods in Natural Language Processing},
+  pages     = {3982--3992},
+  year      = {2019},
+  doi       = {10.18653/v1/D19-1410}
+}
+"""
+WORDS_INPUTS = f"""
+Args:
+    predictions: lyrics, one text a song: headers such as (verse), then one phrase a line.
+    references: as many lyrics of people, as texts, or as sections: LyricSection values or rows of label and lines.
+{GROUPS}\
+    n: tokens of an n-gram, default 2.
+{INTERVALS}, and of the references.
+"""
+THEMES_INPUTS = f"""
+Args:
+    predictions: lyrics, one text a song.
+    references: in the same order, the theme or the prompt that each was written for.
+{GROUPS}\
+    encoder: "BAAI/bge-large-zh-v1.5" (default), another sentence-transformers model, "char-ngrams", or a function.
+{INTERVALS}, and the similarity to the themes of other songs.
 """
 
 
@@ -101,6 +140,34 @@ class TagsMetric(PairModule):
         return json.dumps(check_item(item, place))
 
 
+class TextsMetric(PairModule):
+    """Base of the modules that compare texts with texts: lyrics with lyrics, or with what they were written for."""
+
+    authors_code = ""
+
+    def _encode(self, name: str, index: int, item: Any) -> str:
+        """Return one text as JSON; references may be the sections of a song."""
+        if name == "references" and not isinstance(item, str) and self.kind == "words":
+            return json.dumps(_words(item, f"references[{index}]"))
+        if not isinstance(item, str):
+            raise UnsupportedTypeError(f"{name}[{index}]: expected one text, got {describe(item)}")
+        return json.dumps(str(item))
+
+
+class WordsMetric(TextsMetric):
+    """Base of the modules that compare the words of lyrics with those that people wrote."""
+
+    kind = "words"
+    paper, arguments = DIVERSITY_CITATION, WORDS_INPUTS
+
+
+class ThemesMetric(TextsMetric):
+    """Base of the modules that compare lyrics with a theme."""
+
+    kind = "themes"
+    paper, arguments = THEMES_CITATION, THEMES_INPUTS
+
+
 def read_lyrics(texts: Sequence[str]) -> list[str]:
     """Return the lyrics, or the patterns, behind the strings that a `LyricsMetric` keeps."""
     return [json.loads(text) for text in texts]
@@ -121,6 +188,19 @@ def _pattern(item: Any) -> str:
     for number, row in enumerate(item):
         _check_row(number, row)
     return sections_text(sections_of_rows(item, "rhyme"))
+
+
+def _words(item: Any, place: str) -> str:
+    """Return the sections of a song as a text of lyrics."""
+    if isinstance(item, list | tuple) and item and all(isinstance(section, LyricSection) for section in item):
+        return sections_text(item)
+    is_rows = isinstance(item, list | tuple) and item and all(isinstance(row, Mapping) for row in item)
+    if not is_rows or not all(isinstance(row.get("label"), str) and "lines" in row for row in item):
+        raise UnsupportedTypeError(
+            f"{place}: expected lyrics as one text, or sections, LyricSection values or rows of label and lines; got "
+            f"{describe(item)}"
+        )
+    return sections_text(sections_of_rows(item, "lines"))
 
 
 def _check_row(number: int, row: Any) -> None:

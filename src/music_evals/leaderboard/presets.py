@@ -33,7 +33,7 @@ TASK_NAMES: Final = {
 HEADLINES: Final = {
     "inpainting": "note_f1",
     "preservation": "chroma_dtw_similarity",
-    "lyrics": "lyric_structure",
+    "lyrics": "lyric_structure_corrected",
     "descriptions": "tag_semantic_similarity",
     "style-transfer": "piano_roll_error_rate_hidden_8",
 }

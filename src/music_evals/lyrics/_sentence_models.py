@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.errors import BackendError, MissingBackendError, ModelUnavailableError
+from music_evals.lyrics._vectors import UNIT_TOLERANCE, check_vectors, unit_vectors
 from music_evals.lyrics.model_files import choose_device, find_model, unavailable
 from music_evals.numerics import one_thread
 
@@ -39,7 +40,7 @@ class SentenceEncoder:
         return str(self._model.device)
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return unit vectors, shape (n, dimensions), float32."""
+        """Return unit vectors, shape (n, dimensions), float32, whether the model makes them so or not."""
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         try:
@@ -49,7 +50,10 @@ class SentenceEncoder:
                 )
         except RuntimeError as error:
             raise BackendError(f"the encoder {self.name!r} failed on {len(texts)} texts: {error}") from error
-        return np.asarray(vectors, dtype=np.float32)
+        found = check_vectors(vectors, texts, self.name)
+        # what a model has divided already keeps its last bit
+        is_unit = np.abs(np.linalg.norm(found, axis=1) - 1) <= UNIT_TOLERANCE
+        return found if is_unit.all() else unit_vectors(found, texts, self.name)
 
 
 def load_sentence_encoder(

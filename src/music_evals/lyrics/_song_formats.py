@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from music_evals.lyrics._normal_headers import is_header, section_label
 
-__all__ = ["read_song_formats"]
+__all__ = ["LINE_STAMPS", "of_json", "of_lrc", "of_semicolons", "read_song_formats"]
 
 _LYRICS: Final = (
     "lyrics",
@@ -38,7 +38,7 @@ _LYRICS: Final = (
 _LABELS: Final = ("section", "label", "tag", "type", "part", "name", "header", "段落")
 _FENCED = re.compile(r"```\w*\s*\n(.*?)\n\s*```", re.DOTALL)
 _TIME = r"\d{1,3}:\d{2}(?:[.:]\d{1,3})?"
-_LINE_STAMPS = re.compile(rf"^\s*((?:\[{_TIME}\]\s*)+)(.*)$")
+LINE_STAMPS = re.compile(rf"^\s*((?:\[{_TIME}\]\s*)+)(.*)$")
 _STAMP = re.compile(rf"\[{_TIME}\]|<{_TIME}>")
 _FIELDS = re.compile(r"(\d+):(\d+)(?:[.:](\d+))?")
 _ID_TAG = re.compile(r"^\s*\[(?:ti|ar|al|au|by|re|ve|la|tool|length|offset|#)\s*:[^\]\n]*\]\s*$", re.IGNORECASE)
@@ -47,14 +47,15 @@ _SECTION = re.compile(r"\[([^\[\]\n]{1,40})\]\s*(.*)", re.DOTALL)
 
 def read_song_formats(text: str) -> str:
     """Return lyrics in JSON, LRC or between semicolons as headers and lines; other texts as they are."""
-    for read in (_of_json, _of_lrc, _of_semicolons):
+    for read in (of_json, of_lrc, of_semicolons):
         found = read(text)
         if found is not None:
             return found
     return text
 
 
-def _of_json(text: str) -> str | None:
+def of_json(text: str) -> str | None:
+    """Return the lyrics in a text of JSON; None where there are none."""
     fenced = _FENCED.search(text)
     candidates = [text.strip(), *([fenced[1].strip()] if fenced else []), text[text.find("{") : text.rfind("}") + 1]]
     for candidate in candidates:
@@ -66,7 +67,7 @@ def _of_json(text: str) -> str | None:
             continue
         lines = [line for part in _lines(value) for line in part.split("\n")]
         if any(map(str.strip, lines)):
-            return _of_lrc("\n".join(lines)) or "\n".join(lines)
+            return of_lrc("\n".join(lines)) or "\n".join(lines)
     return None
 
 
@@ -92,16 +93,16 @@ def _lines(value: Any) -> Iterator[str]:
                 yield from _lines(part)
 
 
-def _of_lrc(text: str) -> str | None:
+def of_lrc(text: str) -> str | None:
     """Return a text with time stamps without them, in the order in which it is sung."""
     lines = re.split(r"\r\n|\r|\n", text)
-    if not any(_LINE_STAMPS.match(line) for line in lines):
+    if not any(LINE_STAMPS.match(line) for line in lines):
         return None
     timed: list[tuple[float, int, str]] = []  # when, in which order, what
     headers: list[str] = []  # they stand before the next line with a time
     now = 0.0
     for line in lines:
-        stamps = _LINE_STAMPS.match(line)
+        stamps = LINE_STAMPS.match(line)
         if is_header(line) and stamps is None:
             headers.append(line)
         elif stamps is not None:
@@ -125,7 +126,7 @@ def _seconds(fields: tuple[str, str, str]) -> float:
     return 60 * int(minutes) + int(seconds) + (float(f"0.{fraction}") if fraction else 0.0)
 
 
-def _of_semicolons(text: str) -> str | None:
+def of_semicolons(text: str) -> str | None:
     """Return sections between semicolons, each with its tag before it, on lines of their own."""
     found = [_SECTION.fullmatch(part.strip()) for part in re.split("[;\uff1b]", text) if part.strip()]
     if len(found) < 2 or not all(part and section_label(part[1], marked=True) for part in found):

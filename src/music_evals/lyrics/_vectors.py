@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from music_evals.errors import BackendError
 
-__all__ = ["UNIT_TOLERANCE", "Vectors", "check_lengths", "check_vectors"]
+__all__ = ["UNIT_TOLERANCE", "Vectors", "check_lengths", "check_vectors", "unit_vectors"]
 
 UNIT_TOLERANCE = 1e-3
 """A vector this far from length 1 is no unit vector; half precision leaves about 5e-4."""
@@ -30,6 +30,15 @@ def check_vectors(given: npt.ArrayLike, texts: Sequence[str], name: str) -> Vect
             f"the encoder {name!r} gives values that are not finite for {texts[int(np.argmin(finite))]!r}"
         )
     return vectors
+
+
+def unit_vectors(vectors: Vectors, texts: Sequence[str], name: str) -> Vectors:
+    """Return vectors divided by their lengths."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not lengths.all():
+        text = texts[int(np.argmin(lengths))]
+        raise BackendError(f"the encoder {name!r} gives a vector of zeros for {text!r}; it has no direction to compare")
+    return np.asarray(vectors / lengths, dtype=np.float32)
 
 
 def check_lengths(vectors: Vectors, texts: Sequence[str], name: str) -> None:

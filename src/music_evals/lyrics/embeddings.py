@@ -17,11 +17,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import BackendError, InvalidInputError
+from music_evals.errors import InvalidInputError
 from music_evals.lyrics._char_ngrams import CharNgrams
 from music_evals.lyrics._sentence_models import SentenceEncoder, load_sentence_encoder
 from music_evals.lyrics._stored_encoder import StoredEncoder
-from music_evals.lyrics._vectors import Vectors, check_lengths, check_vectors
+from music_evals.lyrics._vectors import Vectors, check_lengths, check_vectors, unit_vectors
 from music_evals.protocols import TextEncoder
 
 __all__ = [
@@ -138,13 +138,7 @@ class _FunctionEncoder:
         if not texts:
             return np.empty((0, 0), dtype=np.float32)
         vectors = check_vectors(self._function(texts), texts, self.name)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not lengths.all():
-            text = texts[int(np.argmin(lengths))]
-            raise BackendError(
-                f"the encoder {self.name!r} gives a vector of zeros for {text!r}; it has no direction to compare"
-            )
-        return np.asarray(vectors / lengths, dtype=np.float32)
+        return unit_vectors(vectors, texts, self.name)
 
 
 class Embeddings:

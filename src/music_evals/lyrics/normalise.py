@@ -25,8 +25,12 @@ from music_evals.errors import UnsupportedTypeError, importing
 from music_evals.lyrics._normal_headers import bare, fold, is_header, is_released_header, split_headers
 from music_evals.lyrics._normal_remarks import drop_fences, drop_reasoning, drop_remarks, is_fence
 from music_evals.lyrics._song_formats import read_song_formats
+from music_evals.lyrics.song_formats import AUTO, find_format, read_as
 
-__all__ = ["STEPS", "Normalised", "normalise_lyrics"]
+__all__ = ["FORMAT_FOUND", "STEPS", "Normalised", "normalise_lyrics"]
+
+FORMAT_FOUND: Final = "format: "
+"""How a change begins that names the format of a text."""
 
 _HAN = "\u4e00-\u9fff"
 _RELEASED_LINE = re.compile(f" ?[{_HAN}]+(?: [{_HAN}]+)* ?")
@@ -71,13 +75,16 @@ class Normalised:
     removed_lines: tuple[str, ...] = ()
 
 
-def normalise_lyrics(text: str) -> Normalised:
+def normalise_lyrics(text: str, *, song_format: str = AUTO) -> Normalised:
     r"""Bring a generated text into the form of the released songs.
 
     Parameters
     ----------
     text
         The answer of a language model.
+    song_format
+        What the lyrics are in, out of `song_formats.FORMATS`; by default it is found out. One that is not ``"plain"``
+        is named in the changes.
 
     Returns
     -------
@@ -88,6 +95,10 @@ def normalise_lyrics(text: str) -> Normalised:
     ------
     UnsupportedTypeError
         Not a string.
+    UnknownNameError
+        A format that does not exist.
+    InvalidLyricsError
+        The text is not in the format that was named.
     MissingBackendError
         The text holds Chinese characters and the package `opencc` is not installed.
 
@@ -104,8 +115,12 @@ def normalise_lyrics(text: str) -> Normalised:
     _check_text(text)
     changes: list[str] = []
     removed: list[str] = []
+    named = find_format(text) if song_format == AUTO else song_format
+    plain = read_as(text, song_format)
+    if named != "plain":
+        changes.append(f"{FORMAT_FOUND}{named}")
     for name, step in STEPS.items():
-        before, text = text, step(text)
+        before, text = text, plain if name == "song formats" else step(text)
         if text != before:
             changes.append(_told(name, before, text))
             removed += _gone(before, text) if name in _REMOVING else []

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from music_evals.annotations import Pattern
+from music_evals.metrics._lyric_edits import FOREIGN, edit_distance
 
-__all__ = ["Level", "LineReport", "SectionReport", "line_counts", "report_sections", "reported_sections"]
+if TYPE_CHECKING:
+    from music_evals.metrics.lyric_structure import LyricStructure
+
+__all__ = [
+    "Level",
+    "LineReport",
+    "SectionReport",
+    "level_reasons",
+    "line_counts",
+    "report_sections",
+    "reported_sections",
+]
 
 _MATCHED: Final = "matched"
 _MISSING: Final = "missing"
 _EXTRA: Final = "extra"
+
+Places = tuple[int | None, int | None]
+"""Of a line among the expected ones, and among those found."""
 
 
 class Level(NamedTuple):
@@ -38,11 +54,17 @@ class LineReport(NamedTuple):
     ratio: float  # of this line at the word level, 0..1; NaN where it was not compared
     rhyme_expected: bool  # whether the pattern asks for a rhyme, and whether the line has one
     rhyme_found: bool
+    extra_rhyme_costs: bool = True  # whether a rhyme that was not expected does
+
+    @property
+    def rhyme_lost(self) -> bool:
+        """Whether the rhyme, or that there is one, costs something at the rhyme level."""
+        return self.rhyme_expected != self.rhyme_found and (self.rhyme_expected or self.extra_rhyme_costs)
 
     @property
     def lossless(self) -> bool:
         """Whether the line costs nothing at the phrase, word and rhyme level."""
-        return self.status == _MATCHED and self.ratio == 1.0 and self.rhyme_expected == self.rhyme_found
+        return self.status == _MATCHED and self.ratio == 1.0 and not self.rhyme_lost
 
 
 class SectionReport(NamedTuple):
@@ -69,16 +91,31 @@ def line_counts(expected: str, found: str, variant: str) -> tuple[int, int, int]
 
 
 def report_sections(
-    reference: Pattern, generated: Pattern, pairs: Sequence[tuple[int, int]], variant: str
+    reference: Pattern,
+    generated: Pattern,
+    pairs: Sequence[tuple[int, int]],
+    variant: str,
+    line_pairs: Sequence[Sequence[tuple[int, int]]] | None = None,
 ) -> tuple[SectionReport, ...]:
-    """Return the sections of both texts in reading order, matched ones once."""
+    """Return the sections of both texts in reading order, matched ones once; lines are paired as told, or by place."""
     reports: list[SectionReport] = []
     at_reference = at_generated = 0
-    for first, second in [*pairs, (len(reference.labels), len(generated.labels))]:
+    for number, (first, second) in enumerate([*pairs, (len(reference.labels), len(generated.labels))]):
         reports += [_alone(reference, index, _MISSING, variant) for index in range(at_reference, first)]
         reports += [_alone(generated, index, _EXTRA, variant) for index in range(at_generated, second)]
         if first < len(reference.labels):
-            lines = tuple(_lines(reference, generated, first, second, variant))
+            sides = reference.lines[first], generated.lines[second]
+            places = _by_place(*sides) if line_pairs is None else _in_reading_order(*sides, line_pairs[number])
+            words = _words(generated, second)
+            lines = tuple(
+                _line(
+                    None if a is None else sides[0][a].strip(),
+                    None if b is None else sides[1][b].strip(),
+                    None if b is None else words[b],
+                    variant,
+                )
+                for a, b in places
+            )
             labels = reference.labels[first], generated.labels[second]
             reports.append(SectionReport(_MATCHED, *labels, first, second, lines))
         at_reference, at_generated = first + 1, second + 1
@@ -95,21 +132,33 @@ def reported_sections(reports: Sequence[SectionReport]) -> Iterator[str]:
             yield f"section {expected} ({report.expected_label}) is missing"
         elif report.status == _EXTRA:
             yield f"section ({report.found_label}), number {found} of the lyrics, is not expected"
-        elif not all(line.lossless for line in report.lines):
-            yield f"section {expected} ({report.expected_label}): {_told_lengths(report.lines)}"
+        elif _is_misnamed(report) or not all(line.lossless for line in report.lines):
+            named = f", headed ({report.found_label})" if _is_misnamed(report) else ""
+            yield f"section {expected} ({report.expected_label}){named}: {_told_lengths(report.lines)}"
             yield from _told_lines(report.lines)
 
 
-def _lines(reference: Pattern, generated: Pattern, first: int, second: int, variant: str) -> Iterator[LineReport]:
-    expected, found = reference.lines[first], generated.lines[second]
-    words = _words(generated, second)
+def _by_place(expected: Sequence[str], found: Sequence[str]) -> Iterator[Places]:
     for index in range(max(len(expected), len(found))):
-        yield _line(
-            expected[index].strip() if index < len(expected) else None,
-            found[index].strip() if index < len(found) else None,
-            words[index] if index < len(words) else None,
-            variant,
-        )
+        yield index if index < len(expected) else None, index if index < len(found) else None
+
+
+def _in_reading_order(
+    expected: Sequence[str], found: Sequence[str], pairs: Sequence[tuple[int, int]]
+) -> Iterator[Places]:
+    """Yield the places of paired lines, and between them of those without a partner; blank lines have none."""
+    a = b = 0
+    for first, second in [*pairs, (len(expected), len(found))]:
+        yield from ((index, None) for index in range(a, first) if expected[index].strip())
+        yield from ((None, index) for index in range(b, second) if found[index].strip())
+        if first < len(expected):
+            yield first, second
+        a, b = first + 1, second + 1
+
+
+def _is_misnamed(report: SectionReport) -> bool:
+    """Tell whether a matched section has another initial than was asked for, as only the fewest edits match them."""
+    return report.status == _MATCHED and report.found_label[0].upper() != report.expected_label[0].upper()  # type: ignore[index]
 
 
 def _alone(pattern: Pattern, index: int, status: str, variant: str) -> SectionReport:
@@ -133,11 +182,19 @@ def _line(expected: str | None, found: str | None, words: str | None, variant: s
     status = _MATCHED if compared else _MISSING if found is None else _EXTRA
     # two blank lines: nothing is asked for, nothing is lost
     ratio = math.nan if not compared else 2.0 * common / (wanted + got) if wanted + got else 1.0
+    if compared and variant == "corrected":
+        ratio = _edited_ratio(expected or "", found or "")
     foreign = len(found or "") - sum((found or "").count(each) for each in "cR ")
     count = len(found or "") - foreign if variant != "paper" else got
+    rhymes = "R" in (expected or ""), "R" in (found or "")
     return LineReport(
-        status, expected, found, words, wanted, count, foreign, ratio, "R" in (expected or ""), "R" in (found or "")
+        status, expected, found, words, wanted, count, foreign, ratio, *rhymes, extra_rhyme_costs=variant != "corrected"
     )
+
+
+def _edited_ratio(expected: str, found: str) -> float:
+    edits = edit_distance(expected.replace("R", "c"), re.sub("[^c ]", FOREIGN, found.replace("R", "c")))
+    return max(0.0, 1.0 - edits / len(expected)) if expected else float(not found)
 
 
 def _told_lengths(lines: Sequence[LineReport]) -> str:
@@ -162,5 +219,43 @@ def _faults(line: LineReport) -> Iterator[str]:
     if line.ratio != 1.0:
         foreign = f" and {line.foreign_count} foreign ones" if line.foreign_count else ""
         yield f"{line.expected_count} characters expected, {line.found_count}{foreign} found, ratio {line.ratio:.3f}"
-    if line.rhyme_expected != line.rhyme_found:
+    if line.rhyme_lost:
         yield "a rhyme is expected" if line.rhyme_expected else "rhymes where no rhyme is expected"
+
+
+def level_reasons(score: LyricStructure) -> tuple[str, ...]:
+    """Return a reason for each level and for the reward."""
+    if score.variant == "corrected":
+        return _edited_reasons(score)
+    expected, found = (" ".join(codes) or "none" for codes in (score.expected_codes, score.found_codes))
+    rhymes = f"{score.expected_rhymes} rhyming lines expected among the compared ones, {score.found_rhymes} found"
+    return (
+        "of the whole pattern is matched in order",
+        f"sections {expected}" if expected == found else f"sections {expected} expected, {found} found",
+        f"{score.compared_lines} lines compared, {round(score.matched_lines)} in the matched sections of both sides",
+        "product of the ratios of all compared lines" if score.variant == "official" else "of the characters match",
+        rhymes,
+        f"{score.rhyme_share:.3f} of the compared lines rhyme{_reward_reason(score)}",
+    )
+
+
+def _edited_reasons(score: LyricStructure) -> tuple[str, ...]:
+    needed, asked = score.edits.needed, score.edits.asked
+    return (
+        f"{sum(needed)} edits of all kinds; {sum(asked)} things asked for",
+        f"{needed.sections} sections to add, drop or rename; {asked.sections} asked for",
+        f"{needed.lines} lines to add or drop; {asked.lines} asked for",
+        f"{needed.characters} characters and pauses to add, drop or change; {asked.characters} asked for",
+        f"{needed.rhymes} rhymes missing; {asked.rhymes} asked for",
+        "no reward under this variant",
+    )
+
+
+def _reward_reason(score: LyricStructure) -> str:
+    if score.reward_factor == 1.0:
+        return ", which is within 0.6 to 0.8"
+    if score.reward_factor == 0.7:
+        return ", as many as expected; 0.6 to 0.8 would earn all"
+    if score.variant == "official" and score.rhyme_share == 1.0:
+        return ", which earns nothing in the official code; 0.6 to 0.8 would earn all"
+    return "; 0.6 to 0.8 would earn all"

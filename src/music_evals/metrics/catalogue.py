@@ -5,7 +5,7 @@ block of its own, in the order of its results; a task is added by a block.
 
 Papers are named by the key of their BibTeX entry, which stands on the card of the metric: Araneda-Hernandez et al.,
 MUSIB (2023); Vishe et al., MuseCPBench (2025); Wang et al., MuChin (IJCAI 2024); Lu et al., "Actions speak louder than
-listening" (ACM MM 2021).
+listening" (ACM MM 2021); Li et al., distinct-n (NAACL 2016); Reimers and Gurevych, Sentence-BERT (EMNLP 2019).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ __all__ = [
     "INPAINTING_EXTENSIONS",
     "INPAINTING_METRICS",
     "LIKELIHOODS",
+    "LYRIC_CONTENT",
     "LYRIC_SCORES",
     "MELODY_SCORES",
     "PRESERVATION_METRICS",
@@ -63,8 +64,8 @@ class Metric:
     facet
         Scores of one facet share a table: ``"inpainting"``; ``"harmony"``, ``"rhythm"``, ``"structure"`` or
         ``"melody"`` of music; ``"cells"``, ``"style"`` or ``"melody kept"`` of piano rolls; ``"effort"`` or
-        ``"answers"`` of editing tests; ``"lyrics"``; ``"average"``, ``"professional"`` or ``"amateur"`` of
-        descriptions.
+        ``"answers"`` of editing tests; ``"lyrics"``, ``"lyrics, corrected"`` or ``"lyrics, content"``;
+        ``"average"``, ``"professional"`` or ``"amateur"`` of descriptions.
     low, high
         Range, under the default variant.
     direction
@@ -251,8 +252,25 @@ LYRIC_SCORES: Final = block(
     _points("lyric_word", "Word", high=MAXIMUM["word"]),
     _points("lyric_rhyme", "Rhyming fitting accuracy", high=MAXIMUM["rhyme"]),
     _points("lyric_reward", "Proportion reasonableness", high=MAXIMUM["reward"]),
+    _points(
+        "lyric_structure_corrected",
+        "Lyric structure, corrected",
+        facet="lyrics, corrected",
+        high=100.0,
+        paper="",
+        heading="Lyric structure, corrected",
+    ),
 )
-"""Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1."""
+"""Points of structured lyrics: the total, then its levels, with the titles of MuChin's table 1; and the total of the
+corrected variant, which stands beside them whatever the variant and ranks the leaderboard."""
+
+_content = functools.partial(Metric, facet="lyrics, content", task="lyrics")
+
+LYRIC_CONTENT: Final = block(
+    _content("lyric_diversity", "Lyric diversity", direction="none", paper="li2016diversity"),
+    _content("lyric_theme_similarity", "Lyric theme similarity", low=-1.0, paper="reimers2019sentence"),
+)
+"""What stands beside the form of lyrics: distinct bigrams by section, and nearness to a theme by an encoder."""
 
 _similarity = functools.partial(Metric, low=-1.0, task="descriptions", paper=_MUCHIN)
 
@@ -345,6 +363,7 @@ CATALOGUE: Final[Mapping[str, Metric]] = MappingProxyType(
         **PRESERVATION_METRICS,
         **COMPANIONS,
         **LYRIC_SCORES,
+        **LYRIC_CONTENT,
         **DESCRIPTION_SCORES,
         **CELL_SCORES,
         **HIDDEN_CELL_SCORES,

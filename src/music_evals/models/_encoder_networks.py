@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle  # for the name of its error
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,7 +13,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from music_evals.errors import InvalidAudioError, InvalidInputError, ModelUnavailableError, importing
+from music_evals.errors import (
+    InvalidAudioError,
+    InvalidInputError,
+    ModelUnavailableError,
+    PaddedRecordingWarning,
+    importing,
+)
 from music_evals.lyrics.model_files import find_model, unavailable
 from music_evals.numerics import one_thread
 
@@ -49,8 +56,10 @@ class Transformer:
 
     channels = 1
 
-    def __init__(self, model: Any, extractor: Any, *, layer: int | None, window_seconds: float | None) -> None:
-        self.model, self.extractor = model, extractor
+    def __init__(
+        self, model: Any, extractor: Any, *, layer: int | None, window_seconds: float | None, pad: bool = True
+    ) -> None:
+        self.model, self.extractor, self.pad = model, extractor, pad
         self.rate: int = extractor.sampling_rate
         self.size: int = model.config.hidden_size
         self.stride = math.prod(model.config.conv_stride)  # samples a frame
@@ -84,11 +93,18 @@ class Transformer:
         if self.window is None:
             yield _Window(mono, len(mono))  # there are fewer frames than samples: all are kept
             return
+        if self.pad and len(mono) < self.window / 2:
+            message = (
+                f"a recording of {len(mono) / self.rate:.1f} s is padded to {self.window / self.rate:g} s, as in the "
+                "published features, and the network hears the silence; pad=False encodes it alone"
+            )
+            warnings.warn(message, PaddedRecordingWarning, stacklevel=2)
         for start in range(0, len(mono), self.window):
             part = mono[start : start + self.window + self.stride]
             n_frames = min(len(mono) - start, self.window) // self.stride
             if n_frames:
-                yield _Window(np.pad(part, (0, self.window + self.stride - len(part))), n_frames)
+                length = self.window if self.pad else n_frames * self.stride
+                yield _Window(np.pad(part, (0, max(0, length + self.stride - len(part)))), n_frames)
 
     def _hidden(self, windows: list[Samples]) -> Tensor:
         inputs = self.extractor(windows, sampling_rate=self.rate, return_tensors="pt", padding=True)
@@ -162,12 +178,13 @@ class Encodec:
 
 
 def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
+    """Yield windows of one length together."""
     batch: list[_Window] = []
     for window in windows:
-        batch.append(window)
-        if len(batch) == size:
+        if batch and (len(batch) == size or window.samples.shape != batch[0].samples.shape):
             yield batch
             batch = []
+        batch.append(window)
     if batch:
         yield batch
 

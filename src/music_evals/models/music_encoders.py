@@ -120,6 +120,9 @@ class EncoderSettings:
         Hidden state of MERT and music2vec, 0 to the number of layers; None is the last, which MuChin uses.
     window_seconds
         Of MERT; None is 60.
+    pad
+        Of MERT: True fills the last window with silence, as the released code does, which changes the vectors of short
+        clips; False encodes it as long as it is.
     bandwidth
         Of EnCodec, in kbit/s.
     pooling
@@ -146,6 +149,7 @@ class EncoderSettings:
     processor: str | None = None
     layer: int | None = None
     window_seconds: float | None = None
+    pad: bool = True
     bandwidth: float = 12.0
     pooling: str = "mean"
     resample: bool = True
@@ -161,6 +165,7 @@ class EncoderSettings:
         owners = {
             "layer": {"mert", "data2vec"},
             "window_seconds": {"mert"},
+            "pad": {"mert"},
             "bandwidth": {"encodec"},
             "pooling": {"encodec"},
             "resample": {"encodec"},
@@ -221,6 +226,8 @@ class MusicEncoder(Extraction):
         self.size = network.size
         values = dataclasses.asdict(settings)
         del values["size"]
+        if settings.pad:
+            del values["pad"]  # features that were stored before there was a choice stay found
         values["model"] = settings.info.model if settings.model is None else settings.model
         if identity.startswith("sha256-"):
             values["model"] = ""  # a folder may move
@@ -332,4 +339,4 @@ def _load_network(settings: EncoderSettings, *, trust_remote_code: bool) -> tupl
     loader = load_mert if info.kind == "mert" else load_data2vec
     loaded, extractor, identity = loader(origin)
     window = info.window_seconds if settings.window_seconds is None else settings.window_seconds
-    return Transformer(loaded, extractor, layer=settings.layer, window_seconds=window), identity
+    return Transformer(loaded, extractor, layer=settings.layer, window_seconds=window, pad=settings.pad), identity

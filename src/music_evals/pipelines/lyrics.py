@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import Pattern
 from music_evals.errors import (
+    InvalidInputError,
     InvalidLyricsError,
     InvalidPatternError,
     NoChineseWarning,
@@ -33,6 +34,7 @@ from music_evals.metrics.lyric_structure import (
     LyricStructure,
     rhyme_agreement,
     structure_score,
+    without_letters,
 )
 from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
 from music_evals.stats.intervals import check_confidence
@@ -41,12 +43,16 @@ __all__ = [
     "EMPTY_TEXT",
     "HEADERS_ONLY",
     "NO_CHINESE",
+    "NO_CHINESE_EMPTY",
+    "NO_CHINESE_FORM",
     "NO_HEADER",
+    "WITHOUT_CHINESE",
     "Agreement",
     "LyricStructure",
     "evaluate_lyrics",
     "lyric_structure",
     "rhyme_agreement",
+    "score_names",
     "scores_of",
 ]
 
@@ -58,9 +64,17 @@ NO_HEADER: Final = "the lyrics have no section header, a word in round brackets 
 HEADERS_ONLY: Final = "the lyrics are headers only: not one line stands under them"
 """Note on lyrics in which there is nothing to score."""
 
-_LETTERS_COUNT = "c and R count as characters, so that a pattern handed back scores like true lyrics"
-NO_CHINESE: Final = f"the lyrics have no Chinese character; the letters {_LETTERS_COUNT}"
-"""Note on lines without a Chinese character. Their score stays what the authors' code gives them."""
+NO_CHINESE: Final = (
+    "the lyrics have no Chinese character; the letters c and R count as characters, so that a pattern handed back "
+    "scores like true lyrics"
+)
+"""Note on lines without a Chinese character, as the authors' code scores them."""
+NO_CHINESE_FORM: Final = "the lyrics have no Chinese character; what they earn is for sections and lines alone"
+"""The same where the text was normalised, so that letters count as foreign symbols."""
+NO_CHINESE_EMPTY: Final = "the lyrics have no Chinese character, and score as an empty text"
+"""The same under the other variants."""
+WITHOUT_CHINESE: Final = (NO_CHINESE, NO_CHINESE_FORM, NO_CHINESE_EMPTY)
+"""All notes on lines without a Chinese character."""
 
 
 def lyric_structure(
@@ -70,6 +84,7 @@ def lyric_structure(
     variant: str = "official",
     rhyme: RhymeMethod | None = None,
     normalise: bool = False,
+    song_format: str = "auto",
     autojunk: bool = True,
     accumulate_song: bool = False,
     section_match: str = "initial",
@@ -77,8 +92,9 @@ def lyric_structure(
 ) -> LyricStructure:
     r"""Score how well lyrics keep the structure that was asked for.
 
-    Lines without a Chinese character are scored like all others, as the authors' code does, and a note says so: the
-    pattern itself, handed back, reaches the score of true lyrics.
+    The authors' code scores lines without a Chinese character like all others, so that the pattern itself, handed back,
+    reaches the score of true lyrics. ``"official"`` keeps to that, with a note; with `normalise` the letters ``c`` and
+    ``R`` are foreign symbols, and the other variants score such lyrics as an empty text.
 
     Parameters
     ----------
@@ -88,14 +104,19 @@ def lyric_structure(
     generated
         Lyrics with section headers such as ``(verse)``, one phrase a line.
     variant
-        ``"official"``: the authors' code bit for bit, the maker of the paper's table 1. ``"paper"``: appendix G, as
-        `music_evals.metrics.lyric_structure` reads it.
+        ``"official"``: the authors' code bit for bit, the maker of the paper's table 1. ``"corrected"``: the fewest
+        edits that make the lyrics what was asked for, 0 to 100, which no damage raises. ``"paper"``: appendix G, as
+        `music_evals.metrics.lyric_structure` reads it. The corrected total is always there, as
+        ``LyricStructure.corrected_total``.
     rhyme
         How rhymes are found: ``"official"`` (also None), ``"line"``, ``"char"`` or a function from a line to its class,
         None for no class. See `music_evals.lyrics.rhyme`.
     normalise
         First read the lyrics as language models write them (`music_evals.lyrics.normalise.normalise_lyrics`): code
         fences, remarks, other brackets, traditional characters. Off for parity. What it changed is in the notes.
+    song_format
+        With `normalise`: the format of the lyrics, one of `music_evals.lyrics.song_formats.FORMATS`, or ``"auto"``,
+        which finds it out. The notes name what was found.
     autojunk, accumulate_song, section_match
         As in `music_evals.metrics.lyric_structure.structure_score`.
     strict
@@ -106,7 +127,8 @@ def lyric_structure(
     Returns
     -------
     LyricStructure
-        Points by level and in total (0..110, higher is better), all intermediate values, and where points were lost.
+        Points by level and in total (0..110, corrected 0..100; higher is better), all intermediate values, and where
+        points were lost.
 
     Raises
     ------
@@ -131,14 +153,22 @@ def lyric_structure(
     """
     _check_texts(reference, generated)
     notes: tuple[str, ...] = ()
+    if song_format != "auto" and not normalise:
+        raise InvalidInputError(f"the format {song_format!r} is read with `normalise=True` alone; leave one out")
     if normalise:
         from music_evals.lyrics.normalise import normalise_lyrics
 
-        read = normalise_lyrics(generated)
+        read = normalise_lyrics(generated, song_format=song_format)
         generated, notes = read.text, read.changes
     marked = mark_lyrics(generated, "official" if rhyme is None else rhyme)
     wanted = check_pattern(reference) if strict else split_sections(reference)
+    if normalise:
+        marked = without_letters(marked)
     notes = (*notes, *_check_contents(wanted, generated, marked, strict=strict, normalise=normalise))
+    if NO_CHINESE in notes and (normalise or variant != "official"):
+        said = NO_CHINESE_FORM if variant == "official" else NO_CHINESE_EMPTY
+        notes = tuple(said if note == NO_CHINESE else note for note in notes)
+        marked = marked if variant == "official" else Pattern("", (), ())
     score = structure_score(
         _reference_pattern(reference, wanted),
         marked,
@@ -151,10 +181,16 @@ def lyric_structure(
     return dataclasses.replace(score, notes=(*notes, *score.notes)) if notes else score
 
 
+def score_names(variant: str) -> tuple[str, ...]:
+    """Return the scores of a lyric under a variant: the total, its levels, and the corrected total beside them."""
+    return tuple(name for name in LYRIC_SCORES if name != "lyric_reward" or variant != "corrected")
+
+
 def scores_of(score: LyricStructure) -> dict[str, float]:
-    """Return the points of one lyric: the total, then those of each level, by their names in the catalogue."""
-    points = (score.total, *(getattr(score, level) for level in MAXIMUM))
-    return dict(zip(LYRIC_SCORES, points, strict=True))
+    """Return the points of one lyric by their names in the catalogue, those of `score_names`."""
+    points = (score.total, *(getattr(score, level) for level in MAXIMUM), score.corrected_total)
+    found = dict(zip(LYRIC_SCORES, points, strict=True))
+    return {name: found[name] for name in score_names(score.variant)}
 
 
 def evaluate_lyrics(
@@ -187,7 +223,7 @@ def evaluate_lyrics(
     Returns
     -------
     dict
-        For each lyric score of the catalogue: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
+        For each of the scores of `score_names`: ``<name>``, the mean, ``<name>_ci`` (low, high), a clustered interval
         (`stats.intervals`), ``<name>_n`` lyrics, ``<name>_n_defined`` of them that count: all, and
         ``<name>_n_clusters``, the effective number of clusters. ``per_item``: a list of one dict a lyric: its scores by
         name, and ``notes``.
@@ -217,9 +253,8 @@ def evaluate_lyrics(
     scores = [scores_of(row) for row in rows]
     columns = np.array([list(row.values()) for row in scores], dtype=np.float64)
     result: dict[str, Any] = {}
-    for name, interval in zip(
-        LYRIC_SCORES, intervals_of_means(list(LYRIC_SCORES), columns, clusters, confidence), strict=True
-    ):
+    names = list(scores[0])
+    for name, interval in zip(names, intervals_of_means(names, columns, clusters, confidence), strict=True):
         result |= report(name, interval)
     if per_item:
         result["per_item"] = [{**row, "notes": list(each.notes)} for row, each in zip(scores, rows, strict=True)]
@@ -238,12 +273,10 @@ def _score_at(index: int, reference: str, generated: str, options: Mapping[str, 
 
 
 def _warn_of_no_chinese(rows: Sequence[LyricStructure]) -> None:
-    found = [index for index, row in enumerate(rows) if NO_CHINESE in row.notes]
+    found = [(index, note) for index, row in enumerate(rows) for note in row.notes if note in WITHOUT_CHINESE]
     if found:
-        msg = (
-            f"{len(found)} of {len(rows)} lyrics have no Chinese character, the first is generated[{found[0]}]; the "
-            f"letters {_LETTERS_COUNT}"
-        )
+        index, note = found[0]
+        msg = f"{len(found)} of {len(rows)} lyrics, the first is generated[{index}]: {note}"
         warnings.warn(msg, NoChineseWarning, stacklevel=3)  # the caller of evaluate_lyrics
 
 

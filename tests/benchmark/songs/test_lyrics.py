@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 from collections.abc import Callable
@@ -30,12 +31,13 @@ from music_evals.errors import (
     CorruptRecordsError,
     InvalidInputError,
     InvalidLyricsError,
+    NoChineseWarning,
     NoDataError,
     PairCountError,
     UnknownNameError,
 )
 from music_evals.metrics.catalogue import LYRIC_SCORES
-from music_evals.pipelines.lyrics import NO_CHINESE, evaluate_lyrics
+from music_evals.pipelines.lyrics import NO_CHINESE_FORM, evaluate_lyrics
 
 Write = Callable[[str, dict[str, str]], Path]
 QUICK: dict[str, Any] = {"rhyme": "char", "n_resamples": 20, "report": False}
@@ -74,7 +76,8 @@ def test_the_controls_alone(settings: dict[str, Any], songs_file: Path) -> None:
     made = {TRUE_LYRICS: words, ANOTHER_SONG: [words[1], words[2], words[0], words[0]], ECHO: patterns}
     made[ONE_CHARACTER] = ["\n".join(map(sung, pattern.splitlines())) for pattern in patterns]
     for control, texts in made.items():
-        expected = evaluate_lyrics(patterns, texts, groups=groups, rhyme="char")
+        with contextlib.nullcontext() if control != ECHO else pytest.warns(NoChineseWarning):
+            expected = evaluate_lyrics(patterns, texts, groups=groups, rhyme="char", normalise=True)
         for name in LYRIC_SCORES:
             cell = results["scores"][control][name]
             assert cell["value"] == pytest.approx(expected[name])
@@ -256,7 +259,8 @@ def test_folders_and_files(write_files: Write, tmp_path: Path) -> None:
     results = outcome.results
     assert list(results["systems"]) == ["mine", ECHO, ONE_CHARACTER]
     assert {about["n_pairs"] for name, about in results["systems"].items() if name != "mine"} == {2}
-    assert results["scores"][ECHO]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
+    assert results["scores"][ECHO]["lyric_structure"]["value"] == pytest.approx(53.73, abs=0.01)
+    assert results["scores"][ECHO]["lyric_structure_corrected"]["value"] == 0.0
     assert results["systems"]["mine"]["n_groups"] == 2  # equal patterns are one song
     assert results["scores"]["mine"]["lyric_structure"]["value"] == pytest.approx(109.91, abs=0.01)
     assert [(row["item"], row["error"].partition(":")[0]) for row in results["failures"]] == [
@@ -426,7 +430,7 @@ def test_the_development_songs(tmp_path: Path) -> None:
     totals = {name: cells["lyric_structure"]["value"] for name, cells in results["scores"].items()}
     assert totals[TRUE_LYRICS] == pytest.approx(107.5, abs=0.3)
     assert totals[ANOTHER_SONG] == pytest.approx(43.7, abs=1.5)
-    assert totals[ECHO] == pytest.approx(107.9, abs=0.5)  # no Chinese character, and as good as true lyrics
+    assert totals[ECHO] == pytest.approx(52, abs=0.5)  # what sections and lines earn without a character
     assert totals[ONE_CHARACTER] == pytest.approx(98, abs=1.5)
 
 
@@ -443,7 +447,9 @@ def test_a_prompt_that_is_echoed_does_not_score_in_silence(
         ("s2", "lazy"),
         ("s3", "lazy"),
     ]
-    assert all(row["notes"] == [NO_CHINESE] for row in results["notes"])
+    assert all(row["notes"] == [NO_CHINESE_FORM] for row in results["notes"])
+    lazy_alone = [results["scores"][ECHO][name]["value"] for name in ("lyric_structure_corrected", "lyric_word")]
+    assert lazy_alone == [0.0, 0.0]
     for shown in (f"({ECHO})", f"({ONE_CHARACTER})", f"{ONE_CHARACTER}: the same character in all places"):
         assert shown in " ".join(text_report(results).split()), shown
 

@@ -134,9 +134,13 @@ def test_songs_that_agree_are_listed(source: Path, tmp_path: Path, rows: list[di
     changed = {**rows[1], "id": "s_0021"}
     sections = [{**part, "rhyme": [line.replace("R", "c") for line in part["rhyme"]]} for part in changed["structure"]]
     write_song(song(source, "s_0021"), {**changed, "structure": sections})
+    relabelled = {**rows[2], "id": "s_0022", "title": "又一首歌"}
+    others = [{**part, "label": f"bridge{place + 1}"} for place, part in enumerate(relabelled["structure"])]
+    write_song(song(source, "s_0022"), {**relabelled, "structure": others})
     assert build_release(BuildSettings(source, tmp_path / "out"))["duplicates"] == {
         "structure": [["s_0001", "s_0020"]],
         "words": [["s_0002", "s_0021"]],
+        "lines": [["s_0003", "s_0022"]],
         "meta": [["s_0002", "s_0021"]],
     }
 

@@ -42,7 +42,12 @@ from music_evals.ui.widgets.bars import DIRECTIONS, bar_of
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
 EDITS = [path.name for path in FOLDERS if "mh.AudioMetric" in (path / f"{path.name}.py").read_text(encoding="utf-8")]
-TEXTS = {"lyric_structure": "lyrics", "tag_semantic_similarity": "tags"}
+TEXTS = {
+    "lyric_structure": "lyrics",
+    "tag_semantic_similarity": "tags",
+    "lyric_diversity": "words",
+    "lyric_theme_similarity": "themes",
+}
 ROLLS = {"piano_roll_error_rate"}
 STUDIES = {"editing_effort_ratio", "editing_test"}
 TOKENS = (metric_inputs.EXAMPLE_REFERENCE, metric_inputs.EXAMPLE_PREDICTION)
@@ -84,6 +89,18 @@ def test_the_example_is_a_context_and_a_middle() -> None:
     assert len(metric_inputs.parse_tokens(TOKENS[1])) == 96
 
 
+def test_the_examples_of_content_score_what_a_reader_counts() -> None:
+    """Four of eight bigrams are distinct; a theme without words is refused as a text field that is too long is."""
+    judged = metric_inputs.judge_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS)
+    assert judged.scores == {"lyric_diversity": 0.5}
+    theme = page_metric("lyric_theme_similarity")
+    judged = metric_inputs.judge_themes(theme, *metric_inputs.EXAMPLE_THEME, "char-ngrams")
+    assert judged.scores == {"lyric_theme_similarity": pytest.approx(0.348, abs=5e-4)}
+    assert metric_results.show(theme, judged).bars
+    with pytest.raises(InvalidLyricsError, match=r"too long|at most"):
+        metric_inputs.judge_words(page_metric("lyric_diversity"), "春" * (metric_inputs.MAX_TEXT + 1), "春天")
+
+
 def test_the_example_scores_what_a_reader_counts(note_f1: PageMetric) -> None:
     """12 notes asked, 10 given; all of measures 1 and 4, two of measure 2, one of measure 3: 2 * 9 / 22 = 0.818."""
     judged = metric_inputs.judge_tokens(note_f1, *TOKENS, "corrected")
@@ -109,6 +126,8 @@ def test_the_code_gives_what_the_page_shows(
         metric_inputs.judge_numbers(page_metric("inpainting_nll"), metric_inputs.EXAMPLE_NUMBERS),
         metric_inputs.judge_lyrics(lyrics, *LYRICS, "paper", "char", True),
         metric_inputs.judge_tags(tags, *metric_inputs.EXAMPLE_TAGS, "char-ngrams", "f1"),
+        metric_inputs.judge_words(page_metric("lyric_diversity"), *metric_inputs.EXAMPLE_WORDS),
+        metric_inputs.judge_themes(page_metric("lyric_theme_similarity"), *metric_inputs.EXAMPLE_THEME, "char-ngrams"),
     ):
         found = run_code(judged)
         assert {name: found[name] for name in judged.scores} == judged.scores
@@ -275,7 +294,7 @@ def test_the_example_lyrics() -> None:
 def test_a_pattern_that_is_handed_back_is_announced() -> None:
     metric = page_metric("lyric_structure")
     judged = metric_inputs.judge_lyrics(metric, LYRICS[1], LYRICS[1], "official", "char", True)
-    assert "1 of 1 lyrics have no Chinese character" in metric_results.show(metric, judged).bars
+    assert "the lyrics have no Chinese character" in metric_results.show(metric, judged).bars
 
 
 def test_what_visitors_type_is_escaped_wherever_it_is_shown() -> None:
@@ -510,6 +529,8 @@ def test_every_app_builds() -> None:
             "edits": {"judge_edit"},
             "lyrics": {"judge_lyrics"},
             "tags": {"judge_tags"},
+            "words": {"judge_words"},
+            "themes": {"judge_themes"},
             "study": {"judge_study"},
         }
         assert set(page["api"]) == buttons[kind] | {"run_example"}
@@ -518,6 +539,8 @@ def test_every_app_builds() -> None:
         assert ({"Original", "Edited"} <= set(page["labels"])) == (kind == "edits")
         assert ("Pattern that was asked for" in page["labels"]) == (kind == "lyrics")
         assert ({"Generated tags", "Reference tags"} <= set(page["labels"])) == (kind == "tags")
+        assert ("Lyrics of people" in page["labels"]) == (kind == "words")
+        assert ("Theme" in page["labels"]) == (kind == "themes")
         assert "## Limitations" in page["text"]
 
 

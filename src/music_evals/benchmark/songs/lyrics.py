@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import re
 import sys
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -43,14 +46,28 @@ from music_evals.benchmark.songs.text_files import texts_in_folders, texts_in_ma
 from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, NoDataError
+from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
+from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
-from music_evals.metrics.catalogue import LYRIC_SCORES
-from music_evals.pipelines.lyrics import EMPTY_TEXT, HEADERS_ONLY, NO_CHINESE, NO_HEADER, lyric_structure, scores_of
+from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
+from music_evals.metrics.catalogue import LYRIC_CONTENT, LYRIC_SCORES
+from music_evals.metrics.lyric_content import lyric_diversity
+from music_evals.pipelines.lyrics import (
+    EMPTY_TEXT,
+    HEADERS_ONLY,
+    NO_HEADER,
+    WITHOUT_CHINESE,
+    LyricStructure,
+    lyric_structure,
+    score_names,
+    scores_of,
+)
 
 __all__ = ["LYRICS", "Settings", "judge_lyrics", "pattern_side", "run_lyrics"]
 
 ENTRANCE = "lyrics"
+DIVERSITY = "lyric_diversity"
+NO_BIGRAM = "no section has two words in a line"
 AT_ONCE = 16
 """Texts that are written down together: each takes milliseconds."""
 
@@ -88,17 +105,25 @@ def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             n = sum(note in reported for reported in texts)
             if n:
                 yield f"{system}: {counted(n, what)} {outcome}; with `strict` such texts are failures"
-        if n := sum(NO_CHINESE in reported for reported in texts):
-            yield (
-                f"{system}: {counted(n, 'texts')} without a Chinese character; the letters c and R count as "
-                f"characters, so that a pattern handed back scores like true lyrics: compare the control {ECHO!r}"
-            )
+        for note in WITHOUT_CHINESE:
+            if n := sum(note in reported for reported in texts):
+                said = note.removeprefix("the lyrics have no Chinese character")
+                yield f"{system}: {counted(n, 'texts')} without a Chinese character{said}: compare the control {ECHO!r}"
+        found = Counter(note.removeprefix(FORMAT_FOUND) for notes in texts for note in notes if _is_format(note))
+        if found:
+            told = ", ".join(f"{name} ({counted(n, 'texts')})" for name, n in found.most_common())
+            yield f"{system}: read in the formats {told}"
         lines = [n for reported in texts if (n := sum(map(_n_removed, reported)))]
         if lines:
             yield (
                 f"{system}: removed before scoring: {counted(sum(lines), 'lines')} with words, in "
                 f"{counted(len(lines), 'texts')}; the remarks tell which"
             )
+
+
+def _is_format(note: str) -> bool:
+    """Tell whether a note names the format of a text."""
+    return note.removeprefix(FORMAT_FOUND) in FORMATS and note.startswith(FORMAT_FOUND)
 
 
 def _n_removed(note: str) -> int:
@@ -114,14 +139,16 @@ def _on_controls(systems: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 LYRICS: Final = ScoreTask(
     name="lyrics",
     title="Structured lyrics",
-    scales=LYRIC_SCORES,
+    scales={**LYRIC_SCORES, **LYRIC_CONTENT},
     controls=LYRIC_CONTROLS,
     controls_explained=(
         f"{TRUE_LYRICS}: each song's own words against its own pattern, the best that can be expected. {ANOTHER_SONG}: "
         f"the words of the next song of another group. {SHUFFLED}: its own sections in another order. {ECHO}: the "
         f"pattern itself, handed back without a Chinese character. {ONE_CHARACTER}: the same character in all places "
         "of the pattern. Only form is scored, and these two rows tell what it earns without any words. Points are out "
-        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10."
+        "of 110: song 10, section 32.5, phrase 17.5, word 20, rhyme 20, reward 10; the corrected total is out of 100, "
+        "without a reward, and falls with every edit that the lyrics are away from what was asked for. Diversity, "
+        "distinct bigrams of sections, has no direction: compare it with that of the true lyrics."
     ),
     how=_how,
     published=lambda header: published_lyrics(header["metrics"]),
@@ -154,6 +181,8 @@ class Settings(SongSettings):
         Texts that cannot be scored are failures; see the module.
     normalise
         Take off what language models write around their lyrics.
+    song_format
+        See `music_evals.lyrics.song_formats`; of the texts that are judged, not of the controls.
     numbered
         Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
         in the prompts of `lyric_writing`.
@@ -178,6 +207,7 @@ class Settings(SongSettings):
     autojunk: bool = True
     strict: bool = False
     normalise: bool = True
+    song_format: str = "auto"
     numbered: bool = True
     explained: int = EXPLAINED
 
@@ -187,6 +217,11 @@ class Settings(SongSettings):
         self._one_of("dataset", "reference", "manifest")
         if bool(self.generated) != (self.reference is not None):
             raise InvalidInputError("`reference` and `generated` go together; a manifest or dataset holds the patterns")
+        check_format(self.song_format)
+        if self.song_format != AUTO and not self.normalise:
+            raise InvalidInputError(
+                f"the format {self.song_format!r} is read where texts are normalised; leave one out"
+            )
         super().__post_init__()
 
     @property
@@ -194,7 +229,8 @@ class Settings(SongSettings):
         """Keyword arguments of `judge_lyrics`."""
         names = ("variant", "rhyme", "section_match", "accumulate_song", "autojunk", "strict", "normalise")
         options = {name: getattr(self, name) for name in names}
-        return options | {"rhyme": self.rhyme or "official"}
+        named = {} if self.song_format == AUTO else {"song_format": self.song_format}
+        return options | {"rhyme": self.rhyme or "official"} | named
 
 
 def run_lyrics(
@@ -207,7 +243,7 @@ def run_lyrics(
 ) -> Outcome:
     """Score all texts and write records, results.json, table.md and report.html."""
     # A run that was killed is taken up where it stood when it is started again with the same settings.
-    judge_lyrics(*_TRIAL, **settings.options)
+    judge_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
     judged, controls = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
@@ -218,17 +254,22 @@ def run_lyrics(
         "task": LYRICS.name,
         "dataset": dict(judged.dataset),
         "variant": settings.variant,
-        "metrics": list(LYRIC_SCORES),
+        "metrics": list(_scores_under(settings.variant)),
         "companions": [],
         "options": settings.options,
         "numbered": None if settings.dataset is None else settings.numbered,
         "versions": package_versions(PACKAGES),
     }
     judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    job = PairJob(header, judged, controls, tuple(LYRIC_SCORES), settings.variant, judge, at_once=AT_ONCE)
+    job = PairJob(header, judged, controls, _scores_under(settings.variant), settings.variant, judge, at_once=AT_ONCE)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
+
+
+def _scores_under(variant: str) -> tuple[str, ...]:
+    """Return the scores of the records: those of form, and the diversity beside them, which needs no reference."""
+    return (*score_names(variant), DIVERSITY)
 
 
 def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
@@ -279,15 +320,22 @@ def _words_side(song: Song) -> TextSide:
 
 
 def _judge_pair(pair: TextPair, *, explained: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=pair.system in explained, **options)
+    judged = pair.system in explained
+    chosen = options if judged else {name: value for name, value in options.items() if name != "song_format"}
+    return judge_lyrics(pair.reference.value, pair.estimate.value, explain=judged, **chosen)
+
+
+def _diversity(score: LyricStructure) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # the reason is recorded
+        value = lyric_diversity(score.generated.words)
+    return {"value": None, "reason": NO_BIGRAM} if math.isnan(value) else {"value": value}
 
 
 def judge_lyrics(reference: Any, estimate: Any, *, explain: bool = False, **options: Any) -> dict[str, Any]:
     """Score one text against its pattern."""
     check_pattern(reference)
     score = lyric_structure(reference, estimate, **options)
-    answer: dict[str, Any] = {
-        "scores": {name: {"value": value} for name, value in scores_of(score).items()},
-        "notes": list(score.notes),
-    }
+    scores: dict[str, dict[str, Any]] = {name: {"value": value} for name, value in scores_of(score).items()}
+    answer: dict[str, Any] = {"scores": scores | {DIVERSITY: _diversity(score)}, "notes": list(score.notes)}
     return answer | {"explanation": {"lines": list(score.explain())}} if explain else answer

@@ -191,6 +191,7 @@ def _digests(row: Mapping[str, Any]) -> dict[str, str]:
     parts = {
         "structure": [[part["label"], part["lines"], part["rhyme"]] for part in row["structure"]],
         "words": [[part["label"], part["lines"]] for part in row["structure"]],
+        "lines": [part["lines"] for part in row["structure"]],
         "meta": [row["title"], row["artist"], row["genre"], row["album"]],
     }
     return {name: rows_sha256([{name: part}])[:16] for name, part in parts.items()}
@@ -218,14 +219,18 @@ def _manifest(
 
 
 def _duplicates(records: Iterable[Mapping[str, Any]]) -> dict[str, list[list[str]]]:
-    """Return groups of songs that agree in structure, in words (and not in structure) and in meta."""
-    groups: dict[str, dict[str, list[str]]] = {"structure": {}, "words": {}, "meta": {}}
+    """Return groups of songs that agree in structure, in words with headers, in lines alone, and in meta.
+
+    Those of words are not among those of structure, and those of lines in neither.
+    """
+    groups: dict[str, dict[str, list[str]]] = {"structure": {}, "words": {}, "lines": {}, "meta": {}}
     for record in records:
         for song, digests in record["digests"].items():
             for name, known in groups.items():
                 known.setdefault(digests[name], []).append(song)
     found = {name: [songs for songs in known.values() if len(songs) > 1] for name, known in groups.items()}
     found["words"] = [songs for songs in found["words"] if songs not in found["structure"]]
+    found["lines"] = [songs for songs in found["lines"] if songs not in [*found["structure"], *found["words"]]]
     return found
 
 
@@ -262,8 +267,8 @@ Columns and source: the card of `datasets_scripts/caimd` in `music_evals`. Cite 
 |---|---|---|
 {anomalies}
 
-Songs that agree with another: {n_structure} groups in words and patterns, {n_words} in words alone, {n_meta} in title,
-performers, genre and album; `manifest.json` lists them.
+Songs that agree with another: {n_structure} groups in words and patterns, {n_words} in words alone, {n_lines} in words
+under other headers, {n_meta} in title, performers, genre and album; `manifest.json` lists them.
 """
 
 

@@ -38,6 +38,8 @@ __all__ = [
     "EXAMPLE_REFERENCE",
     "EXAMPLE_STUDY",
     "EXAMPLE_TAGS",
+    "EXAMPLE_THEME",
+    "EXAMPLE_WORDS",
     "MAX_TAG",
     "MAX_TEXT",
     "VARIANTS",
@@ -50,7 +52,9 @@ __all__ = [
     "judge_rolls",
     "judge_study",
     "judge_tags",
+    "judge_themes",
     "judge_tokens",
+    "judge_words",
     "metric_names",
     "parse_numbers",
     "parse_tags",
@@ -73,6 +77,9 @@ EXAMPLE_LYRICS = (
 EXAMPLE_PATTERN = "(verse)\nccccR\nccccR\n(chorus)\nccccc\nccccR"
 EXAMPLE_TAGS = ("抒情，慢速，钢琴伴奏", "抒情, 舒缓, 钢琴")
 # four pieces, two editors: the model makes less work with each, and more of it is liked
+EXAMPLE_WORDS = ("(verse)\n春眠不觉晓\n春眠不觉晓", "(verse)\n春眠不觉晓\n夜来风雨声")
+EXAMPLE_THEME = ("(verse)\n春天来到山里\n花开满了小路", "春天的花开在山里")
+
 EXAMPLE_STUDY = "\n".join(
     ["sample_id,piece_id,style,model,role,editor_id,time_s,key_presses,mouse_clicks,hit_limit,EQ1,EQ2,EQ3"]
     + [
@@ -321,6 +328,36 @@ def judge_tags(metric: PageMetric, generated: str, reference: str, encoder: str,
         result,
         {**options, "encoder": f"{used['name']}, revision {used['revision']}"},
         {"generated": content_hash(generated), "reference": content_hash(reference)},
+        python_code(metric.name, typed, options),
+        _ONLY_SETS,
+        notes,
+    )
+
+
+def judge_words(metric: PageMetric, lyrics: str, people: str) -> Judged:
+    """Judge typed lyrics against lyrics of people."""
+    return _judge_texts(metric, lyrics, people, {})
+
+
+def judge_themes(metric: PageMetric, lyrics: str, theme: str, encoder: str) -> Judged:
+    """Judge typed lyrics against a typed theme."""
+    return _judge_texts(metric, lyrics, theme, {"encoder": encoder})
+
+
+def _judge_texts(metric: PageMetric, lyrics: str, reference: str, options: dict[str, Any]) -> Judged:
+    from music_evals.ui.spaces.tag_comparison import page_encoder
+
+    for name, text in {"lyrics": lyrics, "reference": reference}.items():
+        _check_length(text, name, InvalidLyricsError)
+    given, wanted = (text.replace("\r\n", "\n") for text in (lyrics, reference))
+    used = {name: page_encoder(value) for name, value in options.items()}
+    result, notes = _compute(metric, predictions=[given], references=[wanted], **used)
+    about = {"encoder": "{name}, revision {revision}".format(**result["encoder"])} if "encoder" in result else {}
+    typed = {"predictions": repr([given]), "references": repr([wanted])}
+    return Judged(
+        result,
+        {**options, **about},
+        {"lyrics": content_hash(lyrics), "reference": content_hash(reference)},
         python_code(metric.name, typed, options),
         _ONLY_SETS,
         notes,

@@ -21,6 +21,8 @@ from music_evals.ui.metric_page.inputs import (
     EXAMPLE_REFERENCE,
     EXAMPLE_STUDY,
     EXAMPLE_TAGS,
+    EXAMPLE_THEME,
+    EXAMPLE_WORDS,
     MAX_TEXT,
     VARIANTS,
     example_pair,
@@ -32,7 +34,9 @@ from music_evals.ui.metric_page.inputs import (
     judge_rolls,
     judge_study,
     judge_tags,
+    judge_themes,
     judge_tokens,
+    judge_words,
 )
 from music_evals.ui.metric_page.results import Judged, show
 from music_evals.ui.uploads import MAX_RECORDING_BYTES, MAX_UPLOAD_BYTES, RECORDING_TYPES, SCORE_TYPES
@@ -220,7 +224,7 @@ def _add_lyrics() -> list[Input]:
         lyrics = gr.Textbox(label="Generated lyrics", lines=12, max_length=MAX_TEXT, elem_id="lyrics")
         pattern = gr.Textbox(label="Pattern that was asked for", lines=12, max_length=MAX_TEXT, elem_id="pattern")
     with gr.Row():
-        variant = gr.Dropdown(["official", "paper"], value="official", label="Variant")
+        variant = gr.Dropdown(["official", "corrected", "paper"], value="official", label="Variant")
         rhyme = gr.Dropdown(["official", "line", "char"], value="official", label="How rhymes are found")
         normalise = gr.Checkbox(value=True, label="Read the text as language models write it")
     fields = [lyrics, pattern, variant, rhyme, normalise]
@@ -251,6 +255,37 @@ def _add_tags() -> list[Input]:
     return [Input(judge_tags, fields, *_button("judge_tags"), example=lambda: values)]
 
 
+def _add_words() -> list[Input]:
+    import gradio as gr
+
+    gr.Markdown(
+        "Lyrics with headers such as (verse), and lyrics of people to compare them with. In the example a line comes "
+        "twice in a section: four of its eight bigrams are distinct."
+    )
+    with gr.Row():
+        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=MAX_TEXT, elem_id="words")
+        people = gr.Textbox(label="Lyrics of people", lines=10, max_length=MAX_TEXT, elem_id="people")
+    return [Input(judge_words, [lyrics, people], *_button("judge_words"), example=lambda: EXAMPLE_WORDS)]
+
+
+def _add_themes() -> list[Input]:
+    import gradio as gr
+
+    from music_evals.lyrics.embeddings import CHAR_NGRAMS
+    from music_evals.ui.spaces.tag_comparison import available_encoders
+
+    gr.Markdown(
+        "Lyrics, and the theme or prompt that they were written for. `char-ngrams` needs no weights and knows no "
+        "meaning: it compares how texts are spelt. An encoder with weights is offered where they are on this machine."
+    )
+    with gr.Row():
+        lyrics = gr.Textbox(label="Generated lyrics", lines=10, max_length=MAX_TEXT, elem_id="words")
+        theme = gr.Textbox(label="Theme", lines=10, max_length=MAX_TEXT, elem_id="theme")
+    encoder = gr.Dropdown(available_encoders(), value=CHAR_NGRAMS, label="Encoder")
+    values = (*EXAMPLE_THEME, CHAR_NGRAMS)
+    return [Input(judge_themes, [lyrics, theme, encoder], *_button("judge_themes"), example=lambda: values)]
+
+
 def _add_study() -> list[Input]:
     import gradio as gr
 
@@ -269,5 +304,7 @@ _INPUTS: dict[str, Callable[[], list[Input]]] = {
     "numbers": _add_numbers,
     "lyrics": _add_lyrics,
     "tags": _add_tags,
+    "words": _add_words,
+    "themes": _add_themes,
     "study": _add_study,
 }

@@ -139,7 +139,7 @@ def results_of(judged: Judged) -> dict[str, Any]:
     score = judged.score
     return {
         "scores": scores_of(score),
-        "ranges": {name: [info.low, info.high] for name, info in LYRIC_SCORES.items()},
+        "ranges": {name: [info.low, info.high] for name, info in LYRIC_SCORES.items() if name in scores_of(score)},
         "direction": "higher is better",
         "ratios": {level.name: level.ratio for level in score.levels},
         "notes": list(score.notes),
@@ -299,7 +299,8 @@ def score_lyrics(  # noqa: PLR0917  (a page gives its fields in their order)
     files = write_downloads(results, rows, name="lyrics")
     receipt = {
         "score": "lyric_structure (MuChin)",
-        "lyric_structure": f"{judged.score.total:.4f} of 110",
+        "lyric_structure": f"{judged.score.total:.4f} of {judged.score.maximum:g}",
+        "lyric_structure_corrected": f"{judged.score.corrected_total:.4f} of 100",
         **judged.options,
         "normaliser changed": 0 if judged.read is None else len(judged.read.changes),
         "versions": results["versions"],

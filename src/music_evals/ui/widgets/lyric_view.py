@@ -14,7 +14,7 @@ from typing import Any, Final
 from music_evals.annotations import LyricSection
 from music_evals.lyrics.normalise import Normalised
 from music_evals.lyrics.rhyme import RHYME_CLASSES
-from music_evals.pipelines.lyrics import NO_CHINESE, LyricStructure
+from music_evals.pipelines.lyrics import NO_CHINESE, NO_CHINESE_EMPTY, NO_CHINESE_FORM, LyricStructure
 from music_evals.ui.assets import html
 
 __all__ = [
@@ -35,7 +35,11 @@ Say = Callable[..., str]
 MARKS: Final[Mapping[str, str]] = {"kept": "✓", "missed": "✗", "extra": "+", "none": "·"}
 """What became of a rhyme -> its sign."""
 
-_NOTES: Final = {NO_CHINESE: "no_chinese"}
+_NOTES: Final = {
+    NO_CHINESE: "no_chinese",
+    NO_CHINESE_FORM: "no_chinese_form",
+    NO_CHINESE_EMPTY: "no_chinese_empty",
+}
 """Note of a score -> the words of the page for it."""
 
 _BRACES: Final = str.maketrans({"{": "&#123;", "}": "&#125;", "$": "&#36;"})
@@ -59,6 +63,11 @@ def _notes(score: LyricStructure, t: Say) -> list[str]:
 
 def _reasons(score: LyricStructure, t: Say) -> dict[str, str]:
     """Return level -> what its ratio says."""
+    if score.variant == "corrected":
+        needed, asked = score.edits.needed, score.edits.asked
+        levels = ("song", "section", "phrase", "word", "rhyme")
+        numbers = zip(levels, (sum(needed), *needed), (sum(asked), *asked), strict=True)
+        return {level: t("why_edits", needed=n, asked=wanted, what=t(f"edits_{level}")) for level, n, wanted in numbers}
     expected, found = (" ".join(codes) or "-" for codes in (score.expected_codes, score.found_codes))
     return {
         "song": t("why_song"),

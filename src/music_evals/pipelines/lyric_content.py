@@ -1,0 +1,231 @@
+"""Lyrics judged by what they say: repetition against a corpus of people's lyrics, and nearness to a theme."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.errors import NoDataError, PairCountError, UndefinedMetricWarning, UnsupportedTypeError
+from music_evals.lyrics.embeddings import DEFAULT_ENCODER, Embeddings, embed
+from music_evals.lyrics.patterns import split_sections
+from music_evals.metrics.lyric_content import line_repetition, lyric_diversity, lyrics_vector, theme_similarity
+from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
+from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
+from music_evals.stats.intervals import check_confidence
+
+__all__ = ["evaluate_diversity", "evaluate_themes", "lines_of"]
+
+DIVERSITY: Final = "lyric_diversity"
+THEME: Final = "lyric_theme_similarity"
+RANGE: Final = (5.0, 95.0)
+"""Percentiles of the corpus between which a lyric is as diverse as lyrics are."""
+
+Texts = Iterable[str]
+
+
+def lines_of(text: str) -> list[list[str]]:
+    """Return the lines of each section; a text without headers is one section, and what precedes the first is none."""
+    split = split_sections(text)
+    return [section.body.splitlines() for section in split.sections] or [text.splitlines()]
+
+
+def evaluate_diversity(
+    references: Texts,
+    generated: Texts,
+    *,
+    n: int = 2,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    per_item: bool = False,
+) -> dict[str, Any]:
+    """Measure how much lyrics repeat themselves, against lyrics of people.
+
+    Parameters
+    ----------
+    references
+        Lyrics of people, n texts with section headers: those of the same songs, or any others.
+    generated
+        Lyrics, n texts.
+    n
+        Tokens of an n-gram.
+    groups
+        Cluster of each lyric for the intervals, shape (n,); None makes each its own.
+    confidence
+        Nominal coverage of the intervals, above 0 and below 1.
+    per_item
+        True adds the scores of each lyric.
+
+    Returns
+    -------
+    dict
+        ``lyric_diversity``, the mean over lyrics, with ``_ci``, ``_n``, ``_n_defined``, ``_n_clusters``;
+        ``_reference``, the mean of the references; ``_range``, their 5th and 95th percentile; ``_in_range``, the share
+        of the lyrics that lie between them; ``lyric_line_repetition`` and its ``_reference``, means of the share of
+        lines that repeat an earlier one. Shares are of the lyrics that are defined, NaN where there are none.
+
+    Raises
+    ------
+    PairCountError, NoDataError
+        Lyrics, references and groups differ in number, or there are none.
+    UnsupportedTypeError
+        Something that is no text.
+    InvalidInputError
+        An option out of range.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        No lyric, or no reference, has an n-gram.
+
+    """
+    check_confidence(confidence)
+    wanted, given = _pair_up(references, generated)
+    clusters = check_groups(groups, len(given))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
+        values = np.array([lyric_diversity(lines_of(text), n=n) for text in given])
+        known = np.array([lyric_diversity(lines_of(text), n=n) for text in wanted])
+        repeated = [np.array([line_repetition(lines_of(text)) for text in side]) for side in (given, wanted)]
+    [interval] = intervals_of_means([DIVERSITY], values[:, None], clusters, confidence)
+    result = report(DIVERSITY, interval)
+    result[f"{DIVERSITY}_reference"] = _mean(known)
+    corpus = known[~np.isnan(known)]
+    low, high = np.percentile(corpus, RANGE) if len(corpus) else (np.nan, np.nan)
+    result[f"{DIVERSITY}_range"] = (float(low), float(high))
+    defined = values[~np.isnan(values)]
+    result[f"{DIVERSITY}_in_range"] = _mean(((defined >= low) & (defined <= high)).astype(float))
+    for name, column in zip(("lyric_line_repetition", "lyric_line_repetition_reference"), repeated, strict=True):
+        result[name] = _mean(column)
+    if per_item:
+        rows = zip(values.tolist(), repeated[0].tolist(), strict=True)
+        result["per_item"] = [{DIVERSITY: value, "lyric_line_repetition": share} for value, share in rows]
+    return result
+
+
+def evaluate_themes(
+    references: Texts,
+    generated: Texts,
+    *,
+    encoder: EncoderLike = DEFAULT_ENCODER,
+    groups: npt.ArrayLike | None = None,
+    confidence: float = 0.95,
+    per_item: bool = False,
+) -> dict[str, Any]:
+    """Measure how near lyrics are to the themes or prompts that they were written for.
+
+    Parameters
+    ----------
+    references
+        Themes, n texts.
+    generated
+        Lyrics, n texts, with section headers or without.
+    encoder
+        As in `pipelines.descriptions.tag_semantic_similarity`. Nothing is computed without its weights.
+    groups
+        Cluster of each lyric, such as its theme, shape (n,); None makes each its own.
+    confidence
+        Nominal coverage of the interval, above 0 and below 1.
+    per_item
+        True adds the score of each lyric.
+
+    Returns
+    -------
+    dict
+        ``lyric_theme_similarity``, the mean over lyrics, with ``_ci``, ``_n``, ``_n_defined``, ``_n_clusters``;
+        ``_other``, the mean similarity of the same lyrics to the themes of all other groups, which is what chance gives
+        with this encoder, NaN where there is one group; ``encoder``, its name and revision.
+
+    Raises
+    ------
+    PairCountError, NoDataError, UnsupportedTypeError
+        As `evaluate_diversity`.
+    InvalidInputError, ModelUnavailableError, MissingBackendError, BackendError
+        As `pipelines.descriptions.evaluate_descriptions`.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        No pair of lyrics and theme has words on both sides.
+
+    """
+    check_confidence(confidence)
+    themes, lyrics = _pair_up(references, generated)
+    clusters = check_groups(groups, len(lyrics))
+    labels = np.arange(len(lyrics)) if clusters is None else clusters
+    sections = [_section_texts(text) for text in lyrics]
+    loaded = resolve_encoder(encoder)
+    vectors = embed(loaded, [*filter(str.strip, themes), *(text for parts in sections for text in parts)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
+        values = np.array(
+            [_similarity(vectors, theme, parts) for theme, parts in zip(themes, sections, strict=True)],
+            dtype=np.float64,
+        )
+    [interval] = intervals_of_means([THEME], values[:, None], clusters, confidence)
+    result = report(THEME, interval)
+    result[f"{THEME}_other"] = _mean(_to_others(vectors, themes, sections, labels))
+    result["encoder"] = {"name": loaded.name, "revision": loaded.revision}
+    if per_item:
+        result["per_item"] = [{THEME: value} for value in values.tolist()]
+    return result
+
+
+def _similarity(vectors: Embeddings, theme: str, parts: Sequence[str]) -> float:
+    if not (parts and theme.strip()):
+        return float("nan")
+    return theme_similarity(vectors.of([theme])[0], vectors.of(parts), _lengths(parts))
+
+
+def _to_others(
+    vectors: Embeddings, themes: Sequence[str], sections: Sequence[Sequence[str]], labels: npt.NDArray[Any]
+) -> npt.NDArray[np.float64]:
+    """Return the mean similarity of each lyric to the themes of all other groups, shape (n,); NaN where undefined."""
+    known = [place for place, theme in enumerate(themes) if theme.strip()]
+    found = np.full(len(sections), np.nan)
+    if not known:
+        return found
+    all_of_them = np.asarray(vectors.of([themes[place] for place in known]), dtype=np.float64)
+    groups = labels[known]
+    total = all_of_them.sum(axis=0)
+    own = {group: (all_of_them[groups == group].sum(axis=0), int((groups == group).sum())) for group in set(groups)}
+    for place, parts in enumerate(sections):
+        held, count = own.get(labels[place], (np.zeros_like(total), 0))
+        if parts and len(known) > count:
+            found[place] = lyrics_vector(vectors.of(parts), _lengths(parts)) @ (total - held) / (len(known) - count)
+    return found
+
+
+def _lengths(parts: Sequence[str]) -> npt.NDArray[np.float64]:
+    return np.array([len(text) for text in parts], dtype=np.float64)
+
+
+def _section_texts(text: str) -> list[str]:
+    """Return each section that has words as one text."""
+    parts = ("，".join(line.strip() for line in lines if line.strip()) for lines in lines_of(text))
+    return [part for part in parts if part]
+
+
+def _mean(values: npt.NDArray[np.float64]) -> float:
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if defined.size else float("nan")
+
+
+def _pair_up(references: Texts, generated: Texts) -> tuple[Sequence[str], Sequence[str]]:
+    sides = []
+    for name, side in {"references": references, "generated": generated}.items():
+        if isinstance(side, str | bytes | Mapping):
+            raise UnsupportedTypeError(f"{name} must be a list of texts, got {type(side).__name__}; put it into a list")
+        texts = list(side)
+        for index, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise UnsupportedTypeError(f"{name}[{index}] must be a text, got {type(text).__name__}")
+        sides.append(texts)
+    if len(sides[0]) != len(sides[1]):
+        raise PairCountError(f"{len(sides[0])} references and {len(sides[1])} lyrics do not pair up; give one of each")
+    if not sides[0]:
+        raise NoDataError("no lyrics to judge; give at least one with its reference")
+    return sides[0], sides[1]
