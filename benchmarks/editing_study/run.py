@@ -53,8 +53,8 @@ def judged(n_pieces: int, ratio: float, draws: int) -> Iterator[dict[str, Any]]:
     ends: dict[str, list[tuple[float, float]]] = {}
     for draw in tqdm(range(draws), desc=f"{n_pieces} pieces, ratio {ratio:g}", leave=False):
         study = simulate_study(design, rng=np.random.default_rng([draw, n_pieces, round(100 * ratio)]))
-        for name, found in intervals(study):
-            ends.setdefault(name, []).append(found)
+        for name, both in intervals(study):
+            ends.setdefault(name, []).append(both)
     for name, found in ends.items():
         low, high = np.array(found).T
         defined = np.isfinite(low) & np.isfinite(high)
