@@ -1,7 +1,8 @@
 """A study as a folder: what participants see, what its leader alone sees, and what was sent in.
 
 ``study.json``
-    What kind of study it is, what participants read first, its settings, and its plans: what each participant does.
+    What kind of study it is and which version of this package made it, what participants read first, its settings, and
+    its plans: what each participant does.
 ``page/``
     The page with everything that it plays. It may be put on any web server as it is, and names nobody who made
     anything: who did stands in ``key/``.
@@ -24,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from music_evals import __version__
 from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.files import folder_written_whole, write_atomically
 
@@ -177,7 +179,7 @@ def write_study_folder(
     if not plans:
         raise InvalidInputError("a study needs a plan for at least one participant")
     about = {
-        "format": FORMAT, "study": study, "kind": kind, **dataclasses.asdict(introduction),
+        "format": FORMAT, "version": __version__, "study": study, "kind": kind, **dataclasses.asdict(introduction),
         "settings": dict(settings), "plans": [dict(plan) for plan in plans],
     }  # fmt: skip
     try:

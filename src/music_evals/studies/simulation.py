@@ -53,6 +53,11 @@ class StudyDesign:
         Spread of an answer about that, before it is rounded.
     time_limit_s
         Edits end here, in seconds; infinity for no limit.
+    learning
+        Factor of each load for every sample that the editor has done before; below 1 where editors learn, above 1 where
+        they tire.
+    careless
+        Share of the editors who answer at random, 0 to 1; they work as the others do.
 
     Raises
     ------
@@ -75,6 +80,8 @@ class StudyDesign:
     slope: float = 1.5
     answer_sd: float = 0.8
     time_limit_s: float = TIME_LIMIT_S
+    learning: float = 1.0
+    careless: float = 0.0
 
     def __post_init__(self) -> None:
         if not (self.n_pieces >= 1 and self.styles and 1 <= self.edits_per_sample <= self.n_editors):
@@ -90,6 +97,8 @@ class StudyDesign:
         spreads = (self.editor_sd, self.piece_sd, self.sample_sd, self.edit_sd, self.answer_sd)
         if not (self.ratio > 0 and self.time_limit_s > 0 and all(spread >= 0 for spread in spreads)):
             raise InvalidInputError("a ratio and a time limit lie above 0, and no spread is negative")
+        if not (self.learning > 0 and 0 <= self.careless <= 1):
+            raise InvalidInputError("learning lies above 0, and the careless are a share of the editors, 0 to 1")
 
 
 def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTables:
@@ -129,8 +138,10 @@ def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTab
                 )
                 difficulty = rng.normal(0, design.sample_sd) + (math.log(design.ratio) if role == ROLES[0] else 0.0)
                 for editor in _least_busy(done, design.edits_per_sample, rng):
-                    shared = of_editor[editor] + of_piece + difficulty
+                    shared = of_editor[editor] + of_piece + difficulty + math.log(design.learning) * int(done[editor])
                     row = _edit(design, shared, of_piece + difficulty, rng)
+                    if editor < design.careless * design.n_editors:
+                        row |= {name: int(rng.integers(1, 6)) for name in ("EQ1", "EQ2", "EQ3")}
                     edits.append(
                         {"sample_id": name, "editor_id": f"e{editor:02d}", "order_index": int(done[editor]), **row}
                     )

@@ -65,6 +65,26 @@ def test_tiring_editors_are_told_apart_from_the_model() -> None:
     assert rows["proposed / baseline"]["ratio"] == pytest.approx(plain["proposed / baseline"]["ratio"], rel=0.01)
 
 
+def test_editors_who_learn_are_found() -> None:
+    rows = of_time(study(3, n_pieces=30, learning=0.95, edits_per_sample=4))
+    assert rows["order"]["ci_low"] < 0.95 < rows["order"]["ci_high"]
+    assert rows["order"]["p"] < 0.05
+    assert rows["proposed / baseline"]["ci_low"] < 0.7 < rows["proposed / baseline"]["ci_high"]
+
+
+def test_careless_answers_hide_what_effort_has_to_do_with_them_and_no_effort() -> None:
+    careful, careless = (study(5, n_pieces=20, careless=share) for share in (0.0, 1.0))
+    r = [
+        next(
+            row["r"] for row in evaluate_editing_test(tables)["correlations"] if (row["x"], row["y"]) == ("time", "EQ1")
+        )
+        for tables in (careful, careless)
+    ]
+    assert r[0] < -0.5 < -0.3 < r[1]
+    ratios = [evaluate_editing_test(tables)["ratios"][-1]["geometric_mean"] for tables in (careful, careless)]
+    assert ratios == pytest.approx([0.7, 0.7], abs=0.12)
+
+
 def test_a_load_of_nothing_has_no_logarithm() -> None:
     tables = study()
     keys = tables.edits["key_presses"].copy()
