@@ -32,7 +32,7 @@ RATIOS = (1.0, 0.7)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, print, and write where it is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=200, help="studies of each kind (default: %(default)s)")
+    parser.add_argument("--draws", type=int, default=100, help="studies of each kind (default: %(default)s)")
     parser.add_argument("--write", action="store_true", help="write results.csv and the table of README.md")
     options = parser.parse_args(arguments)
     rows = [row for ratio in RATIOS for n in PIECES for row in judged(n, ratio, options.draws)]

@@ -2,7 +2,7 @@
 
     python -m benchmarks.lyric_structure.readings            # a few seconds
 
-Sentences of our own with readings out of CC-CEDICT, ``tests/golden/polyphones.txt``: right is a method that finds the
+Sentences of our own with readings out of CC-CEDICT, ``polyphones.txt``: right is a method that finds the
 rhyme class of that reading. The marks of MuChin's data play no part. Writes the table of README.md.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-LIST = HERE.parents[1] / "tests" / "golden" / "polyphones.txt"
+LIST = HERE / "polyphones.txt"
 
 
 class Sentence(NamedTuple):

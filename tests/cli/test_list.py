@@ -14,6 +14,8 @@ from music_evals.cli.listing import VERBS
 from music_evals.metrics.catalogue import CATALOGUE, LYRIC_SCORES, PRESERVATION_METRICS
 from music_evals.windows import window
 
+CONTENT = ("lyric_diversity", "lyric_theme_similarity")
+
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +65,7 @@ def test_a_task_filters(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(PRESERVATION_METRICS) < set(kept)
     assert {"harmony_preservation", "music_context_preservation"} < set(kept)
     assert not {"note_f1", "lyric_song", "musical_inpainting"} & set(kept)
-    assert set(listed("metrics", capsys, "--task", "lyric_writing")) == set(LYRIC_SCORES)
+    assert set(listed("metrics", capsys, "--task", "lyric_writing")) == {*LYRIC_SCORES, *CONTENT}
     assert list(lines("datasets", capsys, "--task", "inpainting")) == ["ailabs_1k7", "irish_folk", "jsb_chorales"]
     assert list(lines("models", capsys, "--task", "descriptions")) == ["music_tagger"]
     assert list(lines("tasks", capsys, "--task", "discrepancy")) == ["discrepancy"]

@@ -47,6 +47,7 @@ def test_two_pairs_by_hand() -> None:
     pair = cell(result["pairs"], piece_id="q")
     assert (pair["ratio_time"], pair["ratio_keyboard"], pair["ratio_mouse"]) == (0.5, 0.25, 1.0)
     assert (pair["delta_EQ1"], pair["delta_EQ2"], pair["delta_EQ3"]) == (1.0, 0.0, 0.0)
+    assert (pair["n_editors_of_both"], pair["ratio_time_per_editor"]) == (2, pytest.approx(0.5))
     over_edits = cell(result["summary"], role="baseline", name="time")
     assert (over_edits["mean"], over_edits["n"], over_edits["sample_sd"], over_edits["n_samples"]) == (700, 4, 0.0, 2)
     assert over_edits["sd"] == pytest.approx(math.sqrt(40000 / 3))
@@ -173,3 +174,30 @@ def test_designs_that_cannot_be() -> None:
         StudyDesign(n_listeners=5)
     with pytest.raises(InvalidInputError, match="ratio"):
         StudyDesign(ratio=0.0)
+
+
+def test_ratios_by_those_who_edited_both_leave_the_others_out() -> None:
+    tables = by_hand()
+    editors = tables.edits["editor_id"].copy()
+    seconds = tables.edits["time_s"].copy()
+    editors[1], seconds[0] = "c", 150.0  # of p, ours: b becomes another editor, a is faster
+    pair = cell(
+        evaluate_editing_test(tables._replace(edits={**tables.edits, "editor_id": editors, "time_s": seconds}))[
+            "pairs"
+        ],
+        piece_id="p",
+    )
+    assert (pair["n_editors_of_both"], pair["ratio_time_per_editor"]) == (1, pytest.approx(150 / 600))
+    assert pair["ratio_time"] == pytest.approx((150 + 400) / (600 + 800))
+    editors[0] = "d"
+    none = evaluate_editing_test(tables._replace(edits={**tables.edits, "editor_id": editors}))["pairs"]
+    assert math.isnan(cell(none, piece_id="p")["ratio_time_per_editor"])
+
+
+def test_other_readings_of_a_correlation_stand_beside_it() -> None:
+    row = cell(evaluate_editing_test(by_hand())["correlations"], x="time", y="EQ1")
+    assert row["r"] == pytest.approx(-1)
+    assert row["spearman"] == pytest.approx(-1)
+    assert row["r_within_style"] == pytest.approx(-1)
+    assert math.isnan(row["r_partial"])  # the model says all
+    assert math.isnan(row["r_log"])  # no ratio

@@ -13,6 +13,7 @@ import scipy.stats
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.metrics.editing import stars
 from music_evals.stats.correlations import (
+    adjusted_correlation,
     correlation,
     fisher_interval,
     jackknife_interval,
@@ -115,3 +116,17 @@ def test_coverage_of_the_clustered_interval(n_pieces: int, truth: float, rng: np
     fisher, clustered = coverage(n_pieces, 4000, truth, rng)
     assert fisher < 0.92
     assert 0.90 < clustered < 0.985
+
+
+def test_correlations_beside_groups_agree_with_scipy_and_with_residuals_by_hand() -> None:
+    rng = np.random.default_rng(0)
+    style = ["a"] * 12 + ["b"] * 12
+    x = rng.normal(size=24) + 3 * (np.array(style) == "a")
+    y = -0.5 * x + rng.normal(size=24) + 5 * (np.array(style) == "b")
+    assert adjusted_correlation(x, y, []) == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert adjusted_correlation(x, y, [], ranks=True) == pytest.approx(scipy.stats.spearmanr(x, y).statistic)
+    left = [column - np.repeat([column[:12].mean(), column[12:].mean()], 12) for column in (x, y)]
+    assert adjusted_correlation(x, y, [style]) == pytest.approx(np.corrcoef(*left)[0, 1])
+    assert adjusted_correlation(x, y, [style, style]) == pytest.approx(np.corrcoef(*left)[0, 1])
+    assert math.isnan(adjusted_correlation(x, np.array(style) == "a", [style]))
+    assert math.isnan(adjusted_correlation([1, 2], [2, 1], []))

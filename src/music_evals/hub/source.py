@@ -69,7 +69,7 @@ class Source:
             raise InvalidInputError(
                 f"the clone holds changes that are not committed ({names}); " + advice.format("commit and push them")
             )
-        pinned = self._git("log", "-1", "--format=%H", "--", *places)
+        pinned = self._git("log", "-1", "--pretty=format:%H", "--", *places)
         if not pinned:
             raise InvalidInputError(
                 f"{self.root} has no commit that holds the package; " + advice.format("commit and push it")
