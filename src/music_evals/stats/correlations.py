@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import rankdata
 
 from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, check_groups
@@ -230,6 +229,8 @@ def adjusted_correlation(
     if columns.shape[1] < 3:
         return math.nan
     if ranks:
+        from scipy.stats import rankdata
+
         columns = rankdata(columns, axis=1)
     fixed = [np.ones(columns.shape[1])]
     for names in groups:
