@@ -6,7 +6,7 @@ import functools
 import itertools
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from music_evals.annotations import Pattern
@@ -184,6 +184,7 @@ def all_costs(asked: Amounts, first: Sections, second: Sections) -> list[float]:
 
 
 @given(small, small)
+@example([("verse", ["c cR"])], [("verse", ["cR"]), ("verse", ["cR"])])  # a section too much, with its rhyme
 def test_no_pairing_needs_less(first: Sections, second: Sections) -> None:
     edits = corrected(first, second).edits
     assert cost(edits.asked, edits.needed) == pytest.approx(min(all_costs(edits.asked, first, second)), abs=1e-9)

@@ -69,6 +69,10 @@ class _Prices(NamedTuple):
     character: int
     rhyme: int
 
+    def without_rhymes(self) -> _Prices:
+        """Return the prices of what is dropped from a lyric: a rhyme that nobody asked for costs nothing."""
+        return self._replace(rhyme=0)
+
 
 def count_edits(
     reference: Pattern, generated: Pattern, codes: Sequence[Sequence[str]], maxima: Sequence[float]
@@ -99,8 +103,9 @@ def count_edits(
     def change(first: _Section, second: _Section) -> int:
         return prices.section * _is_another(first, second) + pair_lines(first.lines, second.lines)[0]
 
-    held = [[_held(section, prices) for section in side] for side in sides]
-    _, pairs = _align(sides[0], sides[1], change, *held)
+    dropped = [_held(section, prices) for section in sides[0]]
+    added = [_held(section, prices.without_rhymes()) for section in sides[1]]
+    _, pairs = _align(sides[0], sides[1], change, dropped, added)
     line_pairs = [pair_lines(sides[0][first].lines, sides[1][second].lines)[1] for first, second in pairs]
     needed = _needed(sides, pairs, line_pairs)
     places = tuple(
@@ -202,9 +207,9 @@ def _pair_lines(
         cost = edit_distance(wanted.symbols, found.symbols) * prices.character + (not found.sung) * prices.line
         return cost + (wanted.rhymes and not found.rhymes) * prices.rhyme
 
-    free = prices._replace(rhyme=0)  # a rhyme that nobody asked for costs nothing
-    held = [_held_by_line(line, prices) for line in first], [_held_by_line(line, free) for line in second]
-    return _align(first, second, change, *held)
+    dropped = [_held_by_line(line, prices) for line in first]
+    added = [_held_by_line(line, prices.without_rhymes()) for line in second]
+    return _align(first, second, change, dropped, added)
 
 
 def _align(
