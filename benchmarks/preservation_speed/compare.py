@@ -1,6 +1,6 @@
 """Time of a pair at two commits, side by side in one run: the working tree against an earlier commit.
 
-    python benchmarks/preservation_speed/compare.py 5945143        # about two minutes; writes compared.csv
+    python benchmarks/preservation_speed/compare.py 29f0c1a        # about two minutes; writes compared.csv
 
 Both judge the same pair of 30 s, in turn, each in a process of its own that stays warm; the ratio is the median of the
 ratios turn by turn, so that a machine that slows down in between slows down both. Then new processes, in turn too: one
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from run import HERE, PAIR_SEC, fill_in, make_recordings, two_cores
 
 ROOT = HERE.parents[1]
-GOALS = {("warm", "wall"): "ratio 0.65", ("cold command", "wall"): "1.5 s"}
+GOALS = {("warm", "wall"): "ratio 1.25", ("cold command", "wall"): "1.5 s"}
 
 # Each child imports `music_evals` from the tree that PYTHONPATH names: the one here, or that of the other commit.
 CHILD = """
