@@ -20,6 +20,7 @@ import pytest
 import soundfile
 import yaml
 
+from music_evals.annotations import F0Track, Features
 from music_evals.errors import InvalidInputError
 from music_evals.metrics.catalogue import COMPANIONS, PRESERVATION_METRICS, SHOWN_COMPANIONS
 
@@ -28,7 +29,10 @@ pd = pytest.importorskip("pandas")
 FOLDER = Path(__file__).resolve().parents[3] / "benchmarks" / "preservation_validity"
 PLAN = yaml.safe_load((FOLDER / "real_edits.yaml").read_text(encoding="utf-8"))
 RATE = 44100
-MODULES = ("analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings")
+MODULES = (
+    "analyse", "measure", "run", "real", "real_edits", "real_evidence", "real_measure", "real_recordings",
+    "extractors", "real_extractors",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -426,3 +430,43 @@ def test_the_command_says_why_it_skips(
     assert "vibe_ace skipped: " in said
     assert "no recording is there" in said
     assert not list(tmp_path.iterdir())
+
+
+# ------------------------------------------------------------------------------------------------------- extractors
+def f0_of(*hertz: float) -> Features:
+    return Features(len(hertz) * 0.5, f0=F0Track(0.5 * np.arange(len(hertz)), np.array(hertz, dtype=float)))
+
+
+def test_agreement_is_the_score_of_one_backend_against_another(real: SimpleNamespace) -> None:
+    nothing = Features(2.0, undefined={"f0": "silent"})
+    found = {
+        ("f0", "ours"): {"a": f0_of(440, 440, 0, 440), "b": f0_of(440, 440, 440, 440), "c": nothing},
+        ("f0", "theirs"): {"a": f0_of(440, 880, 440, 440), "b": f0_of(440, 440, 440, 440), "c": f0_of(440, 440, 0, 0)},
+        ("key", "alone"): {},
+    }
+    table = real.real_extractors.agreement(found, {"a": "development", "b": "development", "c": "test"})
+    row = table[table.half == "development"].iloc[0]
+    assert (row["backend"], row["as truth"], row["files"], row["undefined"]) == ("ours", "theirs", 2, 0)
+    # a: theirs sounds four times, ours is right in two of these; b is right throughout
+    assert row["RPA"] == pytest.approx((2 / 4 + 1) / 2)
+    assert row["VR"] == pytest.approx((3 / 4 + 1) / 2)
+    assert list(table[table.half == "test"][["files", "undefined"]].iloc[0]) == [0, 1]
+
+
+def test_the_annotation_is_cut_to_the_excerpt(
+    real: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = real.real_extractors
+    recording = dataclasses.replace(real.real_recordings.load_manifest(FOLDER / "recordings.csv")[0], start_sec=1.0)
+    content = b"0.0,100.0\n0.5,100.0\n1.0,440.0\n1.5,0.0\n2.0,440.0\n"
+    place = tmp_path / recording.repository / "truth.csv"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(content)
+    annotation = module.Annotation("truth.csv", hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(module.ANNOTATED, recording.name, annotation)
+    found = {("f0", "ours"): {recording.name: f0_of(440, 0, 220)}}
+    (row,) = module.against_annotations(found, [recording], tmp_path).to_dict("records")
+    assert (row["RPA"], row["RCA"], row["VFA"]) == (0.5, 1.0, 0.0)
+    place.write_bytes(content + b"2.5,440.0\n")
+    with pytest.raises(InvalidInputError, match="another file"):
+        module.against_annotations(found, [recording], tmp_path)
