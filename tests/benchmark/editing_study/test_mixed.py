@@ -128,6 +128,9 @@ def test_the_report_tells_the_model_and_has_figures(tmp_path: Any) -> None:
     r = next(row["r"] for row in found["correlations"] if (row["x"], row["y"]) == ("time", "EQ1"))
     assert f"r = {r:.2f}" in text
     assert "## Mixed model" in report_text(found)
+    row = next(row for row in found["correlations"] if (row["x"], row["y"]) == ("ratio_time", "delta_EQ1"))
+    cells = [row[name] for name in ("r", "spearman", "r_within_style", "r_partial", "r_log")]
+    assert "| ratio_time | delta_EQ1 | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |" in report_text(found)
     files = write_report(found, tmp_path, figures=figures)
     assert {"mixed_models.csv", "report.md", *figures} <= set(files)
     assert "## Mixed model" not in report_text(evaluate_editing_test(tables))

@@ -26,6 +26,13 @@ _SETS = {
     3: "Set 3: answers among themselves, over samples",
     4: "Set 4: differences of answers among themselves, over pairs",
 }
+_READINGS = {
+    "r": "r",
+    "spearman": "Spearman",
+    "r_within_style": "within styles",
+    "r_partial": "within styles and models",
+    "r_log": "log ratio",
+}
 
 
 def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
@@ -74,6 +81,11 @@ def report_text(tables: Mapping[str, Any], *, confidence: float = 0.95) -> str:
                 if row["set"] == number
             ],
         )  # fmt: skip
+    parts += ["### The same by other correlations", "Without tests: they say how far r depends on its kind.", ""]
+    parts += _markdown(
+        ["x", "y", *_READINGS.values()],
+        [[row["x"], row["y"], *(_number(row[name]) for name in _READINGS)] for row in tables["correlations"]],
+    )
     if tables.get("mixed_models"):
         parts += ["## Mixed model", _MIXED, ""]
         parts += _markdown(
