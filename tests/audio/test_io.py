@@ -705,7 +705,8 @@ class TestTorchcodec:
     def test_it_is_never_taken_for_the_other(self, tmp_path, files, monkeypatch):
         import sys
 
-        monkeypatch.setitem(sys.modules, "torchcodec", None)
+        for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
+            monkeypatch.setitem(sys.modules, name, None)
         path = write(tmp_path, files["wav"])
         assert load_audio(path).duration_sec == 1.0
         with pytest.raises(MissingBackendError, match="pip install torchcodec"):

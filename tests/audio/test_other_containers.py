@@ -121,7 +121,8 @@ class TestWalks:
 @pytest.fixture
 def _nothing_installed(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setitem(sys.modules, "torchcodec", None)
+    for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
+        monkeypatch.setitem(sys.modules, name, None)
     _ffmpeg.ffmpeg_version.cache_clear()
     yield
     _ffmpeg.ffmpeg_version.cache_clear()
@@ -282,7 +283,8 @@ class TestTheCommand:
     def test_one_that_does_not_run_is_not_there(self, tmp_path, impostor, monkeypatch):
         folder = impostor("")
         (folder / "ffmpeg").write_text("#!/bin/sh\nexit 127\n")  # as where a shared library is missing
-        monkeypatch.setitem(sys.modules, "torchcodec", None)
+        for name in ("torchcodec", "torchcodec.decoders"):  # imported already or not
+            monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(UnreadableFileError, match="neither the command ffmpeg nor the package torchcodec runs"):
             load_audio(write(tmp_path, CONTAINERS["mp4"]))
 

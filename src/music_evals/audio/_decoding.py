@@ -190,7 +190,9 @@ def _torchcodec_decoder() -> Any:
     try:
         from torchcodec.decoders import AudioDecoder  # type: ignore[import-not-found,unused-ignore]
     except (ImportError, OSError, RuntimeError) as error:  # the last two where it does not find FFmpeg
-        install = "pip install torchcodec, and FFmpeg with its shared libraries"
+        install = (
+            "pip install torchcodec (for PyTorch without CUDA: 'torchcodec<0.14'), and FFmpeg with its shared libraries"
+        )
         raise MissingBackendError("torchcodec", "", "the decoder 'torchcodec'", install=install) from error
     return AudioDecoder
 
