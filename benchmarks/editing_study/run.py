@@ -24,9 +24,10 @@ from music_evals.studies.simulation import StudyDesign, simulate_study
 from music_evals.studies.tables import StudyTables
 
 HERE = Path(__file__).parent
-COLUMNS = ("pieces", "edits", "ratio", "interval", "draws", "undefined", "coverage", "power", "width")
+COLUMNS = ("pieces", "edits", "ratio", "learning", "interval", "draws", "undefined", "coverage", "power", "width")
 PIECES = (6, 12, 24)
-RATIOS = (1.0, 0.7)
+WORLDS = [StudyDesign(n_pieces=n, ratio=ratio, n_listeners=0) for ratio in (1.0, 0.7) for n in PIECES]
+WORLDS.append(StudyDesign(n_pieces=12, ratio=0.7, learning=0.95, n_listeners=0))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--draws", type=int, default=100, help="studies of each kind (default: %(default)s)")
     parser.add_argument("--write", action="store_true", help="write results.csv and the table of README.md")
     options = parser.parse_args(arguments)
-    rows = [row for ratio in RATIOS for n in PIECES for row in judged(n, ratio, options.draws)]
+    rows = [row for world in WORLDS for row in judged(world, options.draws)]
     for row in rows:
         print(row)
     if options.write:
@@ -47,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_atomically(readme, page.encode())
 
 
-def judged(n_pieces: int, ratio: float, draws: int) -> Iterator[dict[str, Any]]:
+def judged(design: StudyDesign, draws: int) -> Iterator[dict[str, Any]]:
     """Yield a row for each kind of interval."""
-    design = StudyDesign(n_pieces=n_pieces, ratio=ratio, n_listeners=0)
+    n_pieces, ratio = design.n_pieces, design.ratio
     ends: dict[str, list[tuple[float, float]]] = {}
     for draw in tqdm(range(draws), desc=f"{n_pieces} pieces, ratio {ratio:g}", leave=False):
         study = simulate_study(design, rng=np.random.default_rng([draw, n_pieces, round(100 * ratio)]))
@@ -61,7 +62,7 @@ def judged(n_pieces: int, ratio: float, draws: int) -> Iterator[dict[str, Any]]:
         low, high = low[defined], high[defined]
         yield {
             "pieces": n_pieces, "edits": 2 * n_pieces * len(design.styles) * design.edits_per_sample, "ratio": ratio,
-            "interval": name, "draws": draws, "undefined": int(draws - defined.sum()),
+            "learning": design.learning, "interval": name, "draws": draws, "undefined": int(draws - defined.sum()),
             "coverage": round(float(np.mean((low <= ratio) & (ratio <= high))), 3),
             "power": round(float(np.mean(high < 1)), 3), "width": round(float(np.median(high / low)), 2),
         }  # fmt: skip

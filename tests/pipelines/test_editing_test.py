@@ -62,7 +62,7 @@ def test_two_pairs_by_hand() -> None:
 
 
 def test_a_simulated_study_of_the_papers_size(rng: np.random.Generator) -> None:
-    result = evaluate_editing_test(simulate_study(StudyDesign(ratio=0.8), rng=rng))
+    result = evaluate_editing_test(simulate_study(StudyDesign(ratio=0.8, edit_sd=0.1, answer_sd=0.3), rng=rng))
     assert (len(result["sample_means"]), len(result["pairs"])) == (24, 12)
     assert [row["set"] for row in result["correlations"]] == [1] * 12 + [2] * 12 + [3] * 6 + [4] * 6
     assert {row["n"] for row in result["correlations"] if row["set"] in {2, 4}} == {12}

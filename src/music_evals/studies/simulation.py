@@ -14,11 +14,11 @@ Chiu, Su: "Actions speak louder than listening", ACM MM 2021, section 5. The spr
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from music_evals.errors import InvalidInputError
 from music_evals.studies.tables import ROLES, TIME_LIMIT_S, StudyTables, study_tables
@@ -126,39 +126,46 @@ def simulate_study(design: StudyDesign, *, rng: np.random.Generator) -> StudyTab
     samples: list[dict[str, Any]] = []
     edits: list[dict[str, Any]] = []
     listening: list[dict[str, Any]] = []
+    kinds = list(itertools.product(range(design.n_pieces), design.styles, ROLES))
+    editors = _assign(design.n_editors, design.edits_per_sample, len(kinds), rng)
+    listeners = _assign(design.n_listeners, design.ratings_per_sample, len(kinds), rng)
     of_editor = rng.normal(0, design.editor_sd, design.n_editors)
-    done, heard = np.zeros(design.n_editors, dtype=np.int64), np.zeros(design.n_listeners, dtype=np.int64)
-    for piece in range(design.n_pieces):
-        of_piece = rng.normal(0, design.piece_sd)
-        for style in design.styles:
-            for role in ROLES:
-                name = f"s{len(samples):03d}"
-                samples.append(
-                    {"sample_id": name, "piece_id": f"piece {piece}", "style": style, "model": role, "role": role}
-                )
-                difficulty = rng.normal(0, design.sample_sd) + (math.log(design.ratio) if role == ROLES[0] else 0.0)
-                for editor in _least_busy(done, design.edits_per_sample, rng):
-                    shared = of_editor[editor] + of_piece + difficulty + math.log(design.learning) * int(done[editor])
-                    row = _edit(design, shared, of_piece + difficulty, rng)
-                    if editor < design.careless * design.n_editors:
-                        row |= {name: int(rng.integers(1, 6)) for name in ("EQ1", "EQ2", "EQ3")}
-                    edits.append(
-                        {"sample_id": name, "editor_id": f"e{editor:02d}", "order_index": int(done[editor]), **row}
-                    )
-                    done[editor] += 1
-                for listener in _least_busy(heard, design.ratings_per_sample, rng):
-                    row = {"LQ1": _answer(design, of_piece + difficulty, rng)}
-                    row |= {f"sim_{other}": _answer(design, float(other != style), rng) for other in design.styles}
-                    known = {"sample_id": name, "listener_id": f"l{listener:02d}", "order_index": int(heard[listener])}
-                    listening.append({**known, **row})
-                    heard[listener] += 1
+    of_piece = rng.normal(0, design.piece_sd, design.n_pieces)
+    for (piece, style, role), at_work, hearing in zip(kinds, editors, listeners, strict=True):
+        name = f"s{len(samples):03d}"
+        samples.append({"sample_id": name, "piece_id": f"piece {piece}", "style": style, "model": role, "role": role})
+        effect = math.log(design.ratio) if role == ROLES[0] else 0.0
+        difficulty = of_piece[piece] + rng.normal(0, design.sample_sd) + effect
+        for editor, place in at_work.items():
+            row = _edit(design, of_editor[editor] + difficulty + math.log(design.learning) * place, difficulty, rng)
+            if editor < design.careless * design.n_editors:
+                row |= {question: int(rng.integers(1, 6)) for question in ("EQ1", "EQ2", "EQ3")}
+            edits.append({"sample_id": name, "editor_id": f"e{editor:02d}", "order_index": place, **row})
+        for listener, place in hearing.items():
+            row = {"LQ1": _answer(design, difficulty, rng)}
+            row |= {f"sim_{other}": _answer(design, float(other != style), rng) for other in design.styles}
+            known = {"sample_id": name, "listener_id": f"l{listener:02d}", "order_index": place}
+            listening.append({**known, **row})
     return study_tables(samples, edits, listening or None)
 
 
-def _least_busy(done: npt.NDArray[np.int64], count: int, rng: np.random.Generator) -> list[int]:
-    """Draw the people of a sample; a fixed turn would give each model editors of its own."""
-    by_lot = rng.permutation(len(done))
-    return [int(person) for person in by_lot[np.argsort(done[by_lot], kind="stable")][:count]]
+def _assign(n_people: int, per_sample: int, n_samples: int, rng: np.random.Generator) -> list[dict[int, int]]:
+    """Draw the people of each sample, and at which place in their own order they come to it: person -> place, from 0.
+
+    Those who have the fewest samples are chosen, by lot among equals: a fixed turn would give each model people of its
+    own. The order of a person's samples is drawn too: no piece comes late for all.
+    """
+    if not n_people:
+        return [{} for _ in range(n_samples)]
+    has = np.zeros(n_people, dtype=np.int64)
+    chosen = []
+    for _ in range(n_samples):
+        by_lot = rng.permutation(n_people)
+        people = by_lot[np.argsort(has[by_lot], kind="stable")][:per_sample]
+        has[people] += 1
+        chosen.append(people.tolist())
+    places = [iter(rng.permutation(n).tolist()) for n in has]
+    return [{person: next(places[person]) for person in people} for people in chosen]
 
 
 def _edit(design: StudyDesign, load: float, difficulty: float, rng: np.random.Generator) -> dict[str, Any]:
