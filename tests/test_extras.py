@@ -58,6 +58,8 @@ EXTRAS = {
     "report": ["matplotlib"],
     "spaces": ["gradio"],
 }
+EXTRAS["editing"] = [*EXTRAS["models"], "diffusers"]
+EXTRAS["tuning"] = [*EXTRAS["models"], "peft"]
 EVERYTHING = [package for packages in EXTRAS.values() for package in packages]
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -48,6 +48,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 
@@ -319,7 +320,7 @@ def _install_line(extra: str) -> str:
 
 
 def _requirements(extra: str) -> list[str]:
-    """Return the requirements of an extra, such as ``librosa>=0.11``, as the installation of `music_evals` has them."""
+    """Return the requirements of an extra, such as ``librosa>=0.11``, and of the extras of ours that it names."""
     import importlib.metadata
 
     try:
@@ -327,7 +328,13 @@ def _requirements(extra: str) -> list[str]:
     except importlib.metadata.PackageNotFoundError:  # the source tree alone is on the path
         return []
     of_extra = re.compile(rf"""(.+?)\s*;\s*extra\s*==\s*["']{re.escape(extra)}["']""")
-    return [found[1] for found in map(of_extra.fullmatch, declared) if found]
+    named = [found[1] for found in map(of_extra.fullmatch, declared) if found]
+    ours = [re.fullmatch(r"music[_-]evals\[([\w,-]+)\]", requirement) for requirement in named]
+    parts = [
+        [requirement] if of_ours is None else [one for name in of_ours[1].split(",") for one in _requirements(name)]
+        for requirement, of_ours in zip(named, ours, strict=True)
+    ]
+    return list(dict.fromkeys(itertools.chain.from_iterable(parts)))
 
 
 def check_extras(extras: Iterable[str], what: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from music_evals.benchmark.edits.work import read_parameter
 from music_evals.cli import main
-from music_evals.cli.edit import _parameter
 from music_evals.errors import InvalidInputError
 
 
@@ -69,7 +69,7 @@ def test_wrong_use_ends_with_2(tmp_path: Path, root: Path, capsys: pytest.Captur
 
 
 def test_parameters_are_numbers_truths_or_texts() -> None:
-    assert [_parameter(f"a={text}")[1] for text in ("3", "0.5", "true", "cpu")] == [3, 0.5, True, "cpu"]
+    assert [read_parameter(f"a={text}")[1] for text in ("3", "0.5", "true", "cpu")] == [3, 0.5, True, "cpu"]
     for wrong in ("a", "=3", "a=", "a=[1]"):
-        with pytest.raises(InvalidInputError, match="--set takes"):
-            _parameter(wrong)
+        with pytest.raises(InvalidInputError, match=r"NAME=VALUE|a number, true"):
+            read_parameter(wrong)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from music_evals.annotations import EDIT_TASKS, EditInstruction
@@ -119,12 +118,13 @@ def _add_instruction(asked: Any) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from music_evals.benchmark.edits.task import Settings, run_edits
+    from music_evals.benchmark.edits.work import read_parameter
 
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)
     values["generate"] = _names(options.generate)
     values["weights"] = _weights(options)
-    values["parameters"] = dict(map(_parameter, options.settings))
+    values["parameters"] = dict(map(read_parameter, options.settings))
     settings = Settings(**values)
     quieten()
     with Bar("edit") as bar:
@@ -171,17 +171,3 @@ def _weights(options: argparse.Namespace) -> dict[str, Any]:
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _parameter(text: str) -> tuple[str, Any]:
-    """Return a parameter with its value: a number, true, false, or a text."""
-    name, equals, value = text.partition("=")
-    if not (name and equals and value):
-        raise InvalidInputError(f"--set takes NAME=VALUE, such as semitones=3, got {text!r}")
-    try:
-        parsed: Any = json.loads(value)
-    except ValueError:
-        parsed = value
-    if isinstance(parsed, Sequence | dict) and not isinstance(parsed, str):
-        raise InvalidInputError(f"--set takes a number, true, false or a text, got {text!r}")
-    return name, parsed

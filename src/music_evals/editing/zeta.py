@@ -178,6 +178,12 @@ class Zeta(Editor):
         model = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=LICENCE)
         return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
 
+    def to(self, device: str) -> Zeta:
+        """Move the model to a device; an inversion that is kept stays where it was made, and is made again."""
+        self._model.pipeline.to(device)
+        self._inverted = None
+        return self
+
     @property
     def info(self) -> EditorInfo:
         """What it is, what it needs, and the parameters that it was made with."""

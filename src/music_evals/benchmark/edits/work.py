@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from music_evals.errors import InvalidInputError, UnknownNameError
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
-__all__ = ["EditWork", "Task", "is_score", "make_editor", "sounds_of"]
+__all__ = ["EditWork", "Task", "is_score", "make_editor", "read_parameter", "sounds_of"]
 
 RENDER_RATE = 22050  # Hz
 _LOUDNESS = ("source_lufs", "edit_lufs")
@@ -63,6 +64,20 @@ def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str
             raise UnknownNameError(what, name, known)
     editor: EditingSystem = kind.from_pretrained(**weights, **parameters) if weights else kind(**parameters)
     return editor
+
+
+def read_parameter(text: str) -> tuple[str, Any]:
+    """Return a parameter that is written as ``NAME=VALUE``: a number, true, false, or a text."""
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise InvalidInputError(f"a parameter is written as NAME=VALUE, such as semitones=3, got {text!r}")
+    try:
+        parsed: Any = json.loads(value)
+    except ValueError:
+        parsed = value
+    if isinstance(parsed, list | dict):
+        raise InvalidInputError(f"a parameter takes a number, true, false or a text, got {text!r}")
+    return name, parsed
 
 
 def sounds_of(render: str | None) -> str:

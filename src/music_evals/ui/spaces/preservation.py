@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Compared",
     "Stage",
+    "add_results",
     "build_demo",
     "code_of",
     "compare_uploads",
@@ -309,7 +310,7 @@ def build_demo(*, warm_up: bool = True) -> gr.Blocks:
             api_visibility="private",
         )
         status = gr.HTML(elem_id="status", min_height=64)  # the bar stands here
-        inputs, outputs = [original, edit, *settings], [status, *_outputs()]
+        inputs, outputs = [original, edit, *settings], [status, *add_results()]
         run = on_click(buttons[0], _run, inputs, outputs, name="compare", cancel=buttons[1], show_progress_on=status)
         forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
         buttons[1].click(lambda: _told("Stopped."), None, status, api_visibility="private", queue=False)
@@ -343,7 +344,7 @@ def _inputs() -> tuple[Any, Any, list[Any], tuple[Any, Any]]:
     return original, edit, [variant, companions], (compare, cancel)
 
 
-def _outputs() -> list[Any]:
+def add_results() -> list[Any]:
     """Add what `show` fills, in its order."""
     import gradio as gr
 

@@ -1,0 +1,342 @@
+"""The page that lets an editing system edit a recording, and shows at once what the edit preserved.
+
+`edit_upload` does the work as a generator of stages; the comparison is that of the preservation page.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import tempfile
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from music_evals.annotations import EditInstruction, EditRequest, EditResult
+from music_evals.audio.io import encode_flac, load_channels
+from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
+from music_evals.protocols import EditingSystem
+from music_evals.ui.frame import edits_of, forget_when, friendly, on_click, privacy, space, temporary_folder
+from music_evals.ui.gpu import moved_to_card, on_gpu
+from music_evals.ui.spaces.editors import Offer, find_editors
+from music_evals.ui.spaces.preservation import Compared, Stage, add_results, compare_uploads, results_of, show
+from music_evals.ui.spaces.preservation_examples import write_examples
+from music_evals.ui.uploads import MAX_RECORDING_BYTES, RECORDING_TYPES, trusted_sources
+
+if TYPE_CHECKING:
+    import gradio as gr
+
+__all__ = ["EditedUpload", "Wishes", "build_demo", "edit_upload"]
+
+TITLE: Final = "Edit music, and see what stayed"
+INTRO: Final = (
+    "Pick an editing system and a recording: you hear the edit beside the original in step, with the eleven scores of "
+    "music context preservation and what changed in plain words."
+)
+MAX_SEC: Final = 30.0
+SHARE_EDITING: Final = 0.4  # of the progress bar, before the comparison
+GPU_SEC: Final = 120
+
+Progress = Callable[[float, str], Any]
+
+
+class Wishes(NamedTuple):
+    """What a visitor asks for."""
+
+    system: str
+    parameters: str = ""
+    """``NAME=VALUE``, with commas or lines between."""
+    target_prompt: str = ""
+    source_prompt: str = ""
+    before: str = ""
+    after: str = ""
+    seed: int = 0
+    accepted: bool = False
+    """The licence of the weights."""
+
+    @property
+    def instruction(self) -> EditInstruction:
+        """The same for a system; without words it says that the parameters decide."""
+        pair = f"Change {self.before} to {self.after}." if self.before.strip() else ""
+        return EditInstruction(
+            text=self.target_prompt.strip() or pair or "What the parameters say.",
+            target_prompt=self.target_prompt.strip(),
+            source_prompt=self.source_prompt.strip(),
+            before=self.before.strip(),
+            after=self.after.strip(),
+        )
+
+
+class EditedUpload(NamedTuple):
+    """An edit, beside what was edited."""
+
+    name: str  # of the file that was given
+    wishes: Wishes
+    result: EditResult
+    pair: Compared
+    changes: tuple[str, ...]  # facets that the system changes by design
+    archive: bytes  # ZIP: the edit, and where it comes from
+
+
+def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, EditedUpload]:
+    """Edit the first half minute of a recording, and compare the edit with it, a stage at a time.
+
+    Raises
+    ------
+    MusicEvalsError
+        An upload that is no recording, a system that is not offered or cannot follow, or whose licence is not accepted.
+
+    """
+    offers = find_editors()
+    if wishes.system not in offers:
+        raise UnknownNameError("editing system", wishes.system, offers)
+    offer = offers[wishes.system]
+    if offer.licence and not wishes.accepted:
+        raise InvalidInputError(
+            f"{offer.name} has weights under the licence {offer.licence}: tick that you accept it, or pick a system "
+            "without weights"
+        )
+    yield Stage(0.0, "Reading the recording")
+    request, name = _request(upload, wishes)
+    yield Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
+    editor = offer.make(wishes.parameters)
+    result = _edit(editor, request)
+    yield Stage(SHARE_EDITING, "Comparing the edit with the original")
+    assert request.audio is not None and result.audio is not None  # noqa: PT018 (recordings stay recordings)
+    assert request.sample_rate is not None
+    edit = encode_flac(result.audio.T, request.sample_rate)
+    with tempfile.TemporaryDirectory(prefix="music_evals_edit_") as folder:
+        paths = [Path(folder, name) for name in ("original.flac", "edit.flac")]
+        paths[0].write_bytes(encode_flac(request.audio.T, request.sample_rate))
+        paths[1].write_bytes(edit)
+        steps = compare_uploads(*map(str, paths))
+        while True:
+            try:
+                stage = next(steps)
+            except StopIteration as end:
+                pair: Compared = end.value
+                break
+            yield Stage(SHARE_EDITING + (1 - SHARE_EDITING) * stage.done, stage.text)
+    about = {"source": name, "source_sha256": request.content(), "instruction": wishes.instruction.to_dict()}
+    return EditedUpload(name, wishes, result, pair, editor.info.changes, _archive(edit, about | provenance_of(result)))
+
+
+def provenance_of(result: EditResult) -> dict[str, Any]:
+    """Return how an edit was made, as JSON holds it."""
+    return {
+        "key": result.key,
+        **result.provenance,
+        "alignment": dict(result.log),
+        "warnings": list(result.warnings),
+        "seconds": round(result.seconds, 2),
+    }
+
+
+def _request(upload: str | None, wishes: Wishes) -> tuple[EditRequest, str]:
+    """Return the first half minute of an upload, mixed down, as a request, and the name of its file."""
+    if upload is not None and Path(upload).suffix.lower() not in RECORDING_TYPES:
+        raise UnknownNameError("kind of recording", Path(upload).suffix or upload, RECORDING_TYPES)
+    with trusted_sources(upload) as [source]:
+        assert isinstance(source, Path)
+        frames, rate = load_channels(source)
+    audio = np.ascontiguousarray(frames.T[:, : round(MAX_SEC * rate)])
+    mono = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
+    name = Path(str(upload)).name
+    return (
+        EditRequest(source_id=name, instruction=wishes.instruction, audio=mono, sample_rate=rate, seed=wishes.seed),
+        name,
+    )
+
+
+@on_gpu(duration=GPU_SEC)
+def _edit(editor: EditingSystem, request: EditRequest) -> EditResult:
+    """Return the edit; a model is on the graphics card meanwhile, where there is one."""
+    if not hasattr(editor, "to"):
+        return editor.edit([request])[0]
+    with moved_to_card(editor):
+        return editor.edit([request])[0]
+
+
+def _archive(edit: bytes, about: dict[str, Any]) -> bytes:
+    """Return a ZIP of the edit and its provenance; equal bytes for equal contents."""
+    target = io.BytesIO()
+    text = json.dumps(about, ensure_ascii=False, indent=2) + "\n"
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in (("edit.flac", edit), ("provenance.json", text.encode())):
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return target.getvalue()
+
+
+def code_of(edited: EditedUpload) -> tuple[str, str]:
+    """Return Python and command lines that make the same edit and judge it."""
+    wishes = edited.wishes
+    offer = find_editors()[wishes.system]
+    words = [
+        "music-evals",
+        "edit",
+        f"./{edited.name}",
+        "--system",
+        wishes.system,
+        "--mono",
+        "--seconds",
+        f"{MAX_SEC:g}",
+    ]
+    for name, value in edited.result.provenance["parameters"].items():
+        words += ["--set", f"{name}={json.dumps(value) if isinstance(value, bool) else value}"]
+    if offer.place:
+        words += ["--weights", offer.place, *(("--weights-revision", offer.revision) if offer.revision else ())]
+    asked = {
+        "--target-prompt": wishes.target_prompt, "--source-prompt": wishes.source_prompt,
+        "--before": wishes.before, "--after": wishes.after,
+    }  # fmt: skip
+    words += [part for flag, text in asked.items() if text.strip() for part in (flag, text.strip())]
+    words += ["--seed", str(wishes.seed), "--out", "edited"]
+    judged = "music-evals preserve --manifest edited/manifest.jsonl --no-controls --out results/edited"
+    python = (
+        "from music_evals.pipelines.preservation import evaluate_preservation\n\n"
+        "# original.wav: what was edited; edit.flac: out of the downloaded archive\n"
+        "result = evaluate_preservation(\n"
+        '    references=["original.wav"], predictions=["edit.flac"], per_item=True, failures="record"\n'
+        ")\n"
+        'print(result["per_item"][0])\n'
+    )
+    return python, f"{shlex.join(words)}\n{judged}\n"
+
+
+def shown(edited: EditedUpload) -> tuple[Any, ...]:
+    """Return what the page shows of an edit, in the order of its outputs."""
+    _, *panels = show(edited.pair)
+    python, shell = code_of(edited)
+    panels[3:5] = [python, shell]
+    folder = temporary_folder()
+    path = folder / f"{Path(edited.name).stem}_{edited.wishes.system}.zip"
+    path.write_bytes(edited.archive)
+    return str(path), results_of(edited.pair) | {"edited": provenance_of(edited.result)}, *panels
+
+
+def about_html(offer: Offer) -> str:
+    """Return what a visitor should know of a system before it is run, as Markdown; escaped."""
+    settings = ", ".join(f"{name}={value}" for name, value in offer.defaults.items() if value is not None)
+    lines = [f"**Parameters**: {escape(settings) or 'none'}"]
+    if offer.licence:
+        where = f"{offer.place} at {offer.revision[:12]}" if offer.revision else offer.place
+        lines.append(f"**Weights**: {escape(where)}, licence {escape(offer.licence)}")
+    else:
+        lines.append("Needs no weights: it does what its parameters say, whatever the words ask.")
+    return "\n\n".join(lines)
+
+
+def build_demo() -> gr.Blocks:
+    """Build the page."""
+    import gradio as gr
+
+    folder = tempfile.TemporaryDirectory(prefix="music_evals_examples_")  # goes with the page
+    examples = write_examples(Path(folder.name))[:3]
+    offers = find_editors()
+    first = next(iter(offers))
+    with space(TITLE, f"{INTRO} {privacy()}", max_upload_bytes=MAX_RECORDING_BYTES) as demo:
+        gr.Markdown("## 1. The recording")
+        upload = gr.File(
+            label=f"Recording; its first {MAX_SEC:g} s are edited, mixed down to one channel",
+            file_types=list(RECORDING_TYPES),
+            elem_id="upload",
+        )
+        chosen = gr.Examples(
+            [[examples[0].original]], [upload], example_labels=["A tune, rendered here"], label="Or press this",
+            cache_examples=False, api_visibility="private",
+        )  # fmt: skip
+        gr.Markdown("## 2. The edit")
+        with gr.Row():
+            system = gr.Dropdown(list(offers), value=first, label="System", elem_id="system")
+            parameters = gr.Textbox(
+                "", label="Parameters", placeholder="such as semitones=3", max_length=500, elem_id="parameters"
+            )
+        about = gr.Markdown(about_html(offers[first]), elem_id="about")
+        with gr.Accordion("In words, for systems with weights", open=False):
+            target = gr.Textbox("", label="Description of the music that is wanted", max_length=500)
+            source = gr.Textbox("", label="Description of the recording", max_length=500)
+            with gr.Row():
+                before = gr.Textbox("", label="Word of it to exchange", max_length=100)
+                after = gr.Textbox("", label="for", max_length=100)
+        with gr.Row():
+            seed = gr.Number(0, precision=0, minimum=0, label="Seed", elem_id="seed")
+            accepted = gr.Checkbox(value=False, label="I accept the licence of the weights", elem_id="accept")
+        with gr.Row():
+            button = gr.Button("Edit and compare", variant="primary", elem_id="edit")
+            cancel = gr.Button("Cancel", elem_id="cancel")
+        status = gr.Markdown("", elem_id="status", min_height=64)
+        archive = gr.DownloadButton("The edit (FLAC) with how it was made (JSON)", elem_id="archive", size="sm")
+        inputs = [upload, system, parameters, target, source, before, after, seed, accepted]
+        outputs = [status, archive, *add_results()]
+        system.input(friendly(lambda name: about_html(find_editors()[name])), system, about, api_visibility="private")
+        run = on_click(
+            button, _run, inputs, outputs, name="edit", cancel=cancel, cancelled=(_cancelled, status),
+            show_progress_on=status,
+        )  # fmt: skip
+        forget_when([*edits_of(inputs), chosen.dataset.click], outputs, run=run)
+    demo.examples_folder = folder
+    return demo
+
+
+def _run(  # noqa: PLR0917  (a page gives its fields in their order)
+    upload: str | None,
+    system: str,
+    parameters: str,
+    target_prompt: str,
+    source_prompt: str,
+    before: str,
+    after: str,
+    seed: float,
+    accepted: bool,  # noqa: FBT001
+    progress: Progress = lambda _done, _text: None,
+) -> Iterator[tuple[Any, ...]]:
+    """Edit the first half minute of a recording and judge the edit.
+
+    Args:
+        upload: a recording.
+        system: the editing system, such as transposition.
+        parameters: of the system, as semitones=3; empty for its defaults.
+        target_prompt: description of the music that is wanted, for systems with weights.
+        source_prompt: description of the recording.
+        before: word of it that is exchanged.
+        after: word that takes its place.
+        seed: a whole number from 0.
+        accepted: whether the licence of the weights is accepted.
+
+    """
+    import gradio as gr
+
+    wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted)
+    done: list[EditedUpload] = []
+
+    def stages() -> Iterator[Stage]:
+        done.append((yield from edit_upload(upload, wishes)))
+
+    kept = (gr.skip(),) * 10
+    try:
+        for stage in stages():
+            progress(stage.done, stage.text)
+            yield f"{escape(stage.text)}{_GOING}", *kept
+    except MusicEvalsError:
+        yield "Not edited; the message says why.", *kept
+        raise
+    yield _summary(done[0]), *shown(done[0])
+
+
+_GOING: Final = " ..."
+
+
+def _cancelled(status: str) -> str:
+    return "Cancelled." if status.endswith(_GOING) else status
+
+
+def _summary(edited: EditedUpload) -> str:
+    meant = f" It changes {' and '.join(edited.changes)} by design." if edited.changes else ""
+    notes = "".join(f"\n\n{escape(warning)}." for warning in edited.result.warnings)
+    took = f"{edited.result.seconds:.1f} s"
+    return f"{escape(edited.name)} edited by {escape(edited.wishes.system)} in {took}.{meant}{notes}"

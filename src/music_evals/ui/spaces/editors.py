@@ -1,0 +1,96 @@
+"""Which editing systems the editing page offers: those without weights, and those whose weights its owner names.
+
+The variable ``MUSIC_EVALS_EDITORS`` names weights, as ``zeta=cvssp/audioldm2-music@COMMIT``, with blanks between
+several; a place without a commit is a folder. Nothing else is loaded, and each is loaded when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from music_evals.annotations import EditorInfo
+from music_evals.benchmark.edits.work import make_editor, read_parameter
+from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.protocols import EDITORS, EditingSystem, load_plugin
+
+__all__ = ["VARIABLE", "Offer", "find_editors"]
+
+VARIABLE: Final = "MUSIC_EVALS_EDITORS"
+_NOT_PARAMETERS: Final = {"self", "model", "weights"}
+
+
+class Offer(NamedTuple):
+    """A system that the page can run."""
+
+    name: str
+    place: str = ""
+    """Folder or id of its weights; empty for a system without."""
+    revision: str = ""
+    """Commit of an id."""
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Its parameters with their values."""
+        parameters = inspect.signature(load_plugin(EDITORS, self.name, "editing system")).parameters
+        return {name: one.default for name, one in parameters.items() if name not in _NOT_PARAMETERS}
+
+    @property
+    def licence(self) -> str:
+        """Licence of its weights, which a visitor accepts; empty where there are none."""
+        return str(_module_of(self.name).LICENCE) if self.place else ""
+
+    def make(self, parameters: str) -> EditingSystem:
+        """Return the system with parameters as they are typed, ``NAME=VALUE`` with commas or lines between."""
+        words = [word.strip() for line in parameters.splitlines() for word in line.split(",") if word.strip()]
+        return _made(self, json.dumps(dict(map(read_parameter, words)), sort_keys=True))
+
+
+@functools.lru_cache(maxsize=2)
+def _made(offer: Offer, parameters: str) -> EditingSystem:
+    weights = {"source": offer.place} if offer.place else {}
+    if offer.revision:
+        weights["revision"] = offer.revision
+    return make_editor(offer.name, json.loads(parameters), weights)
+
+
+def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offer]:
+    """Return name -> system for all that can be run on recordings here, those without weights first.
+
+    Raises
+    ------
+    InvalidInputError, UnknownNameError
+        The variable names something else than systems with their weights.
+
+    """
+    named = (os.environ if environment is None else environment).get(VARIABLE, "").split()
+    offers = {name: Offer(name) for name in EDITORS if _edits_alone(name)}
+    for word in named:
+        name, equals, place = word.partition("=")
+        if not (equals and place):
+            raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
+        if not hasattr(load_plugin(EDITORS, name, "editing system"), "from_pretrained"):
+            raise UnknownNameError("editing system with weights", name, _with_weights())
+        place, _, revision = place.partition("@")
+        offers[name] = Offer(name, place, revision)
+    return offers
+
+
+def _edits_alone(name: str) -> bool:
+    kind = load_plugin(EDITORS, name, "editing system")
+    if hasattr(kind, "from_pretrained"):
+        return False
+    info: EditorInfo = kind().info
+    return not info.control and "audio" in info.entrances
+
+
+def _with_weights() -> list[str]:
+    return [name for name in EDITORS if hasattr(load_plugin(EDITORS, name, "editing system"), "from_pretrained")]
+
+
+def _module_of(name: str) -> Any:
+    return inspect.getmodule(load_plugin(EDITORS, name, "editing system"))

@@ -1,0 +1,171 @@
+"""The editing page without a browser: what is offered, edited, compared and kept, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from music_evals.cli import main
+from music_evals.errors import InvalidInputError, ModelUnavailableError, NoDataError, UnknownNameError
+from music_evals.ui.spaces.editing import (
+    EditedUpload,
+    Stage,
+    Wishes,
+    _cancelled,
+    _summary,
+    about_html,
+    code_of,
+    edit_upload,
+    shown,
+)
+from music_evals.ui.spaces.editors import VARIABLE, Offer, find_editors
+from music_evals.ui.spaces.preservation_examples import write_examples
+
+soundfile = pytest.importorskip("soundfile")
+pytest.importorskip("librosa")
+
+
+def edited(upload: str | None, wishes: Wishes) -> EditedUpload:
+    """What `edit_upload` returns, without its stages."""
+    stages = edit_upload(upload, wishes)
+    while True:
+        try:
+            next(stages)
+        except StopIteration as end:
+            found: EditedUpload = end.value
+            return found
+
+
+@pytest.fixture(scope="module")
+def tune(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_examples(tmp_path_factory.mktemp("examples"))[0].original
+
+
+@pytest.fixture(scope="module")
+def transposed(tune: str) -> EditedUpload:
+    return edited(tune, Wishes("transposition", "semitones=3"))
+
+
+def test_systems_without_weights_are_always_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    offers = find_editors()
+    assert {"transposition", "time_stretch", "noise_vocoder", "hpss_remix", "equaliser", "effects"} <= set(offers)
+    assert not {"identity", "unrelated", "reorchestration", "zeta"} & set(offers)
+    assert all(not offer.licence and not offer.place for offer in offers.values())
+    assert offers["transposition"].defaults == {"semitones": 2.0}
+
+
+def test_systems_with_weights_are_offered_where_they_are_named() -> None:
+    offers = find_editors({VARIABLE: "zeta=cvssp/audioldm2-music@abc123"})
+    assert offers["zeta"] == Offer("zeta", "cvssp/audioldm2-music", "abc123")
+    assert offers["zeta"].licence == "CC-BY-NC-SA-4.0"
+    assert "abc123, licence CC-BY-NC-SA-4.0" in about_html(offers["zeta"])
+    with pytest.raises(InvalidInputError, match="NAME=PLACE"):
+        find_editors({VARIABLE: "zeta"})
+    with pytest.raises(UnknownNameError, match="zeta"):
+        find_editors({VARIABLE: "transposition=somewhere"})
+
+
+def test_a_licence_is_accepted_before_anything_is_loaded(
+    tune: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(VARIABLE, f"zeta={tmp_path}")
+    with pytest.raises(InvalidInputError, match="tick that you accept it"):
+        edited(tune, Wishes("zeta", target_prompt="jazz"))
+    pytest.importorskip("diffusers")
+    with pytest.raises(ModelUnavailableError, match="cannot be loaded"):
+        edited(tune, Wishes("zeta", target_prompt="jazz", accepted=True))
+
+
+def test_what_is_known_of_the_edit_is_found(transposed: EditedUpload) -> None:
+    texts = [finding.text for finding in transposed.pair.findings]
+    assert any("key moved up a minor third" in text for text in texts), texts
+    assert transposed.changes == ("harmony", "melody")
+    assert "changes harmony and melody by design" in _summary(transposed)
+
+
+def test_the_stages_come_in_order(tune: str) -> None:
+    stages = list(edit_upload(tune, Wishes("equaliser")))
+    assert stages[0] == Stage(0.0, "Reading the recording")
+    assert stages[1].text == "Editing with equaliser"
+    assert [stage.done for stage in stages] == sorted(stage.done for stage in stages)
+    assert stages[-1].done < 1
+
+
+def test_the_archive_holds_the_edit_and_where_it_comes_from(transposed: EditedUpload) -> None:
+    with zipfile.ZipFile(io.BytesIO(transposed.archive)) as archive:
+        samples, rate = soundfile.read(io.BytesIO(archive.read("edit.flac")))
+        about = json.loads(archive.read("provenance.json"))
+    assert (samples.ndim, rate) == (1, 22050)
+    assert about["system"] == "transposition"
+    assert about["parameters"] == {"semitones": 3}
+    assert about["source"] == "original.flac"
+    assert len(about["source_sha256"]) == 64
+    assert about["alignment"]["sample_rate"] == [22050, 22050]
+
+
+def test_the_commands_that_are_offered_make_the_same_edit_and_scores(
+    transposed: EditedUpload, tune: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, shell = code_of(transposed)
+    edit, judge = (shlex.split(line)[1:] for line in shell.splitlines())
+    (tmp_path / "original.flac").write_bytes(Path(tune).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    assert main([*edit, "--engine", "serial"]) == 0
+    [made] = (tmp_path / "edited/edits").glob("**/*.flac")
+    with zipfile.ZipFile(io.BytesIO(transposed.archive)) as archive:
+        assert made.read_bytes() == archive.read("edit.flac")
+    assert main([*judge, "--engine", "serial"]) == 0
+    results = json.loads((tmp_path / "results/edited/results.json").read_text())
+    [scores] = results["scores"].values()
+    for bar in transposed.pair.bars:
+        assert scores[bar.score]["value"] == pytest.approx(bar.row["value"], abs=1e-9)
+
+
+def test_only_the_first_half_minute_is_edited_and_one_channel(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, (35 * 8000, 2))
+    soundfile.write(tmp_path / "long.wav", noise, 8000)
+    found = edited(str(tmp_path / "long.wav"), Wishes("equaliser"))
+    assert found.result.audio is not None
+    assert found.result.audio.shape == (1, 30 * 8000)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "error", "match"),
+    [
+        (Wishes("nothing"), UnknownNameError, "transposition"),
+        (Wishes("transposition", "semitones"), InvalidInputError, "NAME=VALUE"),
+        (Wishes("transposition", "semitone=3"), UnknownNameError, "semitones"),
+        (Wishes("transposition", "semitones=99"), InvalidInputError, "must lie in"),
+    ],
+)
+def test_what_cannot_be_done_says_what_to_do(tune: str, wishes: Wishes, error: Any, match: str) -> None:
+    with pytest.raises(error, match=match):
+        edited(tune, wishes)
+
+
+def test_scores_and_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match="upload a file"):
+        edited(None, Wishes("equaliser"))
+    (tmp_path / "tune.mid").write_bytes(b"MThd")
+    with pytest.raises(UnknownNameError, match="kind of recording"):
+        edited(str(tmp_path / "tune.mid"), Wishes("equaliser"))
+
+
+@pytest.mark.gradio
+def test_everything_that_is_shown_is_there(transposed: EditedUpload) -> None:
+    archive, results, _bars, told, heard, _python, shell, _receipt, json_path, _csv = shown(transposed)
+    assert Path(archive).name == "original_transposition.zip"
+    assert results["edited"]["system"] == "transposition"
+    assert "minor third" in told
+    assert len(heard["tracks"]) == 2
+    assert "--set semitones=3" in shell
+    assert Path(json_path).is_file()
+    assert [_cancelled("Editing ..."), _cancelled("Done.")] == ["Cancelled.", "Done."]
