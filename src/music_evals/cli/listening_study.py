@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,8 @@ Build a blind listening test in the browser out of a table of sounds, of any tas
 
 PAIRS is a pairs.csv of the step pairs or your own: a CSV with the columns reference and estimate (files, from the
 folder of the table on) and, where there are several, system, item_id and group, the song. A sample of an editing test
-is named by sample_id. Every file is mixed down, brought to one loudness and renamed; key/ says who is who.
+is named by sample_id. Or PAIRS are the folders of runs of music-evals edit, a system each, on the same sources. Every
+file is mixed down, brought to one loudness and renamed; key/ says who is who.
 
 --type rating: one sound, questions from 1 to 5; with LQ1 and --styles, the report writes the table listening of an
 editing test. ab: one of two sounds is chosen. mushra: all systems of an item on one page, 0 to 100, beside the
@@ -34,6 +38,8 @@ examples:
   music-evals listening-test build results/study/pairs.csv --contact "Ada, ada@example.org" --out study
   music-evals listening-test build edits.csv --type mushra --listeners 16 --seed 8241 --contact Ada --out study
   music-evals listening-test build edits.csv --type ab --questions harmony,rhythm --contact Ada --out study
+  music-evals listening-test build edited/zeta edited/musicgen --questions harmony,rhythm,structure,melody \\
+      --contact Ada --out study
   music-evals listening-test build transfers.csv --styles bach,jazz --blocks 3 --contact Ada --out study
   music-evals listening-test serve study
   music-evals listening-test report study
@@ -73,7 +79,7 @@ def add_build(steps: Any) -> None:
     step = add_verb(
         steps, "build", _build, help="sounds to a test in the browser", description=_BUILD_HELP, epilog=BUILD_EXAMPLES
     )
-    step.add_argument("pairs", metavar="PAIRS", help="table of the sounds")
+    step.add_argument("pairs", nargs="+", metavar="PAIRS", help="table of the sounds, or folders of runs of edit")
     step.add_argument("--type", default="rating", help="rating (default), ab or mushra")
     what = step.add_argument_group("what is asked")
     what.add_argument(
@@ -168,9 +174,9 @@ def _build(options: argparse.Namespace) -> int:
     from music_evals.ui.studies.page import study_page
 
     introduction = introduction_of(options, "listening")
-    with Bar("item") as bar:
+    with _table(options.pairs) as table, Bar("item") as bar:
         built = build_listening_test(
-            options.pairs,
+            table,
             options.out,
             _settings(options),
             study=options.study,
@@ -184,6 +190,23 @@ def _build(options: argparse.Namespace) -> int:
     for note in _notes_of(built):
         say(note)
     return 0
+
+
+@contextlib.contextmanager
+def _table(places: Sequence[str]) -> Iterator[Path]:
+    """Yield the table of the sounds; one that is made of runs of edits is there for as long as the ``with`` lasts."""
+    from music_evals.benchmark.edits.listening import pairs_of_edits
+    from music_evals.errors import InvalidInputError
+    from music_evals.studies.pairs import write_pairs
+
+    if not Path(places[0]).is_dir():
+        if len(places) > 1:
+            raise InvalidInputError(f"expected one table or folders of runs of edit, got {', '.join(places)}")
+        yield Path(places[0])
+        return
+    pairs = pairs_of_edits(places)
+    with tempfile.TemporaryDirectory(prefix="music_evals_") as folder:
+        yield write_pairs(Path(folder) / "pairs.csv", pairs)
 
 
 def _settings(options: argparse.Namespace) -> ListeningSettings:
