@@ -1,4 +1,4 @@
-"""Rebuild the Parquet files and the manifest; with --prompts, join the sentences of MedleyMDPrompts into a copy."""
+"""Rebuild the Parquet files and the manifest; --tables makes the table of sentences anew from the published ones."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ import argparse
 from pathlib import Path
 
 from music_evals.datasets.manifest import build_script, file_rows, write_dataset
-from music_evals.datasets.medleydb_editing.build import CONFIGS, build_config, features, read_prompts
-from music_evals.errors import InvalidInputError
+from music_evals.datasets.medleydb_editing import build
+from music_evals.files import write_atomically
 
 HERE = Path(__file__).parent
 
 
 def main() -> None:
-    """Read the tables, make every config, write it."""
+    """Make every config, write it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE, help="folder to write (default: this one)")
     parser.add_argument(
-        "--prompts",
+        "--tables",
         type=Path,
-        nargs="+",
-        metavar="FILE",
-        help="captions_targets.csv and captions_sources.csv of MedleyMDPrompts; needs another --out",
+        nargs=2,
+        metavar=("TARGETS", "SOURCES"),
+        help="captions_targets.csv and captions_sources.csv of MedleyMDPrompts, for the package's prompts.csv",
     )
     options = parser.parse_args()
-    if options.prompts and options.out.resolve() == HERE.resolve():
-        raise InvalidInputError("the published sentences do not belong into this folder; give --out another one")
-    sentences = read_prompts(options.prompts) if options.prompts else None
-    configs = {config: {"test": build_config(config, sentences)} for config in CONFIGS}
+    if options.tables:
+        table = build.published_table(*(path.read_text(encoding="utf-8") for path in options.tables))
+        write_atomically(Path(build.__file__).with_name(build.PROMPT_TABLE), table.encode())
+    configs = {config: {"test": build.build_config(config)} for config in build.CONFIGS}
     source = "MedleyMDPrompts, HilaManor/AudioEditingCode f324c19; prompts of our own (stand_in)"
-    manifest = write_dataset(options.out, configs, features(), source=source, sentences=sentences is not None)
-    print(file_rows(manifest))
+    print(file_rows(write_dataset(options.out, configs, build.features(), source=source)))
 
 
 if __name__ == "__main__":

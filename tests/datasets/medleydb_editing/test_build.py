@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import subprocess
@@ -13,9 +12,10 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from music_evals.benchmark.edits.sources import expand, sources_in_files
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.medleydb_editing import build as mdb
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.errors import NoDataError, UnreadableFileError
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "datasets_scripts" / "medleydb_editing" / "build.py"
@@ -31,7 +31,7 @@ def test_counts_are_those_of_the_published_table():
 
 
 def test_one_prompt_is_there_twice():
-    pairs = Counter((row["excerpt"], row["instruction_sha256_16"]) for row in mdb.build_config("zeta"))
+    pairs = Counter((row["excerpt"], row["instruction"]) for row in mdb.build_config("zeta"))
     assert [excerpt for (excerpt, _), count in pairs.items() if count > 1] == ["FreeJazz"]
 
 
@@ -41,8 +41,17 @@ def test_vanilla_takes_twenty_excerpts():
     assert mdb.build_config("vanilla") == rows
 
 
-def test_no_published_sentence_is_in_the_repository():
-    assert all(row["instruction"] is None for config in ("zeta", "vanilla") for row in mdb.build_config(config))
+def test_sentences_are_the_published_ones():
+    rows = {config: mdb.build_config(config) for config in ("zeta", "vanilla")}
+    first = rows["zeta"][0]
+    assert (first["excerpt"], first["source_prompt"]) == ("80sRock", "A recording of a rock song.")
+    assert first["instruction"] == first["target_prompt"] == "A recording of a heavy metal song."
+    assert all(row["target_prompt"] and row["origin"] == "MedleyMDPrompts" for rows in rows.values() for row in rows)
+    assert len({(row["excerpt"], row["source_prompt"]) for row in rows["zeta"]}) <= 107
+    assert all(row["source_prompt"] is None for row in rows["vanilla"])
+    # the tables as they were when this was written: any other sentence changes the hash
+    text = "\n".join(sorted(row["target_prompt"] for row in rows["zeta"]))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "6735b1ae03bb5ca7"
 
 
 def test_the_stand_in_has_a_sentence_and_a_label_in_each_row():
@@ -51,50 +60,21 @@ def test_the_stand_in_has_a_sentence_and_a_label_in_each_row():
     assert Counter(row["excerpt"] for row in rows) == dict.fromkeys(mdb.STAND_IN_PIECES, 3)
 
 
-@pytest.fixture
-def tiny_table(monkeypatch):
-    """A published table of two sentences that we know."""
-    source, target = "A drum.", "A bell."
-    digests = {text: hashlib.sha256(text.encode()).hexdigest()[:16] for text in (source, target)}
-    row = {"excerpt": "Toy", "source_index": "1", "needs_source": "yes", "sha256_16": digests[target]}
-    monkeypatch.setattr(mdb, "_published", lambda: ({"Toy": [digests[source]]}, [row]))
-    return source, target
-
-
-def write_table(path: Path, column: str, sentence: str) -> Path:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerows([["filename", column], ["MusicDelta_Toy_MIX.wav", sentence]])
-    return path
-
-
-def test_sentences_are_joined_by_their_hash(tmp_path, tiny_table):
-    source, target = tiny_table
-    tables = [
-        write_table(tmp_path / "targets.csv", "target_captions", target),
-        write_table(tmp_path / "sources.csv", "source_captions", source),
+def test_the_table_is_made_of_the_published_ones():
+    targets = (
+        "filename,target_captions,can_be_used_without_source,source_caption_index\n"
+        'MusicDelta_Toy_MIX.wav,"A bell, ringing.",1,2\nMusicDelta_Toy_MIX.wav,A horn.,10,1\n'
+    )
+    sources = "filename,source_captions\nMusicDelta_Toy_MIX.wav,A drum.\nMusicDelta_Toy_MIX.wav,A cymbal.\n"
+    assert mdb.published_table(targets, sources).splitlines() == [
+        "kind,excerpt,source_index,needs_source,sentence",
+        "source,Toy,1,,A drum.",
+        "source,Toy,2,,A cymbal.",
+        'target,Toy,2,no,"A bell, ringing."',
+        "target,Toy,1,,A horn.",
     ]
-    (row,) = mdb.build_config("zeta", mdb.read_prompts(tables))
-    assert (row["instruction"], row["source_description"], row["needs_source"]) == (target, source, True)
-
-
-def test_another_sentence_is_refused(tmp_path, tiny_table):
-    table = write_table(tmp_path / "targets.csv", "target_captions", "A horn.")
-    with pytest.raises(InvalidInputError, match="as published"):
-        mdb.build_config("zeta", mdb.read_prompts([table]))
-
-
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00"])
-def test_other_files_are_refused(tmp_path, content):
-    path = tmp_path / "table.csv"
-    path.write_bytes(content)
-    with pytest.raises(UnreadableFileError, match=r"table\.csv"):
-        mdb.read_prompts([path])
-
-
-def test_a_missing_table_is_named(tmp_path):
-    with pytest.raises(NoDataError, match="MedleyMDPrompts"):
-        mdb.read_prompts([tmp_path / "none.csv"])
+    with pytest.raises(UnreadableFileError, match="source_captions"):
+        mdb.published_table(targets, targets)
 
 
 class TestAttach:
@@ -139,19 +119,23 @@ def test_the_stand_in_can_be_rendered_and_attached(tmp_path, monkeypatch):
     assert soundfile.info(attached.rows[0]["audio"]).duration > 20
 
 
+def test_edit_reads_what_is_attached(tmp_path, monkeypatch):
+    monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
+    attached = mdb.attach(mdb.build_config("stand_in")[:3], mdb.render_stand_in(tmp_path / "pieces"))
+    sources = sources_in_files([str(mdb.write_sources(attached, tmp_path / "lists" / "sources.jsonl"))])
+    ready = expand(sources, None, generate=(), default="Anything.", seed=0)
+    assert [one.item for one in ready] == [row["id"] for row in attached.rows]
+    assert {one.group for one in ready} == {"song_rock"}
+    assert ready[0].instruction.target_caption() == "A piece played by a church organ."
+    assert ready[0].instruction.source_prompt == "A rock piece."
+    assert ready[0].instruction.text == "Let a church organ play all of it."
+
+
 def test_build_is_what_the_folder_holds(tmp_path):
     subprocess.run([sys.executable, BUILD, "--out", tmp_path], check=True, capture_output=True)
     for path in BUILD.parent.glob("data/*/*.parquet"):
         assert (tmp_path / path.relative_to(BUILD.parent)).read_bytes() == path.read_bytes()
     assert (tmp_path / "manifest.json").read_text() == (BUILD.parent / "manifest.json").read_text()
-
-
-def test_build_keeps_sentences_out_of_the_folder(tmp_path):
-    done = subprocess.run(
-        [sys.executable, BUILD, "--prompts", tmp_path / "t.csv"], check=False, capture_output=True, text=True
-    )
-    assert done.returncode != 0
-    assert "another one" in done.stderr
 
 
 def test_rows_hash_as_the_manifest_says():

@@ -1,10 +1,8 @@
 """MedleyDB excerpts and the edits that are asked of them: the sources of ZETA and of the vanilla baseline.
 
-MedleyDB's audio may not be passed on, and the sentences of MedleyMDPrompts (Manor and Michaeli, ICML 2024, CC BY 4.0)
-are not copied here. What is here is a manifest: which excerpt, which prompt of the published table, and the start of
-the SHA-256 of its sentence. `read_prompts` joins the sentences from the user's copy of the table, `attach` the
-recordings from the user's copy of MedleyDB. The config ``stand_in`` needs neither: pieces of `known_edits`, with
-prompts of our own.
+The sentences are those of MedleyMDPrompts (Manor and Michaeli, ICML 2024, CC BY 4.0), as published. The audio of
+MedleyDB may not be passed on: `attach` finds it in the user's own copy, and `write_sources` writes the table that
+``music-evals edit`` reads. The config ``stand_in`` needs no copy: pieces of `known_edits`, with prompts of our own.
 """
 
 from __future__ import annotations
@@ -13,8 +11,10 @@ import csv
 import dataclasses
 import functools
 import hashlib
+import io
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,30 +22,39 @@ from typing import Any
 import numpy as np
 
 from music_evals.datasets.known_edits import build as known_edits
-from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.errors import NoDataError, UnreadableFileError
 from music_evals.files import write_atomically
 
-__all__ = ["CONFIGS", "Attached", "attach", "build_config", "features", "read_prompts", "render_stand_in"]
+__all__ = [
+    "CONFIGS",
+    "Attached",
+    "attach",
+    "build_config",
+    "features",
+    "published_table",
+    "render_stand_in",
+    "write_sources",
+]
 
 CONFIGS = ("zeta", "vanilla", "stand_in")
 """Names of the configs; `stand_in` is our own."""
 
 PROMPT_TABLE = "prompts.csv"
-"""Package data, made of the published tables at commit f324c19 of HilaManor/AudioEditingCode."""
+"""Package data: `published_table` of the two tables at commit f324c19 of HilaManor/AudioEditingCode."""
 
-HASH_DIGITS = 16
 VANILLA_EXCERPTS = 20  # "20 prompts from MedleyDB"; the paper does not say which
 VANILLA_SEED = 0
 
 # Our own wishes for the stand-in: none of them is taken from the published table.
-STAND_IN_INSTRUCTIONS = (
-    "Let a church organ play all of it.",
-    "Turn it into music for an old video game.",
-    "Play it as slow chamber music for strings.",
-    "Make a dance track of it, with a heavy kick drum.",
-    "Give the tune to a clarinet and leave the rest as it is.",
-    "Leave out everything but the tune and the bass.",
+STAND_IN_WISHES = (
+    ("Let a church organ play all of it.", "A piece played by a church organ."),
+    ("Turn it into music for an old video game.", "Music of an old video game."),
+    ("Play it as slow chamber music for strings.", "Slow chamber music for strings."),
+    ("Make a dance track of it, with a heavy kick drum.", "A dance track with a heavy kick drum."),
+    ("Give the tune to a clarinet and leave the rest as it is.", "A tune played by a clarinet over other instruments."),
+    ("Leave out everything but the tune and the bass.", "A tune with a bass and nothing else."),
 )
+"""What is asked, and a description of the result."""
 STAND_IN_PIECES = (
     "song_rock", "song_waltz", "song_ballad", "song_bossa", "song_disco", "song_synth",
     "song_pop", "song_jig", "song_funk", "song_march", "song_blues", "song_minuet",
@@ -83,76 +92,79 @@ _COLUMNS = {
     "excerpt": "string",
     "audio_file": "string",
     "audio_sha256": "string",  # null: nobody has published one
-    "instruction": "string",  # null until the table is joined
-    "instruction_sha256_16": "string",
-    "source_description": "string",
-    "source_sha256_16": "string",
+    "instruction": "string",
+    "source_prompt": "string",  # null where a prompt of the table goes with no description of the source
+    "target_prompt": "string",
     "needs_source": "bool",  # null where the published table holds a value that it does not explain
     "origin": "string",
 }
 
 
-def build_config(config: str, sentences: Mapping[str, str] | None = None) -> list[Row]:
+def build_config(config: str) -> list[Row]:
     """Return the rows of a config."""
     if config == "stand_in":
         return _stand_in_rows()
     sources, targets = _published()
     if config == "zeta":
-        chosen: list[tuple[str, str, dict[str, str] | None]] = [
-            (row["excerpt"], row["sha256_16"], row) for row in targets
-        ]
-    else:
-        chosen = [(excerpt, sources[excerpt][0], None) for excerpt in _vanilla_excerpts(sorted(sources))]
-    rows = []
-    for number, (excerpt, digest, target) in enumerate(chosen):
-        source = "" if target is None else sources[excerpt][int(target["source_index"]) - 1]
-        rows.append(
-            {
-                "id": f"{config}_{number:04d}",
-                "excerpt": excerpt,
-                "audio_file": f"MusicDelta_{excerpt}/MusicDelta_{excerpt}_MIX.wav",
-                "audio_sha256": None,
-                "instruction": _sentence(sentences, digest),
-                "instruction_sha256_16": digest,
-                "source_description": _sentence(sentences, source) if source else None,
-                "source_sha256_16": source or None,
-                "needs_source": None if target is None else {"yes": True, "no": False}.get(target["needs_source"]),
-                "origin": "MedleyMDPrompts",
+        return [
+            _published_row(config, number, row["excerpt"], row["sentence"])
+            | {
+                "source_prompt": sources[row["excerpt"]][int(row["source_index"]) - 1],
+                "needs_source": {"yes": True, "no": False}.get(row["needs_source"]),
             }
-        )
-    return rows
+            for number, row in enumerate(targets)
+        ]
+    return [
+        _published_row(config, number, excerpt, sources[excerpt][0])
+        for number, excerpt in enumerate(_vanilla_excerpts(sorted(sources)))
+    ]
+
+
+def _published_row(config: str, number: int, excerpt: str, sentence: str) -> Row:
+    return {
+        "id": f"{config}_{number:04d}",
+        "excerpt": excerpt,
+        "audio_file": f"MusicDelta_{excerpt}/MusicDelta_{excerpt}_MIX.wav",
+        "audio_sha256": None,
+        "instruction": sentence,
+        "source_prompt": None,
+        "target_prompt": sentence,
+        "needs_source": None,
+        "origin": "MedleyMDPrompts",
+    }
 
 
 def _stand_in_rows() -> list[Row]:
     """Give each piece half of the wishes, in turn."""
-    half = len(STAND_IN_INSTRUCTIONS) // 2
-    wishes = itertools.cycle(STAND_IN_INSTRUCTIONS)
+    half = len(STAND_IN_WISHES) // 2
+    wishes = itertools.cycle(STAND_IN_WISHES)
     return [
         {
             "id": f"stand_in_{number:04d}",
             "excerpt": piece,
             "audio_file": f"{piece}.wav",
             "audio_sha256": None,
-            "instruction": (wish := next(wishes)),
-            "instruction_sha256_16": _digest(wish),
-            "source_description": None,
-            "source_sha256_16": None,
+            "instruction": wish,
+            "source_prompt": f"A {piece.removeprefix('song_')} piece.",
+            "target_prompt": result,
             "needs_source": True,
             "origin": "music_evals",
         }
-        for number, (piece, _) in enumerate(itertools.product(STAND_IN_PIECES, range(half)))
+        for number, ((piece, _), (wish, result)) in enumerate(
+            zip(itertools.product(STAND_IN_PIECES, range(half)), wishes, strict=False)
+        )
     ]
 
 
 @functools.cache
 def _published() -> tuple[dict[str, list[str]], list[dict[str, str]]]:
-    """Return the digests of the source captions by excerpt, and the rows of the target prompts."""
+    """Return the source captions by excerpt, and the rows of the target prompts."""
     text = (files("music_evals.datasets.medleydb_editing") / PROMPT_TABLE).read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     sources: dict[str, list[str]] = {}
     for row in rows:
         if row["kind"] == "source":
-            sources.setdefault(row["excerpt"], []).append(row["sha256_16"])
+            sources.setdefault(row["excerpt"], []).append(row["sentence"])
     return sources, [row for row in rows if row["kind"] == "target"]
 
 
@@ -161,38 +173,42 @@ def _vanilla_excerpts(names: Sequence[str]) -> list[str]:
     return [names[index] for index in sorted(chosen)]
 
 
-def _sentence(sentences: Mapping[str, str] | None, digest: str) -> str | None:
-    if sentences is None:
-        return None
-    if digest not in sentences:
-        raise InvalidInputError(
-            f"the prompt tables lack the sentence with SHA-256 {digest}...; give captions_targets.csv and "
-            "captions_sources.csv of MedleyMDPrompts, as published"
-        )
-    return sentences[digest]
+def published_table(targets: str, sources: str) -> str:
+    """Return the table of the package as CSV, from the text of the two that are published.
+
+    Parameters
+    ----------
+    targets, sources
+        ``captions_targets.csv`` and ``captions_sources.csv`` of MedleyMDPrompts.
+
+    Raises
+    ------
+    UnreadableFileError
+        A table without the published columns.
+
+    """
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("kind", "excerpt", "source_index", "needs_source", "sentence"))
+    numbers: dict[str, int] = {}
+    try:
+        for row in csv.DictReader(sources.splitlines()):
+            excerpt = _excerpt_of(row["filename"])
+            numbers[excerpt] = numbers.get(excerpt, 0) + 1
+            writer.writerow(("source", excerpt, numbers[excerpt], "", row["source_captions"]))
+        for row in csv.DictReader(targets.splitlines()):
+            alone = {"1": "no", "0": "yes"}.get(row["can_be_used_without_source"], "")
+            sentence = row["target_captions"]
+            writer.writerow(("target", _excerpt_of(row["filename"]), row["source_caption_index"], alone, sentence))
+    except KeyError as error:
+        raise UnreadableFileError(
+            f"the tables of MedleyMDPrompts have a column {error}; give both as published"
+        ) from error
+    return text.getvalue()
 
 
-def _digest(sentence: str) -> str:
-    return hashlib.sha256(sentence.encode()).hexdigest()[:HASH_DIGITS]
-
-
-def read_prompts(paths: Iterable[Path]) -> dict[str, str]:
-    """Read tables of MedleyMDPrompts: the start of the SHA-256 of each sentence -> the sentence."""
-    sentences: dict[str, str] = {}
-    for path in paths:
-        try:
-            rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-        except FileNotFoundError:
-            raise NoDataError(
-                f"{path}: no such file; MedleyMDPrompts is in the repository HilaManor/AudioEditingCode"
-            ) from None
-        except (OSError, UnicodeDecodeError, csv.Error) as error:
-            raise UnreadableFileError(f"{path}: cannot be read as a table ({error})") from error
-        column = next((name for name in ("target_captions", "source_captions") if rows and name in rows[0]), None)
-        if column is None:
-            raise UnreadableFileError(f"{path}: expected a CSV file with a column target_captions or source_captions")
-        sentences |= {_digest(row[column]): row[column] for row in rows}
-    return sentences
+def _excerpt_of(filename: str) -> str:
+    return filename.removeprefix("MusicDelta_").removesuffix("_MIX.wav")
 
 
 def attach(rows: Iterable[Row], root: str | Path) -> Attached:
@@ -238,6 +254,28 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
             "MedleyDB is given out by its authors, https://medleydb.weebly.com; render_stand_in makes those of stand_in"
         )
     return Attached(tuple(found), tuple(missing), tuple(wrong))
+
+
+def write_sources(attached: Attached, path: str | Path) -> Path:
+    """Write the rows with a recording as the manifest that ``music-evals edit`` reads, and return its path.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written.
+
+    """
+    rows = [
+        {
+            "id": row["id"],
+            "source": str(Path(row["audio"]).resolve()),
+            "group": row["excerpt"],
+            **{name: row[name] for name in ("instruction", "source_prompt", "target_prompt") if row[name]},
+        }
+        for row in attached.rows
+    ]
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    return write_atomically(Path(path), text.encode(), parents=True)
 
 
 def render_stand_in(folder: str | Path, *, renderer: str = "additive") -> Path:
