@@ -14,6 +14,7 @@ from music_evals.cli._shared import (
     add_interval_options,
     add_output_options,
     add_published_option,
+    add_theme_options,
     add_verb,
     chosen,
     finish_scores,
@@ -169,6 +170,7 @@ def _add_scoring(how: Any) -> None:
         help="score texts as they came, with fences, remarks and numbered headers",
     )
     how.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the reference rows")
+    add_theme_options(how)
     add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")

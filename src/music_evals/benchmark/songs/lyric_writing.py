@@ -94,7 +94,7 @@ class Settings(SongSettings):
     batch
         Ask endpoints by their batch interface: a first run hands in what is not answered and ends with
         `BatchPendingError`, the same run later collects the answers and scores.
-    variant, rhyme, normalise, strict
+    variant, rhyme, normalise, strict, theme_encoder, theme_encoder_revision
         Of the scores; see `lyrics.Settings`.
 
     Raises
@@ -131,6 +131,8 @@ class Settings(SongSettings):
     rhyme: str | None = None
     normalise: bool = True
     strict: bool = False
+    theme_encoder: str | None = None
+    theme_encoder_revision: str | None = None
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "n_seeds": (1, MOST_SEEDS)}
 
