@@ -523,7 +523,8 @@ def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
     assert found["heron", "mine"]["value"] is None
     assert found["moon", "true lyrics"]["value"] is not None
     plain = run_lyrics(Settings(out=tmp_path / "plain", **given))
-    assert "lyric_theme_similarity" not in json.dumps(plain.results["systems"])
+    assert "lyric_theme_similarity" in outcome.results["scores"]["mine"]
+    assert "lyric_theme_similarity" not in plain.results["scores"]["mine"]
     with pytest.raises(InvalidInputError, match="themes of a dataset"):
         Settings(out=tmp_path, reference="here", generated=["there"], theme_encoder="char-ngrams")
 
