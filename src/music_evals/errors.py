@@ -35,6 +35,8 @@ Its message says what was expected, what came, and what to do::
     │   ├── HubForeignError                  a repository of that name is not ours
     │   └── HubOfflineError                  no connection, or one that broke off
     ├── ModelUnavailableError (OSError)      a model that does not exist, or that cannot be fetched now
+    │   ├── CostCeilingError                 the next answer could cost more than the user allows
+    │   └── BatchPendingError                a batch of requests is not done yet
     ├── BackendError (RuntimeError)          an optional backend failed on its input
     └── MissingBackendError (ImportError)    an optional package is needed; says how to install it
 
@@ -54,10 +56,12 @@ from collections.abc import Iterable, Iterator
 
 __all__ = [
     "BackendError",
+    "BatchPendingError",
     "ChangedResultsError",
     "ContextLengthError",
     "ContextMismatchWarning",
     "CorruptRecordsError",
+    "CostCeilingError",
     "FileTooLargeError",
     "HubConflictError",
     "HubError",
@@ -247,6 +251,14 @@ class TamperedLogError(CorruptRecordsError):
 
 class ModelUnavailableError(MusicEvalsError, OSError):
     """A model that does not exist, or that cannot be fetched now; the message says how to get it."""
+
+
+class CostCeilingError(ModelUnavailableError):
+    """The next answer could cost more than the user allows; what was answered is kept."""
+
+
+class BatchPendingError(ModelUnavailableError):
+    """A batch of requests is not done yet; the same command collects it later."""
 
 
 class OutputError(MusicEvalsError, OSError):

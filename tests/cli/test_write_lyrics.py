@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.writing import POEMS, Server, completion, poem_text, write_songs
+from tests.writing import POEMS, Server, build_model, completion, poem_text, write_songs
 
 from music_evals import cli
 from music_evals.protocols import Written
@@ -222,3 +222,30 @@ def test_wrong_options_are_usage_errors(
     assert err.startswith("music-evals: error: ")
     assert message in err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tuned_writer_is_judged_beside_its_base(
+    reference: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = build_model(tmp_path / "base", template=None, room=900)
+    out = tmp_path / "writer"
+    songs = str(tmp_path / "songs.jsonl")
+    judged = tmp_path / "judged.jsonl"
+    judged.write_text((tmp_path / "songs.jsonl").read_text(encoding="utf-8").splitlines()[0] + "\n", encoding="utf-8")
+    settings = {
+        "model.base": base, "model.tuning": "lora", "model.rank": 2, "data.dataset": songs, "data.judged": judged,
+        "training.epochs": 1,
+    }  # fmt: skip
+    changes = [text for name, value in settings.items() for text in ("--set", f"{name}={value}")]
+    assert cli.main(["train", "models/lyric_writer/train.yaml", *changes, "--out", str(out), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["left_out"] == {"judged or a near copy": 1}
+    assert result["judged_loss"]["n"] == 1
+    assert result["judged_loss"]["difference"] == pytest.approx(
+        result["judged_loss"]["tuned"] - result["judged_loss"]["base"]
+    )
+    models = ["--model", f"base={base}", "--model", f"tuned={out / 'model'}", "--max-tokens", "4", "--json"]
+    assert cli.main([*reference, *models]) in {0, 1}
+    results = json.loads(capsys.readouterr().out)
+    assert {"base", "tuned"} <= set(results["systems"])
+    assert any({row["a"], row["b"]} == {"base", "tuned"} for row in results["comparisons"])

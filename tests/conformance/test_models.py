@@ -11,13 +11,23 @@ from typing import Any
 import pytest
 
 from music_evals.models.recipe import read_sections
-from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, Inpainter, StyleTransfer, Tagger, load_plugin
+from music_evals.protocols import (
+    INPAINTERS,
+    STYLE_TRANSFERS,
+    TAGGERS,
+    TUNED_WRITERS,
+    Inpainter,
+    StyleTransfer,
+    Tagger,
+    load_plugin,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 # A model is a folder with a config.json; models/vli/folk is a variant, by the recipe models/vli/train-folk.yaml.
 FOLDERS = sorted(path.parent for path in (ROOT / "models").rglob("config.json") if path.parent.name != "run")
 IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
 REGISTRY = {**INPAINTERS, **TAGGERS, **STYLE_TRANSFERS}
+ALL = {**REGISTRY, **TUNED_WRITERS}
 PROTOCOLS = ((INPAINTERS, Inpainter), (TAGGERS, Tagger), (STYLE_TRANSFERS, StyleTransfer))
 MAX_BYTES = 12 * 2**20
 MAX_TOTAL_BYTES = 120 * 2**20
@@ -79,7 +89,7 @@ def test_files(folder: Path) -> None:
 def test_the_model_type_is_registered(folder: Path, recipe: dict[str, Any]) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     kind = recipe["model_type"]
-    assert kind in REGISTRY
+    assert kind in ALL
     assert kind in json.dumps(config), "config.json must tell the model type"
     assert isinstance(recipe["training"]["seed"], int)
 
@@ -128,10 +138,16 @@ def test_from_pretrained(folder: Path, recipe: dict[str, Any]) -> None:
 
 
 def test_no_model_type_stands_for_two_things() -> None:
-    assert len(REGISTRY) == sum(len(known) for known, _ in PROTOCOLS)
+    assert len(ALL) == sum(len(known) for known, _ in PROTOCOLS) + len(TUNED_WRITERS)
 
 
-@pytest.mark.parametrize("kind", sorted(REGISTRY))
+@pytest.mark.parametrize("kind", sorted(TUNED_WRITERS))
+def test_what_a_language_model_is_tuned_for_is_read_by_a_writer_of_lyrics(kind: str) -> None:
+    made = load_plugin(TUNED_WRITERS, kind, "model")
+    assert {"write", "describe", "deterministic"} <= set(dir(made)), "see protocols.LyricWriter"
+
+
+@pytest.mark.parametrize("kind", sorted(ALL))
 def test_every_model_type_has_a_window(kind: str) -> None:
     assert kind in {read_sections(recipe_of(folder))["model_type"] for folder in FOLDERS}
 

@@ -99,6 +99,17 @@ def add_encoder_options(group: Any) -> None:
     )
 
 
+def add_theme_options(group: Any) -> None:
+    """Add how lyrics are compared with the themes of their songs."""
+    group.add_argument(
+        "--theme-encoder",
+        metavar="NAME",
+        help="also compare texts with the themes of their songs, by a sentence-transformers model (Hub id or folder) "
+        "or char-ngrams, which knows no meaning (default: not compared)",
+    )
+    group.add_argument("--theme-encoder-revision", metavar="REV", help="commit, tag or branch of its Hub id")
+
+
 def add_interval_options(group: Any, *, resamples: bool = True) -> None:
     """Add what the intervals are made with; `resamples` where there are divergences or tests."""
     group.add_argument("--confidence", type=float, default=0.95, help="of the intervals (default: %(default)s)")

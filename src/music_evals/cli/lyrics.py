@@ -12,6 +12,7 @@ from music_evals.cli._shared import (
     add_interval_options,
     add_output_options,
     add_published_option,
+    add_theme_options,
     add_verb,
     chosen,
     finish_scores,
@@ -146,6 +147,7 @@ def _add_measures(how: Any) -> None:
         dest="numbered",
         help="section headers of the dataset without their numbers, as in the prompts of write-lyrics",
     )
+    add_theme_options(how)
     add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")

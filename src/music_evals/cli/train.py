@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,9 @@ def add(verbs: Any) -> None:
         "  music-evals train models/anticipation_rnn/train.yaml\n"
         "  music-evals train models/vli/train-folk.yaml --trackio inpainting\n"
         "  music-evals train models/inpaintnet/train.yaml --set stages.vae.cycles=[2] --out runs/probe\n"
-        "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe",
+        "  music-evals train models/music_tagger/train.yaml --set data.audio=songs --out runs/probe\n"
+        "  music-evals train models/lyric_writer/train.yaml --set model.base=Qwen/Qwen3-0.6B \\\n"
+        "      --set data.dataset=caimd_v2 --out runs/writer",
     )
     verb.add_argument("recipe", help="a train.yaml, beside which weights are written; or, with --out, a model")
     verb.add_argument(
@@ -40,7 +43,9 @@ def add(verbs: Any) -> None:
     verb.add_argument("--trackio", metavar="PROJECT", help="also log the curves of an inpainter to a trackio dashboard")
     verb.add_argument("--device", help="cpu, cuda, ... (default: a GPU if there is one)")
     verb.add_argument(
-        "--trust-remote-code", action="store_true", help="run code that comes with a tagger's encoder; read it first"
+        "--trust-remote-code",
+        action="store_true",
+        help="run code that comes with a tagger's encoder or a language model; read it first",
     )
     verb.add_argument("--restart", dest="resume", action="store_false", help="forget the checkpoint and start again")
     verb.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -62,7 +67,22 @@ def _run(options: argparse.Namespace) -> int:
         trust_remote_code=options.trust_remote_code,
     )
     values = {key: str(value) if isinstance(value, Path) else value for key, value in result._asdict().items()}
+    if values.get("judged") is not None:
+        values["judged_loss"] = _base_against_tuned(Path(values["judged"]))
     text = json.dumps(values) if options.json else "\n".join(f"{key}: {value}" for key, value in values.items())
     with to_stdout():
         print(text)
     return 0
+
+
+def _base_against_tuned(path: Path) -> dict[str, Any]:
+    """Return nats a token of the judged songs before and after tuning, and the paired difference."""
+    from music_evals.stats import paired_mean_test
+
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    base, tuned = ([float(row[name]) for row in rows] for name in ("base", "tuned"))
+    test = paired_mean_test(tuned, base, None)
+    means = {"base": sum(base) / len(base), "tuned": sum(tuned) / len(tuned)}
+    found = {**means, **test._asdict()}
+    return {name: None if value != value else value for name, value in found.items()}  # noqa: PLR0124 - NaN

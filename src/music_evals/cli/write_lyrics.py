@@ -14,6 +14,7 @@ from music_evals.cli._shared import (
     add_interval_options,
     add_output_options,
     add_published_option,
+    add_theme_options,
     add_verb,
     chosen,
     finish_scores,
@@ -117,6 +118,22 @@ def _add_endpoints(who: Any) -> None:
         "--allow-http", action="store_true", help="send a key over plain http to another machine (default: refuse)"
     )
     who.add_argument("--concurrency", type=int, metavar="N", help="requests at once (default: 4)")
+    who.add_argument(
+        "--requests-per-minute", type=float, metavar="N", help="to each endpoint, evenly spaced (default: no limit)"
+    )
+    who.add_argument(
+        "--max-cost",
+        type=float,
+        metavar="COST",
+        help="stop before the endpoints could cost more than this, by the prices given; the same command with a higher "
+        "ceiling goes on",
+    )
+    who.add_argument(
+        "--batch",
+        action="store_true",
+        help="use the endpoints' batch interface: hand in what is not answered, and collect it when the same command "
+        "is given again",
+    )
     who.add_argument("--timeout", type=float, dest="timeout_sec", metavar="SECONDS", help="(default: 300)")
     who.add_argument("--retries", type=int, metavar="N", help="after 429, a 5xx or a lost connection (default: 5)")
 
@@ -153,6 +170,7 @@ def _add_scoring(how: Any) -> None:
         help="score texts as they came, with fences, remarks and numbered headers",
     )
     how.add_argument("--no-controls", action="store_false", dest="controls", help="leave out the reference rows")
+    add_theme_options(how)
     add_engine_options(how)
     add_interval_options(how)
     how.add_argument("--seed", type=int, default=0, help="of intervals, tests and controls (default: %(default)s)")

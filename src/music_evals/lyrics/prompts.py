@@ -1,4 +1,4 @@
-"""Prompts that ask a language model for a lyric with a given theme and structure.
+"""Prompts that ask a language model for a lyric with a given theme and structure, or for the theme of a lyric.
 
 The task is that of MuChin, section 3.2 (Wang et al., IJCAI 2024): theme and pattern in, a lyric in sections out, with
 one worked example. The wording is our own, in Chinese and in English; the example is written for this package.
@@ -18,7 +18,7 @@ from music_evals.annotations import sections_text
 from music_evals.errors import InvalidLyricsError, InvalidPatternError, UnknownNameError, located
 from music_evals.lyrics.patterns import read_pattern
 
-__all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt"]
+__all__ = ["LANGUAGES", "Example", "default_example", "lyric_prompt", "prompt_receipt", "theme_prompt"]
 
 LANGUAGES: Final = ("zh", "en")
 """Languages of the instructions; the lyric is Chinese with either of them."""
@@ -80,6 +80,38 @@ def lyric_prompt(theme: str, structure: str, *, language: str = "zh", example: E
     return filled.strip()
 
 
+def theme_prompt(lyrics: str, *, language: str = "zh") -> str:
+    r"""Return the prompt that asks what a lyric is about; the answer is a paragraph in Chinese.
+
+    Parameters
+    ----------
+    lyrics
+        With or without section headers; not empty.
+    language
+        Of the instructions, one of `LANGUAGES`.
+
+    Raises
+    ------
+    InvalidLyricsError
+        Empty lyrics.
+    UnknownNameError
+        A language without a template.
+
+    Examples
+    --------
+    >>> print(theme_prompt("(verse)\n春眠不觉晓", language="en")[-29:])
+    Lyric:
+    (verse)
+    春眠不觉晓
+    Theme:
+
+    """
+    template = _template(language, "themes")
+    if not lyrics.strip():
+        raise InvalidLyricsError("the lyrics are empty: there is nothing to say what they are about")
+    return string.Template(template).substitute(lyrics=lyrics.strip()).strip()
+
+
 def default_example() -> Example:
     """Return the worked example of the package."""
     return Example(**{name: text.strip() for name, text in _content()["example"].items()})
@@ -113,10 +145,10 @@ def _content() -> dict[str, Any]:
     return content
 
 
-def _template(language: str) -> str:
+def _template(language: str, kind: str = "prompts") -> str:
     if language not in LANGUAGES:
         raise UnknownNameError("language of prompts", str(language), LANGUAGES)
-    template: str = _content()["prompts"][language]
+    template: str = _content()[kind][language]
     return template
 
 

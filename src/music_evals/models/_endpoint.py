@@ -14,23 +14,28 @@ import email.utils
 import ipaddress
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from music_evals.errors import BackendError, InvalidInputError, ModelUnavailableError, importing
 from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
 from music_evals.protocols import Written
 
-__all__ = ["EndpointWriter"]
+if TYPE_CHECKING:
+    from music_evals.models._batch_endpoint import BatchState
+
+__all__ = ["EndpointWriter", "read_answer"]
 
 
 class EndpointWriter:
     """A server that speaks ``POST .../chat/completions`` as OpenAI's does: hosted models, vLLM, llama.cpp, Ollama."""
 
     # The key is read from the environment, sent to this address only (redirects are not followed) and written nowhere.
-    # Seeds are sent along; what a server does with them is up to the server.
+    # Seeds are sent along; what a server does with them is up to the server. `requests_per_minute` spaces requests
+    # evenly, those that are sent again too.
 
     batch_size = 1
 
@@ -48,6 +53,7 @@ class EndpointWriter:
         timeout_sec: float = 300.0,
         retries: int = 5,
         concurrency: int = 4,
+        requests_per_minute: float | None = None,
         allow_http: bool = False,
         sleep: Callable[[float], object] | None = None,
     ) -> None:
@@ -57,6 +63,8 @@ class EndpointWriter:
                 f"expected a timeout above 0 s, at least 0 retries and at least 1 request at once; got {timeout_sec}, "
                 f"{retries} and {concurrency}"
             )
+        if requests_per_minute is not None and not 0 < requests_per_minute < float("inf"):
+            raise InvalidInputError(f"requests a minute must be above 0 and finite, got {requests_per_minute}")
         self.url = _checked_url(url)
         self.model = checked_name(model)
         self.name = checked_name(Path(model).name if name is None else name)
@@ -72,6 +80,8 @@ class EndpointWriter:
         self._sends_seed = not is_greedy and "seed" not in options
         self._timeout_sec = timeout_sec
         self._retries = retries
+        self._interval_sec = 0.0 if requests_per_minute is None else 60 / requests_per_minute
+        self._next_turn = 0.0
         self._cancelled = threading.Event()
         self._sleep = self._cancelled.wait if sleep is None else sleep
         with importing("models", "a language model behind an endpoint"):
@@ -114,13 +124,57 @@ class EndpointWriter:
                 )
             return self._open_client
 
-    def _write_one(self, prompt: str, seed: int) -> Written:
+    @property
+    def max_new_tokens(self) -> int | None:
+        """The longest answer that is asked for; None where the server decides."""
+        held = [self._fields.get(name) for name in ("max_tokens", "max_completion_tokens")]
+        return next((value for value in held if type(value) is int), None)
+
+    def body(self, prompt: str, seed: int) -> dict[str, Any]:
+        """Return what is sent for a prompt."""
         body = {"model": self.model, "messages": [{"role": "user", "content": prompt}], **self._fields}
-        if self._sends_seed:
-            body["seed"] = seed
-        response = self._post(body)
+        return {**body, "seed": seed} if self._sends_seed else body
+
+    def submit(self, asked: Sequence[tuple[str, int]]) -> str:
+        """Hand in prompts and seeds as one batch, and return its id."""
+        from music_evals.models._batch_endpoint import submit_batch
+
+        return submit_batch(self, asked)
+
+    def collect(self, batch: str, n: int) -> BatchState:
+        """Return how a batch of `n` requests stands, with its answers when it is done."""
+        from music_evals.models._batch_endpoint import check_batch
+
+        return check_batch(self, batch, n)
+
+    def request(self, method: str, path: str, **content: Any) -> Any:
+        """Send a request of another kind once, to a path beside the chat completions, and return a good answer."""
+        self._take_turn()
         try:
-            return _read_answer(response.json())
+            found: Any = self._client().request(
+                method, f"{self.url.removesuffix('/chat/completions')}{path}", **content
+            )
+        except self._httpx.RequestError as error:
+            found = error
+        return self._checked(found, 1)
+
+    def _take_turn(self) -> None:
+        """Wait until the next request may be sent."""
+        if not self._interval_sec:
+            return
+        with self._lock:
+            now = time.monotonic()
+            turn = max(now, self._next_turn)
+            self._next_turn = turn + self._interval_sec
+        if turn > now:
+            self._sleep(turn - now)
+        if self._cancelled.is_set():
+            raise ModelUnavailableError(f"{self.url}: cancelled before the request was sent")
+
+    def _write_one(self, prompt: str, seed: int) -> Written:
+        response = self._post(self.body(prompt, seed))
+        try:
+            return read_answer(response.json())
         except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise BackendError(
                 f"{self.url} answered with something other than a chat completion ({type(error).__name__}: "
@@ -130,6 +184,7 @@ class EndpointWriter:
     def _post(self, body: Mapping[str, Any]) -> Any:
         """Send a request, again where that may help, and return a good answer."""
         for attempt in range(self._retries + 1):
+            self._take_turn()
             try:
                 found: Any = self._client().post(self.url, json=body)
             except self._httpx.RequestError as error:
@@ -282,7 +337,7 @@ def _asked_wait_sec(header: str | None, otherwise: float) -> float:
     return min(max(seconds, 0.0), _MOST_ASKED_SEC) if seconds == seconds else otherwise  # noqa: PLR0124 (NaN)
 
 
-def _read_answer(content: Mapping[str, Any]) -> Written:
+def read_answer(content: Mapping[str, Any]) -> Written:
     """Return the text of a chat completion; raise a builtin error for anything else."""
     choice = content["choices"][0]
     text = choice["message"]["content"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from music_evals.errors import InvalidInputError
 
-__all__ = ["MAX_NEW_TOKENS", "NOTHING", "check_decoding", "checked_name"]
+__all__ = ["MAX_NEW_TOKENS", "NOTHING", "asked_text", "check_decoding", "checked_name"]
 
 MAX_NEW_TOKENS: Final = 2048
 """The longest answer by default: the longest song of MuChin has 134 lines of some ten characters."""
@@ -29,3 +29,12 @@ def check_decoding(temperature: float | None, top_p: float | None, max_new_token
         raise InvalidInputError(f"top_p must lie above 0 and be at most 1, got {top_p}")
     if max_new_tokens < 1:
         raise InvalidInputError(f"an answer must have room for at least 1 token, got {max_new_tokens}")
+
+
+def asked_text(tokenizer: Any, prompt: str, options: Mapping[str, Any] = NOTHING) -> tuple[str, bool]:
+    """Return a prompt as a model reads it, writing or being tuned, and whether a chat template wrote it."""
+    if not tokenizer.chat_template:
+        return prompt, False
+    message = [{"role": "user", "content": prompt}]
+    text: str = tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True, **options)
+    return text, True

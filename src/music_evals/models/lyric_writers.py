@@ -14,18 +14,50 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from music_evals.errors import BackendError, InvalidInputError, UnsupportedTypeError, importing
-from music_evals.lyrics.model_files import ModelPlace, choose_device, find_model, has_file, unavailable
+from music_evals.errors import BackendError, InvalidInputError, UnsupportedTypeError
+from music_evals.lyrics.model_files import choose_device
+from music_evals.lyrics.prompts import theme_prompt
 from music_evals.models._endpoint import EndpointWriter
-from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, check_decoding, checked_name
-from music_evals.protocols import Written
+from music_evals.models._language_models import load_language_model, read_weights
+from music_evals.models._writing import MAX_NEW_TOKENS, NOTHING, asked_text, check_decoding, checked_name
+from music_evals.protocols import LyricWriter, Written
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["MAX_NEW_TOKENS", "CallableWriter", "EndpointWriter", "TransformersWriter"]
+__all__ = ["MAX_NEW_TOKENS", "CallableWriter", "EndpointWriter", "TransformersWriter", "write_themes"]
+
+
+def write_themes(
+    writer: LyricWriter | TransformersWriter, lyrics: Sequence[str], *, language: str = "zh", seed: int = 0
+) -> list[Written]:
+    """Let a model say what lyrics are about, such as one that ``models/lyric_writer/train-themes.yaml`` tuned.
+
+    Parameters
+    ----------
+    writer
+        Any writer of this module, or another `protocols.LyricWriter`.
+    lyrics
+        Texts with or without section headers, none empty.
+    language
+        Of the instructions; see `lyrics.prompts.theme_prompt`.
+    seed
+        Of models that draw at random.
+
+    Returns
+    -------
+    list of Written
+        One paragraph a text, in their order.
+
+    Raises
+    ------
+    InvalidLyricsError, UnknownNameError
+        An empty text, or a language without a template.
+
+    """
+    return writer.write([theme_prompt(text, language=language) for text in lyrics], seed=seed)
 
 
 class CallableWriter:
@@ -161,7 +193,7 @@ class TransformersWriter:
         self._device = choose_device(device)
         self._trust = trust_remote_code
         self._template_options = dict(template_options)
-        self._loaded = _load_light(self.source, revision, trust=trust_remote_code)
+        self._loaded = load_language_model(self.source, revision, trust=trust_remote_code)
         self._dtype = _checked_dtype(dtype, self._loaded.config)
         self.sampling = _sampling(self._loaded.generation, temperature, top_p)
         self._model: Any = None
@@ -235,28 +267,23 @@ class TransformersWriter:
 
     def _weights(self) -> Any:
         if self._model is None:
-            self._model = _load_weights(self.source, self._loaded, self._dtype, trust=self._trust).to(self._device)
+            model = read_weights(self.source, self._loaded, self._dtype, trust=self._trust)
+            own = model.generation_config
+            own.do_sample, own.num_beams = False, 1
+            for setting in _warpers():
+                setattr(own, setting, None)
+            self._model = model.to(self._device)
         return self._model
 
     def _encoded(self, prompts: Sequence[str]) -> Any:
         """Return ids and mask, (batch, tokens), padded on the left."""
         tokenizer = self._loaded.tokenizer
-        texts, is_chat = list(prompts), bool(tokenizer.chat_template)
-        if is_chat:
-            texts = [
-                tokenizer.apply_chat_template(
-                    [{"role": "user", "content": prompt}],
-                    tokenize=False,
-                    add_generation_prompt=True,
-                    **self._template_options,
-                )
-                for prompt in prompts
-            ]
+        asked = [asked_text(tokenizer, prompt, self._template_options) for prompt in prompts]
         # a chat template writes the special tokens itself
         inputs = tokenizer(
-            texts,
+            [text for text, _ in asked],
             padding=True,
-            add_special_tokens=not is_chat,
+            add_special_tokens=not any(is_chat for _, is_chat in asked),
             return_tensors="pt",
             return_token_type_ids=False,
             return_attention_mask=True,
@@ -301,60 +328,6 @@ def _checked_dtype(dtype: str, config: Any) -> torch.dtype:
     if not isinstance(found, torch.dtype) or not found.is_floating_point:
         raise InvalidInputError(f"dtype must be auto or one of float32, float16 and bfloat16, got {dtype!r}")
     return found
-
-
-class _Loaded(NamedTuple):
-    """What is read of a model without its weights."""
-
-    config: Any
-    generation: Any
-    tokenizer: Any
-    end_ids: frozenset[int]
-    place: ModelPlace
-
-
-def _load_light(source: str, revision: str | None, *, trust: bool) -> _Loaded:
-    with importing("models", "a language model of transformers"):
-        from transformers import AutoConfig, AutoTokenizer, GenerationConfig
-    place = find_model(source, revision, "config.json")
-    commit, named = place.commit, has_file(source, place, "generation_config.json")  # many models come without it
-    try:
-        config = AutoConfig.from_pretrained(source, revision=commit, trust_remote_code=trust)
-        tokenizer = AutoTokenizer.from_pretrained(source, revision=commit, trust_remote_code=trust, padding_side="left")
-        generation = (
-            GenerationConfig.from_pretrained(source, revision=commit)
-            if named
-            else GenerationConfig.from_model_config(config)
-        )
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise unavailable(source, str(error) or type(error).__name__) from error
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token or tokenizer.convert_ids_to_tokens(0)  # masked: any token will do
-    ends = generation.eos_token_id
-    end_ids = frozenset(ends if isinstance(ends, list) else [] if ends is None else [ends])
-    return _Loaded(config, generation, tokenizer, end_ids, place)
-
-
-def _load_weights(source: str, loaded: _Loaded, dtype: torch.dtype, *, trust: bool) -> Any:
-    from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
-
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            source,
-            config=loaded.config,
-            revision=loaded.place.commit,
-            dtype=dtype,
-            trust_remote_code=trust,
-            use_safetensors=True,  # a pickle runs code when it is read
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        raise unavailable(source, str(error) or type(error).__name__) from error
-    own = model.generation_config
-    own.do_sample, own.num_beams = False, 1
-    for setting in _warpers():
-        setattr(own, setting, None)
-    return model.eval()
 
 
 def _warpers() -> dict[str, Any]:

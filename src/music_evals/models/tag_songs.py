@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from music_evals.audio.io import AUDIO_SUFFIXES, recordings
-from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError, UnreadableFileError
+from music_evals.errors import NoDataError, UnknownNameError
 from music_evals.models._encoder_audio import Source
+from music_evals.models._song_rows import beside, check_ids, song_rows
 from music_evals.models.music_encoders import ENCODERS
 from music_evals.models.precomputed import FEATURES_SUFFIX
 from music_evals.models.tag_recipe import TaggerData
-from music_evals.windows import DATASETS, find_window
 
 __all__ = ["Song", "Sources", "load_songs"]
 
@@ -68,10 +66,9 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
         Rows or recordings that are not as they should be.
 
     """
-    place = _place(folder, data.dataset)
-    rows = _json_lines(place) if place.is_file() else _load(data, split, place)
+    rows = song_rows(data.dataset, data.config, split, folder)
     words, readers = _apart(rows, data.audio_column) if data.audio_column else (list(rows), _files(rows, data, folder))
-    _check_ids([str(row.get("id")) for row in words], f"{data.dataset}, {split}")
+    check_ids([str(row.get("id")) for row in words], f"{data.dataset}, {split}")
     pairs = list(zip(words, readers, strict=True))
     songs = [Song(str(row["id"]), row, read) for row, read in pairs if read is not None]
     missing = [str(row["id"]) for row, read in pairs if read is None]
@@ -85,43 +82,6 @@ def load_songs(data: TaggerData, split: str, folder: Path) -> list[Song]:
             f"split {split!r} of {data.dataset} has no song with a recording in {data.audio or data.audio_column}"
         )
     return songs
-
-
-def _check_ids(ids: Sequence[str], place: str) -> None:
-    if len(set(ids)) != len(ids) or "None" in ids:
-        twice = next((name for name, count in Counter(ids).items() if count > 1), "None")
-        raise InvalidInputError(
-            f"{place}: every row needs an id of its own, got {twice!r} more than once or none at all"
-        )
-
-
-def _place(folder: Path, name: str) -> Path:
-    return folder / name if (folder / name).exists() else Path(name)
-
-
-def _json_lines(path: Path) -> list[Mapping[str, Any]]:
-    try:
-        # not splitlines: a text may hold U+2028 and other characters that it takes for ends of lines
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnreadableFileError(f"{path}: not JSON lines in UTF-8 ({error})") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise UnreadableFileError(f"{path}: every line must be a JSON object, one song each")
-    return rows
-
-
-def _load(data: TaggerData, split: str, place: Path) -> Any:
-    import datasets
-
-    name = str(place) if place.exists() else find_window(data.dataset, DATASETS, "dataset")[0]
-    try:
-        rows = datasets.load_dataset(name, data.config, split=split)
-    except (FileNotFoundError, ValueError, ConnectionError) as error:
-        raise NoDataError(f"cannot load split {split!r} of {data.dataset} (config {data.config}): {error}") from error
-    for column, kind in rows.features.items():
-        if isinstance(kind, datasets.Audio):  # we decode, and only what is needed
-            rows = rows.cast_column(column, datasets.Audio(decode=False))
-    return rows
 
 
 def _apart(rows: Any, column: str) -> tuple[list[Mapping[str, Any]], list[Callable[[], Source] | None]]:
@@ -145,7 +105,7 @@ def _cell(rows: Any, index: int, column: str) -> Source:
 
 
 def _files(rows: Any, data: TaggerData, folder: Path) -> list[Callable[[], Source] | None]:
-    place = _place(folder, str(data.audio))
+    place = beside(folder, str(data.audio))
     if not place.is_dir():
         raise NoDataError(f"there is no folder {data.audio}; let data.audio say where the recordings are")
     precomputed = _is_precomputed(str(data.encoder.get("name")))

@@ -1,6 +1,7 @@
 """One training loop for every network of this room that learns from notes, driven by a recipe (`models.recipe`).
 
-Taggers learn from recordings and tags, with a loop of their own: `tag_training`; `train_from_file` starts either.
+Taggers learn from recordings and tags, and language models are tuned on words, with loops of their own: `tag_training`
+and `text_training`; `train_from_file` starts each of them.
 
 A network takes part by having `training_loss(batch, *, varied)` and `save_pretrained(folder)`. The loop draws batches
 of examples (`models.examples`), transposes each at random, lets the learning rate follow a schedule and keeps the
@@ -48,10 +49,11 @@ from music_evals.models.recipe import (
     from_mapping,
     read_sections,
 )
-from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, load_plugin
+from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, TUNED_WRITERS, load_plugin
 
 if TYPE_CHECKING:
     from music_evals.models.tag_training import TaggerTrainingResult
+    from music_evals.models.text_training import TextTrainingResult
 
 __all__ = [
     "TrainingResult",
@@ -90,12 +92,12 @@ def train_from_file(
     progress: bool = False,
     trackio: str | None = None,
     trust_remote_code: bool = False,
-) -> TrainingResult | TaggerTrainingResult:
+) -> TrainingResult | TaggerTrainingResult | TextTrainingResult:
     """Train the network of a recipe; what ``music-evals train <path>`` does.
 
     After each epoch it writes `LOG` (one row an epoch) and `CHECKPOINT`; at the end, and not before, config.json and
     model.safetensors with the best weights: a run that is cut short spoils no model. For a tagger
-    see `tag_training.train_tagger`.
+    see `tag_training.train_tagger`, for a language model `text_training.train_text_model`.
 
     Parameters
     ----------
@@ -121,7 +123,8 @@ def train_from_file(
     Returns
     -------
     TrainingResult
-        With the best validation loss; for a tagger a `tag_training.TaggerTrainingResult`.
+        With the best validation loss; for a tagger a `tag_training.TaggerTrainingResult`, for a language model a
+        `text_training.TextTrainingResult`.
 
     Raises
     ------
@@ -143,7 +146,25 @@ def train_from_file(
     """
     path, folder = find_recipe(path, out)
     values = read_sections(path, changes)
-    network = load_plugin({**TAGGERS, **INPAINTERS, **STYLE_TRANSFERS}, str(values.get("model_type", "")), "model")
+    known = {**TAGGERS, **INPAINTERS, **STYLE_TRANSFERS, **TUNED_WRITERS}
+    network = load_plugin(known, str(values.get("model_type", "")), "model")
+    if values["model_type"] in TUNED_WRITERS:
+        from music_evals.models.text_training import train_text_model
+
+        if trackio is not None or out is None:
+            raise InvalidInputError(
+                "a tuned language model is a large folder of its own: `out` says where it goes; its curves are files "
+                "alone, leave trackio out"
+            )
+        return train_text_model(
+            values,
+            path.parent,
+            folder,
+            resume=resume,
+            device=device,
+            progress=progress,
+            trust_remote_code=trust_remote_code,
+        )
     if values["model_type"] in TAGGERS:
         from music_evals.models.tag_training import train_tagger
 

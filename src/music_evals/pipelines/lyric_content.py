@@ -17,7 +17,7 @@ from music_evals.pipelines.descriptions import EncoderLike, resolve_encoder
 from music_evals.pipelines.intervals import check_groups, intervals_of_means, report
 from music_evals.stats.intervals import check_confidence
 
-__all__ = ["evaluate_diversity", "evaluate_themes", "lines_of"]
+__all__ = ["evaluate_diversity", "evaluate_themes", "lines_of", "theme_parts", "theme_score"]
 
 DIVERSITY: Final = "lyric_diversity"
 THEME: Final = "lyric_theme_similarity"
@@ -156,13 +156,13 @@ def evaluate_themes(
     themes, lyrics = _pair_up(references, generated)
     clusters = check_groups(groups, len(lyrics))
     labels = np.arange(len(lyrics)) if clusters is None else clusters
-    sections = [_section_texts(text) for text in lyrics]
+    sections = [theme_parts(text) for text in lyrics]
     loaded = resolve_encoder(encoder)
     vectors = embed(loaded, [*filter(str.strip, themes), *(text for parts in sections for text in parts)])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # means say how many are defined
         values = np.array(
-            [_similarity(vectors, theme, parts) for theme, parts in zip(themes, sections, strict=True)],
+            [theme_score(vectors, theme, parts) for theme, parts in zip(themes, sections, strict=True)],
             dtype=np.float64,
         )
     [interval] = intervals_of_means([THEME], values[:, None], clusters, confidence)
@@ -174,7 +174,8 @@ def evaluate_themes(
     return result
 
 
-def _similarity(vectors: Embeddings, theme: str, parts: Sequence[str]) -> float:
+def theme_score(vectors: Embeddings, theme: str, parts: Sequence[str]) -> float:
+    """Return the similarity of a lyric, as `theme_parts`, to its theme, from their vectors; NaN without words."""
     if not (parts and theme.strip()):
         return float("nan")
     return theme_similarity(vectors.of([theme])[0], vectors.of(parts), _lengths(parts))
@@ -203,8 +204,8 @@ def _lengths(parts: Sequence[str]) -> npt.NDArray[np.float64]:
     return np.array([len(text) for text in parts], dtype=np.float64)
 
 
-def _section_texts(text: str) -> list[str]:
-    """Return each section that has words as one text."""
+def theme_parts(text: str) -> list[str]:
+    """Return each section of a lyric that has words as one text; these are what is encoded."""
     parts = ("，".join(line.strip() for line in lines if line.strip()) for lines in lines_of(text))
     return [part for part in parts if part]
 

@@ -34,6 +34,7 @@ __all__ = [
     "ROLL_BASELINES",
     "STYLE_TRANSFERS",
     "TAGGERS",
+    "TUNED_WRITERS",
     "WRITERS",
     "CellPredictor",
     "EditingSystem",
@@ -438,6 +439,11 @@ WRITERS: dict[str, str] = {
     "endpoint": "music_evals.models.lyric_writers:EndpointWriter",
 }
 """Kind -> ``module:class`` of every `LyricWriter`."""
+
+TUNED_WRITERS: dict[str, str] = {
+    "lyric_writer": "music_evals.models.lyric_writers:TransformersWriter",
+}
+"""Model type of a recipe -> ``module:class`` that reads what tuning a language model by it leaves."""
 
 NEAR_COPY = 14 / 16
 """From this value of the columns ``near_train`` and ``repeats_in_context`` on, a middle is called a near copy."""

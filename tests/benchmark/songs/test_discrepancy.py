@@ -104,6 +104,29 @@ def test_the_picture_is_a_document_of_its_own_and_stable(songs: Path) -> None:
     assert "Audio effects" in one.read_text(encoding="utf-8")
 
 
+def test_dots_are_not_joined_and_means_of_few_songs_are_hidden() -> None:
+    from matplotlib.figure import Figure
+
+    from music_evals.benchmark.songs.discrepancy_plots import LEAST_SONGS, _draw_dimension
+    from music_evals.pipelines.discrepancy import Cell
+
+    axes = Figure().subplots()
+    made = {"grouping": "genre", "group": "rock", "dimension": "tempo", "similarity": 0.5, "low": 0.4, "high": 0.6}
+    known: dict[str, Any] = dict.fromkeys(Cell._fields, 0.01) | made
+    cells = [Cell(**known | {"n": n, "n_defined": n}) for n in (12, LEAST_SONGS, LEAST_SONGS - 1, 0)]
+    _draw_dimension(axes, cells, 0.25, "Tempo", {"color": "#332288", "marker": "o"})
+    drawn = [(list(line.get_xdata()), line.get_linestyle()) for line in axes.lines]
+    assert [0.25, 1.25] in [x for x, _ in drawn]
+    assert all(style == "None" for _, style in drawn)
+    assert max(max(x) for x, _ in drawn) == 1.25
+
+
+def test_the_picture_shows_all_dimensions(songs: Path) -> None:
+    shown = run_discrepancy(settings(songs, dimensions="tempo,audio_effects")).files["plot"].read_text(encoding="utf-8")
+    assert "By genre, audio effects" in shown
+    assert ", hidden" in shown
+
+
 def test_records_hold_every_similarity_and_are_taken_up(songs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_discrepancy(settings(songs))
     header, *rows = read_records(first.files["records"])

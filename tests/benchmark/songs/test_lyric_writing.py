@@ -429,7 +429,7 @@ def test_what_is_scored_is_what_was_asked_for(settings: Callable[..., Settings])
     given = {
         "config": "demo", "split": "dev", "revision": "x", "limit": 3, "variant": "paper", "rhyme": "line",
         "normalise": False, "strict": True, "confidence": 0.9, "n_resamples": 7, "seed": 5, "controls": False,
-        "overwrite": True, "report": True,
+        "overwrite": True, "report": True, "theme_encoder": "char-ngrams", "theme_encoder_revision": "y",
     }  # fmt: skip
     scoring = settings(**given).scoring
     assert {name: getattr(scoring, name) for name in given} == given

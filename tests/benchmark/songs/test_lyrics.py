@@ -367,7 +367,10 @@ def test_settings_that_make_no_sense(
 def test_other_variants_are_other_scores(settings: dict[str, Any], tmp_path: Path) -> None:
     official = run_lyrics(Settings(**settings)).results
     paper = run_lyrics(Settings(**settings | {"out": tmp_path / "paper"}, variant="paper")).results
-    assert paper["wording"]["how"] == "variant paper, rhymes by char, texts normalised, section headers numbered"
+    assert paper["wording"]["how"] == (
+        "variant paper, rhymes by char, texts normalised, section headers numbered, themes not compared, as no encoder "
+        "was named (`theme_encoder`)"
+    )
     assert official["scores"][SHUFFLED]["lyric_structure"] != paper["scores"][SHUFFLED]["lyric_structure"]
 
 
@@ -496,3 +499,42 @@ def test_no_system_may_be_called_like_a_control(
     settings["predictions"] = [f"{ECHO}={predictions(tmp_path / 'mine.jsonl', words)}"]
     with pytest.raises(InvalidInputError, match=ECHO):
         run_lyrics(Settings(**settings))
+
+
+def test_themes_are_compared_where_an_encoder_is_named(tmp_path: Path) -> None:
+    from tests.writing import POEMS, poem_text, write_songs
+
+    from music_evals.pipelines.lyric_content import evaluate_themes
+
+    songs = write_songs(tmp_path / "songs.jsonl", heron=" ")
+    content = songs.read_text(encoding="utf-8").replace("登楼远望！", "")  # the heron has no theme at all
+    songs.write_text(content, encoding="utf-8")
+    texts = {"spring": f"```\n{poem_text('spring')}\n```", "moon": "", "heron": poem_text("heron")}
+    rows = [json.dumps({"id": item, "text": text}, ensure_ascii=False) for item, text in texts.items()]
+    (tmp_path / "one.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    given = {"dataset": str(songs), "predictions": [f"mine={tmp_path / 'one.jsonl'}"], "rhyme": "char", "report": False}
+    outcome = run_lyrics(Settings(out=tmp_path / "out", **given, theme_encoder="char-ngrams"))
+    assert outcome.results["wording"]["how"].split(", themes ")[1].startswith("by the encoder char-ngrams")
+    records = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    found = {(row["item"], row["system"]): row for row in records if row.get("metric") == "lyric_theme_similarity"}
+    expected = evaluate_themes([POEMS["spring"][0]], [poem_text("spring")], encoder="char-ngrams")
+    assert found["spring", "mine"]["value"] == pytest.approx(expected["lyric_theme_similarity"])
+    assert found["moon", "mine"]["value"] is None
+    assert found["heron", "mine"]["value"] is None
+    assert found["moon", "true lyrics"]["value"] is not None
+    plain = run_lyrics(Settings(out=tmp_path / "plain", **given))
+    assert "lyric_theme_similarity" in outcome.results["scores"]["mine"]
+    assert "lyric_theme_similarity" not in plain.results["scores"]["mine"]
+    with pytest.raises(InvalidInputError, match="themes of a dataset"):
+        Settings(out=tmp_path, reference="here", generated=["there"], theme_encoder="char-ngrams")
+
+
+def test_an_encoder_without_weights_stops_the_run_before_it_begins(tmp_path: Path) -> None:
+    from tests.writing import write_songs
+
+    from music_evals.errors import ModelUnavailableError
+
+    songs = write_songs(tmp_path / "songs.jsonl")
+    with pytest.raises(ModelUnavailableError):
+        run_lyrics(Settings(out=tmp_path / "out", dataset=str(songs), theme_encoder=str(tmp_path / "none")))
+    assert not (tmp_path / "out" / "records.jsonl").exists()

@@ -34,27 +34,38 @@ STYLE: Final = {
     "axes.titlesize": 11,
 }
 
+LEAST_SONGS: Final = 5
+"""A mean of fewer songs has no dot: it is that of a few annotators."""
+
+EFFECTS_SHARE: Final = 0.55  # height of the panel of audio effects, of that of the others
 LABEL_WIDTH = 11  # letters that fit below a group
 SPREAD = 0.7  # of the room of a group, for the points of its dimensions
 
 
 def plot_study(study: DiscrepancyStudy) -> str:
-    """Draw a panel for each grouping: groups of songs along x, a line with intervals for each dimension."""
-    # The first place of each panel is that of all songs. A filled point differs from the songs outside its group after
-    # Holm's correction; the others are hollow. Below each group stands its number of songs. Audio effects are left out
-    # beside other dimensions: to a closed question nearly all songs have one answer, and the rest would be pressed
-    # flat.
+    """Draw panels for each grouping: groups of songs along x, a dot with its interval for each dimension."""
+    # The first place of each panel is that of all songs. A filled dot differs from the songs outside its group after
+    # Holm's correction; the others are hollow. Below each group stands its number of songs; where there are fewer than
+    # `LEAST_SONGS`, no dot is drawn. Audio effects have a panel of their own below the other dimensions: to a closed
+    # question nearly all songs have one answer, and on one scale the rest would be pressed flat.
     check_backend()
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     with mpl.rc_context(STYLE):
         width, height = PANEL_INCHES
-        figure = Figure(figsize=(width, height * len(study.groups)), layout="constrained")
-        rows = figure.subplots(len(study.groups), 1, squeeze=False)[:, 0]
-        for axes, grouping in zip(rows, study.groups, strict=True):
-            _draw_panel(axes, study, grouping)
-        handles, labels = rows[0].get_legend_handles_labels()
+        panels = [(grouping, names) for grouping in study.groups for names in _panels(study.dimensions)]
+        shares = [
+            EFFECTS_SHARE if names == [AUDIO_EFFECTS] and len(study.dimensions) > 1 else 1.0 for _, names in panels
+        ]
+        figure = Figure(figsize=(width, height * sum(shares)), layout="constrained")
+        rows = figure.subplots(len(panels), 1, squeeze=False, height_ratios=shares)[:, 0]
+        for axes, (grouping, names) in zip(rows, panels, strict=True):
+            _draw_panel(axes, study, grouping, names)
+        known: dict[str, Any] = {}
+        for axes in rows:
+            known |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+        labels, handles = list(known), list(known.values())
         figure.legend(handles, labels, loc="outside right upper", frameon=False)
         settings = study.settings
         how = f"Professionals against amateurs: {settings['level']}, encoder {literal(settings['encoder']['name'])}"
@@ -65,36 +76,47 @@ def plot_study(study: DiscrepancyStudy) -> str:
     return re.sub(r"[ \t]+\n", "\n", buffer.getvalue())
 
 
-def _draw_panel(axes: Any, study: DiscrepancyStudy, grouping: str) -> None:
+def _panels(dimensions: Sequence[str]) -> list[list[str]]:
+    """Return the dimensions of each panel: all but the audio effects, and these."""
+    others = [name for name in dimensions if name != AUDIO_EFFECTS]
+    return [names for names in (others, [name for name in dimensions if name == AUDIO_EFFECTS]) if names]
+
+
+def _draw_panel(axes: Any, study: DiscrepancyStudy, grouping: str, names: Sequence[str]) -> None:
     chosen = GROUPINGS[grouping]
     keys = [(ALL, ALL, "All songs"), *((grouping, group.name, group.english) for group in chosen.groups)]
-    names = [name for name in study.dimensions if name != AUDIO_EFFECTS] or study.dimensions
     cells = {name: [study.cell(one, group, name) for one, group, _ in keys] for name in names}
     shifts = np.linspace(-SPREAD / 2, SPREAD / 2, len(cells)) if len(cells) > 1 else np.zeros(1)
-    for place, (name, row) in enumerate(cells.items()):
+    for (name, row), shift in zip(cells.items(), shifts.tolist(), strict=True):
+        place = list(study.dimensions).index(name)
         style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKS[place % len(MARKS)]}
-        _draw_dimension(axes, row, float(shifts[place]), FACING[name].english, style)
+        _draw_dimension(axes, row, shift, FACING[name].english, style)
     songs = [row.n for row in next(iter(cells.values()))]
     titles = [textwrap.fill(title, LABEL_WIDTH) for *_, title in keys]
-    labels = [f"{literal(title)}\nn = {n}" for title, n in zip(titles, songs, strict=True)]
+    labels = [
+        f"{literal(title)}\nn = {n}{'' if n >= LEAST_SONGS else ', hidden'}"
+        for title, n in zip(titles, songs, strict=True)
+    ]
     axes.set_xticks(range(len(keys)), labels)
     axes.axvline(0.5, color="#999999", linewidth=0.8, linestyle=":")
     axes.set_xlim(-0.5, len(keys) - 0.5)
     axes.grid(axis="y", linewidth=0.4)
     axes.set_axisbelow(True)
     axes.set_ylabel("similarity (low: they differ)")
-    axes.set_title(f"By {chosen.english.lower()}", loc="left")
+    effects = ", audio effects" if list(names) == [AUDIO_EFFECTS] and len(study.dimensions) > 1 else ""
+    axes.set_title(f"By {chosen.english.lower()}{effects}", loc="left")
 
 
 def _draw_dimension(axes: Any, row: Sequence[Cell], shift: float, label: str, style: dict[str, Any]) -> None:
-    x = np.arange(len(row)) + shift
+    shown = [place for place, cell in enumerate(row) if cell.n_defined >= LEAST_SONGS]
+    row = [row[place] for place in shown]
+    x = np.array(shown, dtype=np.float64) + shift
     values = np.array([cell.similarity for cell in row])
-    ends = np.array([(cell.low, cell.high) for cell in row])
+    ends = np.array([(cell.low, cell.high) for cell in row]).reshape(-1, 2)
     reach = np.abs(ends - values[:, None]).T  # a bootstrap interval need not hold its estimate to the last bit
-    axes.plot(x[1:], values[1:], color=style["color"], linewidth=0.7, alpha=0.45)
     axes.errorbar(
         x, values, yerr=reach, **style, linestyle="none", markersize=4, markerfacecolor="white", elinewidth=0.9,
         markeredgewidth=0.9, label=label,
     )  # fmt: skip
-    differs = np.array([cell.p_adjusted < 0.05 for cell in row])
-    axes.plot(x[differs], values[differs], **style, linestyle="none", markersize=4.5)
+    differs = np.array([cell.p_adjusted < 0.05 for cell in row], dtype=bool)
+    axes.plot(x[differs], values[differs], **style, linestyle="none", markersize=7)

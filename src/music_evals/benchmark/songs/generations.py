@@ -24,7 +24,7 @@ from music_evals.errors import BackendError, ModelUnavailableError, MusicEvalsEr
 from music_evals.numerics import kernels
 from music_evals.protocols import LyricWriter, Written
 
-__all__ = ["Asked", "Key", "WritingSystem", "ask", "key_of", "latest_rows"]
+__all__ = ["Asked", "Key", "WritingSystem", "ask", "keep_answers", "key_of", "latest_rows", "left_to_ask"]
 
 Row = dict[str, Any]
 
@@ -80,10 +80,8 @@ def ask(
     tell = _teller(systems, len(prompts), progress)
     for system in systems:
         content = system.content
-        answered = {key for key, row in latest_rows(records.rows).items() if "error" not in row}
-        wanted = [Asked(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
-        left = [asked for asked in wanted if (content, *asked) not in answered]
-        tell(system.name, len(wanted) - len(left))
+        left = left_to_ask(system, prompts, records.rows)
+        tell(system.name, len(system.seeds) * len(prompts) - len(left))
         if left:
             _append(records, _new_writer(records.rows, system, content))
         keep = _keeper(records, system.name, content, tell)
@@ -99,6 +97,23 @@ def ask(
     }
     records.append([sitting])
     return records.rows
+
+
+def left_to_ask(system: WritingSystem, prompts: Mapping[str, str], rows: Iterable[Row]) -> list[Asked]:
+    """Return what a system has given no good answer to yet."""
+    content = system.content
+    answered = {key for key, row in latest_rows(rows).items() if "error" not in row}
+    wanted = [Asked(seed, item, prompt) for seed in system.seeds for item, prompt in prompts.items()]
+    return [asked for asked in wanted if (content, *asked) not in answered]
+
+
+def keep_answers(
+    system: WritingSystem, asked: Sequence[Asked], written: Sequence[Written | MusicEvalsError], records: RecordFile
+) -> None:
+    """Record what came in a batch; nobody knows how long each answer took."""
+    _append(records, _new_writer(records.rows, system, system.content))
+    answers = [_Answer(one, _whole(answer), 0.0) for one, answer in zip(asked, written, strict=True)]
+    _append(records, [_generation(system.name, system.content, answer) for answer in answers])
 
 
 def key_of(row: Row) -> Key:
@@ -230,10 +245,19 @@ def _checked(written: Sequence[Written], n: int) -> Sequence[Written]:
     if len(written) != n:
         raise BackendError(f"{n} prompts were answered by {len(written)} texts; a writer returns one for each")
     for answer in written:
-        try:
-            answer.text.encode()
-        except UnicodeEncodeError as error:
-            raise BackendError(
-                f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
-            ) from error
+        whole = _whole(answer)
+        if isinstance(whole, MusicEvalsError):
+            raise whole
     return written
+
+
+def _whole(answer: Written | MusicEvalsError) -> Written | MusicEvalsError:
+    """Return an answer, or an error in place of one that cannot be written down."""
+    try:
+        if isinstance(answer, Written):
+            answer.text.encode()
+    except UnicodeEncodeError as error:
+        return BackendError(
+            f"the answer holds half a character ({error.reason}), which no file can hold; it is asked again"
+        )
+    return answer

@@ -23,8 +23,10 @@ from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
 from music_evals.benchmark.songs.generations import Progress, Row, WritingSystem, ask, key_of, latest_rows
 from music_evals.benchmark.songs.songs import SongSet, SongSettings
+from music_evals.benchmark.songs.spending import Budget, Metered
 from music_evals.benchmark.songs.text_controls import LYRIC_CONTROLS
 from music_evals.benchmark.songs.text_predictions import Prediction
+from music_evals.benchmark.songs.writing_batches import ask_in_batches
 from music_evals.benchmark.songs.writing_log import Prices
 from music_evals.benchmark.tables import text_report as scores_text
 from music_evals.benchmark.versions import package_versions
@@ -84,7 +86,15 @@ class Settings(SongSettings):
         Of models of transformers; None takes the writer's default.
     concurrency, timeout_sec, retries, allow_http, endpoint_options
         Of endpoints; None takes the writer's default.
-    variant, rhyme, normalise, strict
+    requests_per_minute
+        Of each endpoint, evenly spaced; None does not wait.
+    max_cost
+        Ceiling of what all endpoints together may cost in this folder, over all runs, in the currency of the prices;
+        see `spending`. The run stops before it with `CostCeilingError`, and goes on when the ceiling is raised.
+    batch
+        Ask endpoints by their batch interface: a first run hands in what is not answered and ends with
+        `BatchPendingError`, the same run later collects the answers and scores.
+    variant, rhyme, normalise, strict, theme_encoder, theme_encoder_revision
         Of the scores; see `lyrics.Settings`.
 
     Raises
@@ -114,10 +124,15 @@ class Settings(SongSettings):
     retries: int | None = None
     allow_http: bool = False
     endpoint_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    requests_per_minute: float | None = None
+    max_cost: float | None = None
+    batch: bool = False
     variant: str = "official"
     rhyme: str | None = None
     normalise: bool = True
     strict: bool = False
+    theme_encoder: str | None = None
+    theme_encoder_revision: str | None = None
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "n_seeds": (1, MOST_SEEDS)}
 
@@ -192,7 +207,11 @@ def _write(
     receipt = {**prompt_receipt(settings.language, example), "theme_from": settings.theme_from or "any"}
     header = {"task": "lyric_writing", "dataset": dict(songs.about), "prompt": receipt}
     with RecordFile(Path(settings.out) / GENERATIONS, header, overwrite=settings.overwrite) as records:
-        rows = ask(systems, prompts, records, versions=package_versions(), progress=progress)
+        _count_spent(systems, records.rows)
+        batched = systems if settings.batch else []
+        ask_in_batches(batched, prompts, records, Path(settings.out))
+        direct = [system for system in systems if system not in batched]
+        rows = ask(direct, prompts, records, versions=package_versions(), progress=progress)
     with reading_rows():
         current = _current(rows, systems, prompts)
         prices = {found.system.name: found.prices for found in hired}
@@ -214,6 +233,15 @@ def _write(
         about,
         {"texts": (TEXTS, _texts(current)), "log": (LOG, writing_log.log_csv(log))},
     )
+
+
+def _count_spent(systems: Sequence[WritingSystem], rows: Sequence[Row]) -> None:
+    """Count what earlier runs in this folder spent."""
+    with reading_rows():
+        for system in systems:
+            if isinstance(system.writer, Metered):
+                content = system.content
+                system.writer.count(row for row in rows if row["kind"] == "generation" and row["writer"] == content)
 
 
 def _current(rows: Sequence[Row], systems: Sequence[WritingSystem], prompts: Mapping[str, str]) -> list[Row]:
@@ -281,9 +309,15 @@ def _hire(settings: Settings) -> list[_Hired]:
         "top_p": settings.top_p,
         "max_new_tokens": settings.max_tokens,
     }
+    budget = None if settings.max_cost is None else Budget(settings.max_cost)
+
+    def metered(one: Endpoint) -> LyricWriter:
+        writer = _endpoint(one, settings, asked)
+        return writer if budget is None else Metered(writer, one.prices, budget)
+
     hired = [
         *(_system(_transformers(text, settings, asked), settings) for text in settings.models),
-        *(_system(_endpoint(one, settings, asked), settings)._replace(prices=one.prices) for one in settings.endpoints),
+        *(_system(metered(one), settings)._replace(prices=one.prices) for one in settings.endpoints),
         *(_system(writer, settings) for writer in settings.writers),
     ]
     check_systems([found.system.name for found in hired], LYRIC_CONTROLS, "models")
@@ -316,6 +350,7 @@ def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) 
         "timeout_sec": settings.timeout_sec,
         "retries": settings.retries,
         "allow_http": settings.allow_http or None,
+        "requests_per_minute": settings.requests_per_minute,
     }
     make = load_plugin(WRITERS, "endpoint", "writer")
     writer: LyricWriter = make(

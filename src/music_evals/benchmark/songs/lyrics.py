@@ -28,6 +28,7 @@ from music_evals.benchmark.published import published_lyrics
 from music_evals.benchmark.results import ScoreTask
 from music_evals.benchmark.rows import PairJob
 from music_evals.benchmark.run import Progress, record
+from music_evals.benchmark.songs.lyric_judging import THEME, LyricJudge
 from music_evals.benchmark.songs.lyric_report import EXPLAINED, headers_text, render_report
 from music_evals.benchmark.songs.songs import Song, SongSet, SongSettings
 from music_evals.benchmark.songs.text_controls import (
@@ -47,6 +48,7 @@ from music_evals.benchmark.songs.text_pairs import TextPair, TextPairSet, TextSi
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UndefinedMetricWarning
+from music_evals.lyrics.embeddings import load_encoder
 from music_evals.lyrics.normalise import FORMAT_FOUND
 from music_evals.lyrics.patterns import check_pattern
 from music_evals.lyrics.song_formats import AUTO, FORMATS, check_format
@@ -91,10 +93,15 @@ _REMOVED = re.compile(r"[\w ]+: (?:'.*'|\".*\")(?: and (?P<more>\d+) more)? remo
 def _how(header: Mapping[str, Any]) -> str:
     options = header["options"]
     normalised = "normalised" if options["normalise"] else "as they are"
-    return (
+    form = (
         f"variant {header['variant']}, rhymes by {options['rhyme']}, texts {normalised}, section headers "
         f"{headers_text(header)}"
     )
+    encoder = header.get("encoder")
+    if encoder is None:
+        return f"{form}, themes not compared, as no encoder was named (`theme_encoder`)"
+    revision = f" at {encoder['revision']}" if encoder["revision"] else ""
+    return f"{form}, themes by the encoder {encoder['name']}{revision}"
 
 
 def _on_remarks(notes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -186,6 +193,10 @@ class Settings(SongSettings):
     numbered
         Section headers of the dataset's patterns with their numbers, as in the data; False leaves the numbers out, as
         in the prompts of `lyric_writing`.
+    theme_encoder, theme_encoder_revision
+        Encoder that compares texts with the themes of their songs, `lyric_theme_similarity`; see
+        `lyrics.embeddings.load_encoder`. With None nothing of the kind is computed, and tables say so. For songs of a
+        dataset, which have themes.
     explained
         Texts in the report whose lost points are explained: the worst of each system to equal shares, and at
         least one of each; 0 for none.
@@ -209,6 +220,8 @@ class Settings(SongSettings):
     normalise: bool = True
     song_format: str = "auto"
     numbered: bool = True
+    theme_encoder: str | None = None
+    theme_encoder_revision: str | None = None
     explained: int = EXPLAINED
 
     BOUNDS: ClassVar = {**SongSettings.BOUNDS, "explained": (0, sys.maxsize)}
@@ -218,6 +231,10 @@ class Settings(SongSettings):
         if bool(self.generated) != (self.reference is not None):
             raise InvalidInputError("`reference` and `generated` go together; a manifest or dataset holds the patterns")
         check_format(self.song_format)
+        if self.theme_encoder is not None and self.dataset is None:
+            raise InvalidInputError("`theme_encoder` compares with the themes of a dataset's songs; give `dataset`")
+        if self.theme_encoder is None and self.theme_encoder_revision is not None:
+            raise InvalidInputError("`theme_encoder_revision` goes with `theme_encoder`")
         if self.song_format != AUTO and not self.normalise:
             raise InvalidInputError(
                 f"the format {self.song_format!r} is read where texts are normalised; leave one out"
@@ -244,44 +261,54 @@ def run_lyrics(
     """Score all texts and write records, results.json, table.md and report.html."""
     # A run that was killed is taken up where it stood when it is started again with the same settings.
     judge_lyrics(*_TRIAL, **settings.options | {"song_format": AUTO})
-    judged, controls = _pairs(settings, made)
+    judged, controls, themes = _pairs(settings, made)
     if not judged.pairs and not judged.failures and not controls:
         raise NoDataError("nothing to score: no texts, and no controls, which are made of songs' patterns and words")
+    encoder = (
+        None
+        if settings.theme_encoder is None
+        else load_encoder(settings.theme_encoder, revision=settings.theme_encoder_revision)
+    )
     out = Path(settings.out)
     if settings.overwrite:
         remove_results(out)
+    scores = _scores_under(settings.variant, with_themes=encoder is not None)
     header = {
         "task": LYRICS.name,
         "dataset": dict(judged.dataset),
         "variant": settings.variant,
-        "metrics": list(_scores_under(settings.variant)),
+        "metrics": list(scores),
         "companions": [],
         "options": settings.options,
         "numbered": None if settings.dataset is None else settings.numbered,
         "versions": package_versions(PACKAGES),
     }
-    judge = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
-    job = PairJob(header, judged, controls, _scores_under(settings.variant), settings.variant, judge, at_once=AT_ONCE)
+    if encoder is not None:
+        header["encoder"] = {"name": encoder.name, "revision": encoder.revision}
+    form = functools.partial(_judge_pair, explained=judged.systems, options=settings.options)
+    judge = LyricJudge(form, settings.options, judged.systems, encoder, themes)
+    job = PairJob(header, judged, controls, scores, settings.variant, judge, at_once=AT_ONCE, before=judge.learn)
     rows = record(job, out / RECORDS, settings, progress=progress)
     page = functools.partial(render_report, explained=settings.explained, sections=sections)
     return write_scores(LYRICS, rows, settings, page, beside=beside)
 
 
-def _scores_under(variant: str) -> tuple[str, ...]:
-    """Return the scores of the records: those of form, and the diversity beside them, which needs no reference."""
-    return (*score_names(variant), DIVERSITY)
+def _scores_under(variant: str, *, with_themes: bool) -> tuple[str, ...]:
+    """Return the scores of the records: those of form, the diversity beside them, and the themes where asked for."""
+    return (*score_names(variant), DIVERSITY, *([THEME] if with_themes else []))
 
 
-def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair]]:
-    """Return what is judged, and the controls."""
+def _pairs(settings: Settings, made: Sequence[Prediction] | None) -> tuple[TextPairSet, list[TextPair], dict[str, str]]:
+    """Return what is judged, the controls, and what each song is about."""
     if settings.dataset is None:
         judged = _texts_in_files(settings)
-        return judged, pattern_controls(judged.pairs) if settings.controls else []
+        return judged, pattern_controls(judged.pairs) if settings.controls else [], {}
     songs = settings.read_songs(["structure"])
     songs = songs if settings.numbered else songs.unnumbered()
     predictions = made if made is not None else read_predictions(settings.predictions, _text, '"text": text')
     judged = pairs_of_predictions(predictions, songs, pattern_side, entrance=ENTRANCE, controls=LYRIC_CONTROLS)
-    return judged, _controls(songs, settings.seed) if settings.controls else []
+    themes = {song.id: song.theme for song in songs.songs if song.theme}
+    return judged, _controls(songs, settings.seed) if settings.controls else [], themes
 
 
 def _texts_in_files(settings: Settings) -> TextPairSet:

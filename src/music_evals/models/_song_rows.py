@@ -1,0 +1,62 @@
+"""Rows of songs that a recipe names: a folder, a file of JSON lines, a dataset by name or its id on the Hub."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
+from music_evals.windows import DATASETS, find_window
+
+__all__ = ["beside", "check_ids", "song_rows"]
+
+
+def song_rows(dataset: str, config: str | None, split: str, folder: Path) -> Any:
+    """Return the rows of a split: a list where they are JSON lines, else a `datasets.Dataset` with undecoded audio.
+
+    A path is relative to the folder of the recipe, or else to the working folder.
+    """
+    place = beside(folder, dataset)
+    return _json_lines(place) if place.is_file() else _load(dataset, config, split, place)
+
+
+def beside(folder: Path, name: str) -> Path:
+    """Return a path that stands in a recipe."""
+    return folder / name if (folder / name).exists() else Path(name)
+
+
+def check_ids(ids: Sequence[str], place: str) -> None:
+    """Raise where two rows have one id, or a row has none."""
+    if len(set(ids)) != len(ids) or "None" in ids:
+        twice = next((name for name, count in Counter(ids).items() if count > 1), "None")
+        raise InvalidInputError(
+            f"{place}: every row needs an id of its own, got {twice!r} more than once or none at all"
+        )
+
+
+def _json_lines(path: Path) -> list[Mapping[str, Any]]:
+    try:
+        # not splitlines: a text may hold U+2028 and other characters that it takes for ends of lines
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableFileError(f"{path}: not JSON lines in UTF-8 ({error})") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise UnreadableFileError(f"{path}: every line must be a JSON object, one song each")
+    return rows
+
+
+def _load(dataset: str, config: str | None, split: str, place: Path) -> Any:
+    import datasets
+
+    name = str(place) if place.exists() else find_window(dataset, DATASETS, "dataset")[0]
+    try:
+        rows = datasets.load_dataset(name, config, split=split)
+    except (FileNotFoundError, ValueError, ConnectionError) as error:
+        raise NoDataError(f"cannot load split {split!r} of {dataset} (config {config}): {error}") from error
+    for column, kind in rows.features.items():
+        if isinstance(kind, datasets.Audio):  # we decode, and only what is needed
+            rows = rows.cast_column(column, datasets.Audio(decode=False))
+    return rows
