@@ -121,6 +121,8 @@ def test_missing_weights_are_named(system: MusicGen, tmp_path: Path) -> None:
         make_editor(name, {}, {"source": str(tmp_path)})
     with pytest.raises(InvalidInputError, match="needs a GPU"):
         KINDS[name].from_pretrained(tmp_path, precision="fp16")
+    with pytest.raises(InvalidInputError, match="needs a GPU"):
+        make_editor(name, {"precision": "bf16"}, {"source": str(tmp_path)})
     with pytest.raises(UnknownNameError, match="fp32"):
         KINDS[name].from_pretrained(tmp_path, precision="fp8")
 
