@@ -25,7 +25,7 @@ from music_evals.errors import (
 )
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 
-WITH_WEIGHTS = {"zeta"}
+WITH_WEIGHTS = {"musicgen", "musicgen_melody", "resynth", "zeta"}
 WITHOUT_WEIGHTS = sorted(EDITORS.keys() - WITH_WEIGHTS)
 
 

@@ -51,6 +51,9 @@ EDITORS: dict[str, str] = {
     "hpss_remix": f"{_WEIGHTLESS}:HpssRemix",
     "equaliser": f"{_WEIGHTLESS}:Equaliser",
     "effects": f"{_WEIGHTLESS}:Effects",
+    "musicgen": "music_evals.editing.musicgen:MusicGen",
+    "musicgen_melody": "music_evals.editing.musicgen_melody:MusicGenMelody",
+    "resynth": "music_evals.editing.resynth:Resynth",
     "zeta": "music_evals.editing.zeta:Zeta",
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights

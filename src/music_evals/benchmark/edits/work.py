@@ -58,6 +58,9 @@ def make_editor(system: str, parameters: Mapping[str, Any], weights: Mapping[str
     if weights and not hasattr(kind, "from_pretrained"):
         raise InvalidInputError(f"{system} needs no weights; leave them out")
     known = set(inspect.signature(kind).parameters) - {"model", "weights"}
+    if weights:  # what its weights are loaded with, such as a precision
+        loading = set(inspect.signature(kind.from_pretrained).parameters)
+        known |= loading - {"source", "revision", "device", "parameters"}
     for name in parameters:
         if name not in known:
             what = f"parameter of {system}"

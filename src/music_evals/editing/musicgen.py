@@ -1,0 +1,108 @@
+"""MusicGen by text alone (Copet et al., 2023): the row "Vanilla" of MuseCPBench, which hears nothing of its source.
+
+The source gives the length and nothing else. What a metric finds in common between both is therefore chance, and
+what their descriptions share.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+from music_evals.annotations import EditorInfo, EditRequest, Weights
+from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, check_sampling, text_of
+from music_evals.editing.system import Edited, Editor, Seeds
+from music_evals.errors import ModelUnavailableError
+
+__all__ = ["MusicGen"]
+
+WEIGHTS: Final = "facebook/musicgen-small"
+
+
+class MusicGen(Editor):
+    """Makes music for a description, as long as the source.
+
+    Parameters
+    ----------
+    model
+        `from_pretrained` loads it.
+    text
+        What it is told: ``"target_caption"``, ``"source_prompt"``, or the ``"instruction"`` in its own words.
+    guidance
+        How strongly the text counts (3, authors' code).
+    top_k, temperature
+        Of sampling (250 and 1, authors' code).
+    weights
+        Where the model comes from, for records.
+
+    Raises
+    ------
+    ModelUnavailableError
+        No weights are given; the message says which there are, and under what licence.
+    InvalidInputError
+        A number out of range.
+
+    """
+
+    _name, _title, _where = "musicgen", "MusicGen, by text alone", WEIGHTS
+    _kind = "MusicgenForConditionalGeneration"
+
+    def __init__(
+        self,
+        model: MusicGenModel | None = None,
+        *,
+        text: str = "target_caption",
+        guidance: float = 3.0,
+        top_k: int = 250,
+        temperature: float = 1.0,
+        weights: Weights | None = None,
+    ) -> None:
+        if model is None:
+            raise ModelUnavailableError(
+                f"{self._name} needs the weights of MusicGen: {self._where} on the Hub, licence {LICENCE}, not for "
+                "commercial use; name a folder or an id with `weights`, and with an id its commit with "
+                "`weights_revision`"
+            )
+        self._model, self._weights = model, weights
+        self._parameters = check_sampling(text, guidance, top_k, temperature) | {"precision": model.precision}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+        **parameters: Any,
+    ) -> MusicGen:
+        """Load the model from a folder, or from the Hub at a commit; `precision` is one of `precision.PRECISIONS`."""
+        model = MusicGenModel.from_pretrained(cls._kind, source, revision=revision, device=device, precision=precision)
+        return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
+
+    @property
+    def info(self) -> EditorInfo:
+        """What it is, what it needs, and the parameters that it was made with."""
+        return EditorInfo(
+            name=self._name,
+            title=self._title,
+            paper="Copet et al. (2023), Simple and controllable music generation",
+            weights=(self._weights,) if self._weights else (),
+            needs=TEXTS[self._parameters["text"]],
+            sample_rate=self._model.sample_rate,
+            mono=True,
+            max_seconds=MAX_SECONDS,
+            deterministic=False,
+            parameters=self._parameters,
+        )
+
+    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
+        told = text_of(request.instruction, self._parameters["text"])
+        made = self._model.generate(
+            told, request.duration_sec, seeds.item, self._parameters, **self._conditions(request)
+        )
+        return Edited(made, self._model.sample_rate)
+
+    def _conditions(self, request: EditRequest) -> dict[str, Any]:  # noqa: ARG002 (it hears nothing of the source)
+        """Return what the model is given beside the text."""
+        return {}

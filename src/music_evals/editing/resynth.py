@@ -1,0 +1,126 @@
+"""The codec of a system alone: what the best edit could score that the system can express."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from music_evals.annotations import EditorInfo, EditRequest, Weights
+from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing.system import Edited, Editor, Seeds
+from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
+
+__all__ = ["CODECS", "Resynth"]
+
+CODECS: Final = {
+    "encodec": ("facebook/encodec_32khz", "CC-BY-NC-4.0"),
+    "audioldm2": ("cvssp/audioldm2-music", "CC-BY-NC-SA-4.0"),
+}
+"""Codec -> a repository of it and the licence of its weights: that of the MusicGen family, and that of ZETA."""
+
+
+class Resynth(Editor):
+    """Encodes the source and decodes it again; a control, whatever the instruction asks.
+
+    Parameters
+    ----------
+    model
+        `transformers.EncodecModel`, or the parts of AudioLDM 2; `from_pretrained` loads them.
+    codec
+        One of `CODECS`.
+    weights
+        Where the model comes from, for records.
+
+    Raises
+    ------
+    UnknownNameError
+        No such codec.
+    ModelUnavailableError
+        No weights are given; the message says which there are, and under what licence.
+
+    """
+
+    def __init__(self, model: Any = None, *, codec: str = "encodec", weights: Weights | None = None) -> None:
+        if codec not in CODECS:
+            what = "codec"
+            raise UnknownNameError(what, codec, CODECS)
+        if model is None:
+            where, licence = CODECS[codec]
+            raise ModelUnavailableError(
+                f"resynth needs the weights of its codec: {where} on the Hub, licence {licence}, not for commercial "
+                "use; name a folder or an id with `weights`, and with an id its commit with `weights_revision`"
+            )
+        self._model, self._codec, self._weights = model, codec, weights
+
+    @classmethod
+    def from_pretrained(
+        cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", codec: str = "encodec"
+    ) -> Resynth:
+        """Load a codec from a folder, or from the Hub at a commit, in float32."""
+        if codec not in CODECS:
+            what = "codec"
+            raise UnknownNameError(what, codec, CODECS)
+        licence = CODECS[codec][1]
+        if codec == "audioldm2":
+            model: Any = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=licence)
+        else:
+            model = _encodec(source, revision, licence).to(device)
+        return cls(model, codec=codec, weights=Weights(os.fspath(source), revision or "", licence))
+
+    @property
+    def info(self) -> EditorInfo:
+        """What it is, and the parameters that it was made with."""
+        rate = SAMPLE_RATE if self._codec == "audioldm2" else int(self._model.config.sampling_rate)
+        return EditorInfo(
+            name="resynth",
+            title="Codec alone",
+            weights=(self._weights,) if self._weights else (),
+            sample_rate=rate,
+            mono=True,
+            max_seconds=30.0,
+            parameters={"codec": self._codec},
+            control=True,
+        )
+
+    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:  # noqa: ARG002 (nothing is drawn)
+        import soxr
+        import torch
+
+        assert request.audio is not None and request.sample_rate is not None  # noqa: PT018 (a request is checked)
+        rate = self.info.sample_rate
+        samples = np.asarray(soxr.resample(request.audio[0], request.sample_rate, rate, quality="HQ"), dtype=np.float32)
+        with torch.no_grad():
+            if self._codec == "audioldm2":
+                return Edited(self._model.decode(self._model.encode(samples))[None], rate)
+            wave = torch.from_numpy(samples)[None, None].to(self._model.device)
+            codes = self._model.encode(wave, bandwidth=max(self._model.config.target_bandwidths))
+            decoded = self._model.decode(codes.audio_codes, codes.audio_scales).audio_values
+        return Edited(decoded[0].cpu().numpy(), rate)
+
+
+def _encodec(source: str | os.PathLike[str], revision: str | None, licence: str) -> Any:
+    local = Path(source).is_dir()
+    if not local and not revision:
+        raise InvalidInputError(f"{source}: weights from the Hub need `revision`, a commit, so that they stay the same")
+    with importing("editing", "EnCodec"):
+        from transformers import EncodecModel
+    options: dict[str, Any] = {} if local else {"revision": revision}
+    try:
+        model, found = EncodecModel.from_pretrained(
+            os.fspath(source),
+            use_safetensors=True,
+            output_loading_info=True,
+            **options,
+        )
+    except hub_errors() as error:
+        raise ModelUnavailableError(
+            f"{source}: EnCodec cannot be loaded ({error}); needed are config.json and the weights as safetensors, at "
+            f"the revision that is named, licence {licence}"
+        ) from error
+    wrong = {name: sorted(map(str, keys)) for name, keys in found.items() if keys and name != "error_msgs"}
+    if wrong:
+        raise ModelUnavailableError(f"{source}: the weights are not those of EnCodec: {wrong}; licence {licence}")
+    return model.eval()

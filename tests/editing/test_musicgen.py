@@ -1,0 +1,176 @@
+"""MusicGen by text and with a melody, and the codec alone, on tiny models with random weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.editing.house import ASK, heard
+
+from music_evals.annotations import EditInstruction
+from music_evals.benchmark.edits.work import make_editor
+from music_evals.editing.musicgen import MusicGen
+from music_evals.editing.musicgen_melody import MusicGenMelody, strongest_pitch_class
+from music_evals.editing.resynth import Resynth
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidAudioError,
+    InvalidInputError,
+    ModelUnavailableError,
+    UnknownNameError,
+    UnsupportedEditError,
+)
+from music_evals.protocols import EditingSystem
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from tests.editing.tiny_musicgen import MODELS, save, tiny_codec, tiny_musicgen  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+ROCK = EditInstruction(text="Rock to jazz.", source_prompt="a rock song", before="rock", after="jazz")
+KINDS = {"musicgen": MusicGen, "musicgen_melody": MusicGenMelody}
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def system(request: pytest.FixtureRequest) -> MusicGen:
+    return KINDS[request.param](tiny_musicgen(request.param))
+
+
+def test_an_item_alone_is_the_item_in_a_batch(system: MusicGen) -> None:
+    assert isinstance(system, EditingSystem)
+    requests = [
+        heard(ROCK, seconds=0.5),
+        heard(dataclasses.replace(ROCK, after="calm"), seconds=0.7),
+        heard(ROCK, seconds=0.5, seed=1),
+    ]
+    before = torch.random.get_rng_state()
+    batch = system.edit(requests)
+    assert torch.equal(before, torch.random.get_rng_state()), "the numbers of the caller are left alone"
+    for request, result in zip(requests, batch, strict=True):
+        assert result.audio.shape == request.audio.shape
+        (alone,) = system.edit([request])
+        assert np.array_equal(alone.audio, result.audio)
+    assert not np.array_equal(batch[0].audio, batch[2].audio), "another seed"
+    assert batch[0].log["sample_rate"] == [32000, 22050]
+    assert batch[0].log["seconds"][0] == 0.5, "50 frames a second of 640 samples each"
+
+
+def test_the_text_is_heard(system: MusicGen) -> None:
+    chosen = {"guidance": 3.0, "top_k": 250, "temperature": 1.0}
+    conditions = system._conditions(heard(ROCK, seconds=1))
+    first, second = (
+        system._model.generate(text, 0.2, 0, chosen, **conditions) for text in ("a rock song", "calm piano")
+    )
+    assert first.shape == (1, 6400)
+    assert not np.array_equal(first, second)
+
+
+def test_the_melody_is_heard_by_the_one_that_takes_it() -> None:
+    model = tiny_musicgen("musicgen_melody")
+    low, high = (
+        model.generate("a song", 0.2, 0, {"guidance": 3.0, "top_k": 250, "temperature": 1.0}, input_features=features)
+        for features in (torch.eye(12)[None, [0] * 235], torch.eye(12)[None, [7] * 235])
+    )
+    assert not np.array_equal(low, high)
+
+
+def test_the_strongest_pitch_class_of_a_tone() -> None:
+    """440 Hz is A, nine semitones above C; 261.63 Hz is C."""
+    time = np.arange(64000) / 32000
+    for hertz, place in ((440.0, 9), (261.63, 0)):
+        heard_classes = strongest_pitch_class(np.sin(2 * np.pi * hertz * time).astype(np.float32), 32000)
+        assert heard_classes.shape == (1 + 64000 // 4096, 12)
+        assert (heard_classes.argmax(axis=1) == place).all()
+        assert (heard_classes.sum(axis=1) == 1).all()
+    assert strongest_pitch_class(np.ones(100, np.float32), 32000).shape == (5, 12), "a window, 16384 = 4 hops"
+
+
+def test_weights_are_loaded_from_a_folder_and_strictly(system: MusicGen, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    name = system.info.name
+    folder = save(system._model, tmp_path / "tiny")
+    loaded = make_editor(name, {"top_k": 20}, {"source": str(folder)})
+    request = heard(ROCK, seconds=0.5)
+    (result,) = loaded.edit([request])
+    assert result.provenance["weights"][0]["licence"] == "CC-BY-NC-4.0"
+    theirs, ours = (
+        one._model.generate("a song", 0.2, 0, loaded.info.parameters, **one._conditions(request))
+        for one in (loaded, system)
+    )
+    assert np.abs(theirs - ours).max() < 1e-5
+    tensors = load_file(folder / "model.safetensors")
+    some = next(key for key in tensors if key.endswith("fc1.weight"))
+    for wrong in ({key: value for key, value in tensors.items() if key != some}, {**tensors, "other": torch.ones(1)}):
+        save_file(wrong, folder / "model.safetensors", metadata={"format": "pt"})
+        with pytest.raises(ModelUnavailableError, match=r"other|fc1.weight"):
+            make_editor(name, {}, {"source": str(folder)})
+
+
+def test_missing_weights_are_named(system: MusicGen, tmp_path: Path) -> None:
+    name = system.info.name
+    with pytest.raises(ModelUnavailableError, match=r"facebook/musicgen-.*CC-BY-NC"):
+        make_editor(name, {}, {})
+    with pytest.raises(InvalidInputError, match="`revision`"):
+        make_editor(name, {}, {"source": "facebook/musicgen-small"})
+    with pytest.raises(ModelUnavailableError, match="CC-BY-NC"):
+        make_editor(name, {}, {"source": str(tmp_path)})
+    with pytest.raises(InvalidInputError, match="needs a GPU"):
+        KINDS[name].from_pretrained(tmp_path, precision="fp16")
+    with pytest.raises(InvalidInputError, match="needs a GPU"):
+        make_editor(name, {"precision": "bf16"}, {"source": str(tmp_path)})
+    with pytest.raises(UnknownNameError, match="fp32"):
+        KINDS[name].from_pretrained(tmp_path, precision="fp8")
+
+
+def test_what_it_cannot_edit_is_refused(system: MusicGen) -> None:
+    with pytest.raises(UnsupportedEditError, match="`target_prompt`"):
+        system.edit([heard(ASK, seconds=1)])
+    verbatim = type(system)(system._model, text="instruction")
+    assert verbatim.supports(heard(ASK, seconds=1)) == ""
+    assert "`source_prompt`" in type(system)(system._model, text="source_prompt").supports(heard(ASK, seconds=1))
+    with pytest.raises(InvalidAudioError, match="one channel"):
+        system.edit([heard(ROCK, seconds=1, channels=2)])
+    with pytest.raises(FileTooLargeError, match="30 s"):
+        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+    with pytest.raises(InvalidInputError, match="`top_k`"):
+        type(system)(system._model, top_k=0)
+    with pytest.raises(UnknownNameError, match="text"):
+        type(system)(system._model, text="caption")
+
+
+def test_the_codec_alone_is_that_of_transformers(tmp_path: Path) -> None:
+    codec = tiny_codec(json.loads((MODELS / "musicgen/config.json").read_text())["audio_encoder"])
+    codec.save_pretrained(tmp_path)
+    loaded = make_editor("resynth", {"codec": "encodec"}, {"source": str(tmp_path)})
+    rate = np.random.default_rng(0).standard_normal((1, 16000)).astype(np.float32) * 0.1
+    request = heard(ASK, audio=rate, sample_rate=32000)
+    with torch.no_grad():
+        whole = codec(torch.from_numpy(rate)[None], bandwidth=1.2).audio_values[0].numpy()
+    found = loaded._edited(request, None)
+    assert found.sample_rate == 32000
+    assert np.abs(found.audio[:, :16000] - whole[:, :16000]).max() < 1e-5
+    assert loaded.info.control
+    (first,), (second,) = loaded.edit([request]), Resynth(codec).edit([request])
+    assert np.abs(first.audio - second.audio).max() < 1e-5
+    with pytest.raises(ModelUnavailableError, match=r"encodec_32khz.*licence"):
+        Resynth()
+    with pytest.raises(UnknownNameError, match="codec"):
+        make_editor("resynth", {"codec": "mp3"}, {"source": str(tmp_path)})
+    with pytest.raises(InvalidInputError, match="`revision`"):
+        make_editor("resynth", {}, {"source": "facebook/encodec_32khz"})
+
+
+@pytest.mark.skipif(not os.environ.get("RUN_HUB_TESTS"), reason="RUN_HUB_TESTS=1 loads the real weights (gigabytes)")
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_the_real_weights_fit(name: str) -> None:
+    from huggingface_hub import HfApi
+
+    revision = HfApi().model_info(KINDS[name]._where).sha
+    system = KINDS[name].from_pretrained(KINDS[name]._where, revision=revision)
+    (result,) = system.edit([heard(ROCK, seconds=1)])
+    assert float(np.abs(result.audio).max()) > 1e-3
