@@ -48,8 +48,9 @@ ARROWS: dict[str, set[str]] = {
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
     "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics", "studies.tables"},
+    "caimap": _TASK | {"datasets.caimd", "hub", "studies"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
-    "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui", "studies"},
+    "cli": _TASK | _PLUGINS | {"benchmark", "caimap", "leaderboard", "hub", "ui", "studies"},
     "__main__": {"cli"},
 }
 

@@ -9,7 +9,7 @@ Source: Wang et al., "MuChin", IJCAI 2024, appendices on the annotation platform
 from __future__ import annotations
 
 import dataclasses
-import datetime
+import datetime as dt
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -370,8 +370,8 @@ class Task:
     person: int
     state: str
     number: int = 1
-    assigned: datetime.datetime | None = None
-    submitted: datetime.datetime | None = None
+    assigned: dt.datetime | None = None
+    submitted: dt.datetime | None = None
     training: bool = False
 
     def __post_init__(self) -> None:
