@@ -121,14 +121,13 @@ TASK: Final = _machine(
     ("assigned working screened", "cancel", "cancelled", f"administrator {SYSTEM}"),
     # type A: by the congruence check, or by an inspector
     ("submitted", "accept", "accepted", SYSTEM),
-    ("submitted", "overrule", "overruled", SYSTEM),
     # type B: sampled for assurance, or taken as it is
     ("submitted", "sample", "sampled", SYSTEM),
     ("sampled", "pass", "accepted", "inspector"),
     ("sampled", "fail", "rejected", "inspector"),
     ("accepted", "reopen", "rejected", "administrator"),
     # weeks that are discarded, and people who withdraw
-    ("submitted sampled accepted overruled", "discard", "discarded", SYSTEM),
+    ("submitted sampled accepted", "discard", "discarded", SYSTEM),
 )
 """Of a task of an annotator."""
 
