@@ -58,6 +58,7 @@ ARROWS: dict[str, set[str]] = {
 LIGHT = {"numpy", "music_evals"}
 # Heavy packages at the top of a module, each with its reason.
 TOP_LEVEL = {
+    "caimap": {"sqlalchemy", "alembic"},  # tables are declared: whoever opens a study has the extra
     "hf": {"evaluate"},  # base classes of evaluate's modules: whoever imports hf has evaluate
     "models": {"torch", "huggingface_hub"},  # networks are reached through the registry only
 }

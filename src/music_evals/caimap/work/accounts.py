@@ -35,7 +35,7 @@ __all__ = [
     "found",
     "invite",
     "sign_in",
-    "sign_out",
+    "sign_out_all",
     "visit",
 ]
 
@@ -230,7 +230,7 @@ def visit(desk: Desk, token: str) -> Visit | None:
         return Visit(person_of(person), person.name, person.language, row.csrf)
 
 
-def sign_out(desk: Desk, token: str) -> None:
-    """End a session."""
+def sign_out_all(desk: Desk, who: int) -> None:
+    """End all sessions of a person."""
     with desk.store.writing() as session:
-        session.execute(delete(SessionRow).where(SessionRow.token_hash == _hash(token)))
+        session.execute(delete(SessionRow).where(SessionRow.person == who))
