@@ -9,6 +9,7 @@ import functools
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.errors import UnknownNameError
@@ -33,7 +34,7 @@ def demo_lexicon(group: str, dimension: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def _rows() -> list[dict]:  # type: ignore[type-arg]
+def _rows() -> list[dict[str, Any]]:
     from music_evals.datasets.caimd.demo import demo_rows
 
     return demo_rows(marks=lambda lines: [False] * len(lines))

@@ -21,6 +21,7 @@ from music_evals.errors import InvalidInputError, importing
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
+    from sqlalchemy.orm import Session
 
     from music_evals.caimap.values import Person
 
@@ -32,6 +33,7 @@ __all__ = [
     "SignInError",
     "Visit",
     "accept",
+    "first_administrator",
     "found",
     "invite",
     "sign_in",
@@ -123,6 +125,23 @@ def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
     )
 
 
+def first_administrator(desk: Desk) -> int:
+    """Return the number of the administrator who founded the study, for whom the command line acts.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none.
+
+    """
+    with desk.store.reading() as session:
+        chosen = select(PersonRow.id).where(PersonRow.role == "administrator", PersonRow.withdrawn.is_(False))
+        who = session.scalars(chosen.order_by(PersonRow.id)).first()
+        if who is None:
+            raise InvalidInputError("the study has no administrator")
+        return who
+
+
 def invite(desk: Desk, who: int, role: str) -> str:
     """Make an invitation, and return its token, which is kept nowhere.
 
@@ -209,7 +228,7 @@ def sign_in(desk: Desk, name: str, password: str) -> str:
     return token
 
 
-def _open_session(desk: Desk, session, who: int) -> str:  # type: ignore[no-untyped-def]
+def _open_session(desk: Desk, session: Session, who: int) -> str:
     token = secrets.token_urlsafe(32)
     session.execute(delete(SessionRow).where(SessionRow.expires < desk.clock()))
     session.add(

@@ -222,7 +222,7 @@ def song_of(row: SongRow) -> Song:
     """Return a song as a value."""
     plain = dict(row.content)
     timed = tuple(TimedLine(**line) for line in plain.pop("timed_lyrics"))
-    tuples = {name: tuple(plain.pop(name)) for name in ("lines", "artist", "rhymes")}
+    tuples: dict[str, Any] = {name: tuple(plain.pop(name)) for name in ("lines", "artist", "rhymes")}
     return Song(**plain, **tuples, timed_lyrics=timed)
 
 

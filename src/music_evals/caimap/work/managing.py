@@ -28,6 +28,7 @@ from music_evals.caimap.work.desk import Desk, song_of, song_row
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 __all__ = [
@@ -200,7 +201,7 @@ def _week(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> g
     return grades.weekly(accuracies, scores, warnings) if accuracies or scores or warnings else None
 
 
-def _submitted(who: int, start: dt.datetime, end: dt.datetime):  # type: ignore[no-untyped-def]
+def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[tuple[TaskRow]]:
     return select(TaskRow).where(TaskRow.person == who, TaskRow.submitted >= start, TaskRow.submitted < end)
 
 
