@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -397,3 +398,16 @@ def test_values_round_trip_and_refuse_what_they_cannot_be() -> None:
     ):
         with pytest.raises(InvalidAnnotationError):
             wrong()
+
+
+@pytest.mark.parametrize("name", ["song", "task"])
+def test_the_documentation_draws_the_tables_as_they_are(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "tasks" / "caimap.md"
+    assert f"```mermaid\n{machine.drawing(name)}```" in page.read_text(encoding="utf-8")
+
+
+def test_the_documentation_has_a_section_for_each_requirement() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tasks" / "caimap.md").read_text(encoding="utf-8")
+    assert [line.split(".")[0] for line in page.splitlines() if line.startswith("### ")] == [
+        f"### {number}" for number in range(1, 17)
+    ]
