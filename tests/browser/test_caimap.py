@@ -25,17 +25,7 @@ def address(tmp_path: Path) -> Iterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "music_evals",
-        "caimap",
-        "serve",
-        str(tmp_path / "study"),
-        "--demo",
-        "--port",
-        str(port),
-    ]
+    verb = ["caimap", "serve", str(tmp_path / "study"), "--demo", "--port", str(port)]
     environment = {**os.environ, "MUSIC_EVALS_CAIMAP_PASSWORD": PASSWORD}
     with subprocess.Popen(
         [sys.executable, "-m", "music_evals", *verb], env=environment, stderr=subprocess.DEVNULL
