@@ -201,7 +201,7 @@ def _week(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> g
     return grades.weekly(accuracies, scores, warnings) if accuracies or scores or warnings else None
 
 
-def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[tuple[TaskRow]]:
+def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[TaskRow]:
     return select(TaskRow).where(TaskRow.person == who, TaskRow.submitted >= start, TaskRow.submitted < end)
 
 
