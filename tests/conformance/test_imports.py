@@ -48,8 +48,9 @@ ARROWS: dict[str, set[str]] = {
     "leaderboard": _TASK | {"benchmark"},
     "hub": _TASK | {"benchmark"},
     "hf": _GROUND | {"pipelines", "metrics", "stats", "symbolic", "audio", "lyrics", "studies.tables"},
+    "caimap": _TASK | {"datasets.caimd", "hub", "studies"},
     "ui": _TASK | {"benchmark", "leaderboard", "hub", "studies"},
-    "cli": _TASK | _PLUGINS | {"benchmark", "leaderboard", "hub", "ui", "studies"},
+    "cli": _TASK | _PLUGINS | {"benchmark", "caimap", "leaderboard", "hub", "ui", "studies"},
     "__main__": {"cli"},
 }
 
@@ -57,6 +58,7 @@ ARROWS: dict[str, set[str]] = {
 LIGHT = {"numpy", "music_evals"}
 # Heavy packages at the top of a module, each with its reason.
 TOP_LEVEL = {
+    "caimap": {"sqlalchemy", "alembic"},  # tables are declared: whoever opens a study has the extra
     "hf": {"evaluate"},  # base classes of evaluate's modules: whoever imports hf has evaluate
     "models": {"torch", "huggingface_hub"},  # networks are reached through the registry only
 }

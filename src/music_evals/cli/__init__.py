@@ -14,6 +14,7 @@ from typing import Any
 
 from music_evals import __version__
 from music_evals.cli import (
+    caimap,
     completion,
     corpus,
     describe,
@@ -108,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     write_lyrics.add(verbs)
     train.add(verbs)
     corpus.add(verbs)
+    caimap.add(verbs)
     publish.add(verbs)
     push.add(verbs)
     leaderboard.add(verbs)

@@ -1,0 +1,1 @@
+"""The annotation platform for descriptions and structures of songs: its rules, its storage, its pages."""

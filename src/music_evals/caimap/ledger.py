@@ -1,0 +1,118 @@
+"""Payments: entries that are only ever added, from which what is owed follows.
+
+The paper pays by work and grade and gives no amounts; a study sets them in `Rates`. Amounts are whole cents.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from music_evals.errors import InvalidInputError
+
+__all__ = ["ENTRY_KINDS", "Entry", "Rates", "balances", "earned", "ledger_csv", "week_entry"]
+
+ENTRY_KINDS: Final = ("work", "reward", "penalty", "correction", "payment")
+"""Of an entry; a payment lowers what is owed, a correction goes either way."""
+
+
+class Rates(NamedTuple):
+    """What is paid, in cents.
+
+    Attributes
+    ----------
+    structure, professional, amateur
+        For an accepted task of each kind.
+    inspection
+        For a settled structure or a scored description.
+    reward, penalty
+        Per cent of a week's earnings that grade I adds and grade III takes.
+
+    """
+
+    structure: int = 1000
+    professional: int = 1500
+    amateur: int = 1000
+    inspection: int = 500
+    reward: int = 10
+    penalty: int = 10
+
+
+class Entry(NamedTuple):
+    """One line of the ledger.
+
+    Attributes
+    ----------
+    person
+        Whose.
+    kind
+        One of `ENTRY_KINDS`.
+    cents
+        Added to what is owed; below 0 for penalties and payments.
+    reason
+        In words.
+    task
+        Whose work; None where it is of no one task.
+
+    """
+
+    person: int
+    kind: str
+    cents: int
+    reason: str
+    task: int | None = None
+
+    def checked(self) -> Entry:
+        """Return the entry, or refuse it.
+
+        Raises
+        ------
+        InvalidInputError
+            An unknown kind, no reason, or a sign that the kind does not have.
+
+        """
+        if self.kind not in ENTRY_KINDS:
+            raise InvalidInputError(f"an entry must be one of {', '.join(ENTRY_KINDS)}, got {self.kind!r}")
+        if not self.reason.strip():
+            raise InvalidInputError("an entry needs its reason")
+        wrong = self.cents > 0 if self.kind in {"penalty", "payment"} else self.cents < 0 and self.kind != "correction"
+        if wrong:
+            raise InvalidInputError(f"a {self.kind} of {self.cents} cents has the wrong sign")
+        return self
+
+
+def earned(kind: str, rates: Rates) -> int:
+    """Return the cents of one accepted task, or of one inspection."""
+    return int(getattr(rates, kind))
+
+
+def week_entry(person: int, grades: Iterable[str], work_cents: int, rates: Rates, week: str) -> Entry | None:
+    """Return what the grades of a week add or take: grade I a reward, grade III a penalty; III before I."""
+    given = set(grades)
+    if "III" in given:
+        return Entry(person, "penalty", -(work_cents * rates.penalty // 100), f"grade III, week of {week}")
+    if "I" in given and given <= {"I", ""}:
+        return Entry(person, "reward", work_cents * rates.reward // 100, f"grade I, week of {week}")
+    return None
+
+
+def balances(entries: Iterable[Entry]) -> dict[int, int]:
+    """Return person -> cents that are owed."""
+    owed: dict[int, int] = defaultdict(int)
+    for entry in entries:
+        owed[entry.person] += entry.cents
+    return dict(owed)
+
+
+def ledger_csv(entries: Iterable[Entry]) -> str:
+    """Write entries as CSV with a header; cells that a spreadsheet would run begin with an apostrophe."""
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(Entry._fields)
+    for entry in entries:
+        reason = f"'{entry.reason}" if entry.reason[:1] in {"=", "+", "-", "@", "\t"} else entry.reason
+        writer.writerow([entry.person, entry.kind, entry.cents, reason, "" if entry.task is None else entry.task])
+    return target.getvalue()

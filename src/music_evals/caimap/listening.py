@@ -1,0 +1,225 @@
+"""Whether a song was listened to, worked out from playback events by the server's own clock.
+
+A page that is forged can send any event, but not faster than time passes: the server notes when each event came, and
+a player cannot have moved on by more than the time between. So a whole song takes at least its duration, whatever is
+sent. What a forger cannot be kept from is to let the time pass without listening.
+
+Source: Wang et al., "MuChin", IJCAI 2024: the whole song in one sitting before seeking or changing the speed, no
+writing in the first 30 s, no paste, texts of at least 50 words (see `description`). `SLACK`, `MAX_GAP` and `MAX_PAUSE`
+are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from music_evals.caimap.values import PlaybackEvent
+from music_evals.errors import InvalidAnnotationError
+
+__all__ = [
+    "EVENT_KINDS",
+    "MAX_GAP",
+    "MAX_PAUSE",
+    "SILENT_START",
+    "SLACK",
+    "Listening",
+    "check_event",
+    "check_listening",
+    "listening_of",
+    "warnings_of",
+]
+
+EVENT_KINDS: Final = ("play", "pause", "seek", "rate", "beat", "ended", "write", "paste", "hidden", "shown")
+"""What a page may report."""
+
+SILENT_START: Final = 30.0
+"""Seconds of the song that are heard before anything is written; a shorter song is heard whole."""
+
+SLACK: Final = 1.5
+"""Seconds by which a player may be ahead of the server's clock, for events that wait on the network."""
+
+MAX_GAP: Final = 15.0
+"""Seconds between two events of a playing player, whose page sends a beat every 5 s; a longer one ends the sitting."""
+
+MAX_PAUSE: Final = 600.0
+"""Seconds of a pause, beyond which it is another sitting."""
+
+_BROKEN: Final = -1.0
+
+_FEW_CLICKS: Final = 12
+"""Pauses or jumps in one task beyond which somebody is warned."""
+
+_STUDYING: Final = 1.2
+"""Time on the page, in durations of the song, under which a description is superficial."""
+
+
+class Listening(NamedTuple):
+    """What the events of a task show.
+
+    Attributes
+    ----------
+    complete
+        The whole song was played in one sitting.
+    longest_sec
+        Longest stretch of the song from its beginning that was played in one sitting.
+    problems
+        Rules that were broken, in order: ``"seek_before_end"``, ``"rate_before_end"``, ``"early_writing"``,
+        ``"paste"``, ``"faster_than_time"``.
+    pauses, seeks
+        How often.
+    page_sec
+        From the first event to the last.
+
+    """
+
+    complete: bool
+    longest_sec: float
+    problems: tuple[str, ...]
+    pauses: int
+    seeks: int
+    page_sec: float
+
+
+def check_event(event: PlaybackEvent, duration_sec: float, previous: PlaybackEvent | None = None) -> None:
+    """Refuse an event that no player of the song can have sent.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        An unknown kind, a position or a value that is no number or lies outside the song, or time that runs backwards.
+
+    """
+    if event.kind not in EVENT_KINDS:
+        raise InvalidAnnotationError(f"an event must be one of {', '.join(EVENT_KINDS)}, got {event.kind!r}")
+    numbers = event.position_sec, event.value, event.received_sec
+    if not all(math.isfinite(number) for number in numbers):
+        raise InvalidAnnotationError("an event must hold finite numbers")
+    if not 0 <= event.position_sec <= duration_sec + SLACK:
+        raise InvalidAnnotationError(
+            f"the song lasts {duration_sec:.1f} s; nothing is played at {event.position_sec:.1f} s"
+        )
+    if event.kind == "rate" and not 0.25 <= event.value <= 4:
+        raise InvalidAnnotationError(f"the speed must lie between 0.25 and 4, got {event.value}")
+    if previous is not None and event.received_sec < previous.received_sec:
+        raise InvalidAnnotationError("events must come in the order of time")
+
+
+class _Player:
+    """Follows one sitting after the other."""
+
+    def __init__(self, duration_sec: float) -> None:
+        self.duration = duration_sec
+        self.heard = 0.0  # of this sitting, from the beginning of the song; below 0 once the sitting is broken
+        self.clock = 0.0  # seconds of the server's clock for which this sitting has played
+        self.longest = 0.0
+        self.complete = False
+        self.playing = False
+        self.last = 0.0
+        self.problems: dict[str, None] = {}
+
+    def take(self, event: PlaybackEvent) -> None:
+        passed = event.received_sec - self.last
+        self.last = event.received_sec
+        if self.playing:
+            self._advance(event, passed)
+        match event.kind:
+            case "play":
+                self._start(event, passed)
+            case "pause" | "ended":
+                self.playing = False
+            case "seek" if not self.complete:
+                self.problems["seek_before_end"] = None
+                self.heard = _BROKEN
+            case "rate" if not self.complete and event.value != 1.0:
+                self.problems["rate_before_end"] = None
+            case "write" if self.longest < min(SILENT_START, self.duration) - SLACK and not self.complete:
+                self.problems["early_writing"] = None
+            case "paste":
+                self.problems["paste"] = None
+
+    def _start(self, event: PlaybackEvent, passed: float) -> None:
+        """Go on where the sitting was, or begin a new one."""
+        if self.playing:
+            return
+        self.playing = True
+        on = self.heard >= 0 and abs(event.position_sec - self.heard) <= SLACK and passed <= MAX_PAUSE
+        if not on:
+            self.heard, self.clock = (0.0, 0.0) if event.position_sec <= SLACK else (_BROKEN, 0.0)
+
+    def _advance(self, event: PlaybackEvent, passed: float) -> None:
+        """Move on to the position of an event; the song cannot have run ahead of the clock."""
+        if self.heard < 0 or self.complete:
+            return
+        self.clock += passed
+        if event.position_sec > self.clock + SLACK:
+            self.problems["faster_than_time"] = None
+            self.heard = _BROKEN
+        elif passed > MAX_GAP or event.position_sec < self.heard - SLACK:
+            self.heard = _BROKEN
+        self.heard = max(self.heard, event.position_sec) if self.heard >= 0 else _BROKEN
+        self.longest = max(self.longest, self.heard)
+        self.complete = self.longest >= self.duration - SLACK
+
+
+def listening_of(events: Sequence[PlaybackEvent], duration_sec: float) -> Listening:
+    """Work out what was listened to.
+
+    Parameters
+    ----------
+    events
+        Of one task, in the order in which the server received them.
+    duration_sec
+        Of the song.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        An event breaks `check_event`.
+
+    """
+    player = _Player(duration_sec)
+    previous: PlaybackEvent | None = None
+    for event in events:
+        check_event(event, duration_sec, previous)
+        player.take(event)
+        previous = event
+    page = events[-1].received_sec - events[0].received_sec if events else 0.0
+    counts = [sum(event.kind == kind for event in events) for kind in ("pause", "seek")]
+    return Listening(player.complete, player.longest, tuple(player.problems), counts[0], counts[1], page)
+
+
+def check_listening(events: Sequence[PlaybackEvent], duration_sec: float) -> Listening:
+    """Refuse a description whose writer did not listen as the rules ask.
+
+    Parameters
+    ----------
+    events, duration_sec
+        As of `listening_of`.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        The song was not played whole in one sitting, or a rule was broken; the message says which.
+
+    """
+    found = listening_of(events, duration_sec)
+    if found.problems:
+        raise InvalidAnnotationError(f"the rules of listening were broken: {', '.join(found.problems)}; start again")
+    if not found.complete:
+        raise InvalidAnnotationError(
+            f"listen to the whole song in one sitting first; so far {found.longest_sec:.0f} of {duration_sec:.0f} s"
+        )
+    return found
+
+
+def warnings_of(found: Listening, duration_sec: float) -> tuple[str, ...]:
+    """Name what looks like superficial work: ``"short_visit"`` and ``"restless"``.
+
+    The paper warns of superficial work by page time, interactions with the progress bar, clicks and skips, and gives no
+    thresholds; these are ours.
+    """
+    short = found.page_sec < _STUDYING * duration_sec
+    restless = found.pauses > _FEW_CLICKS or found.seeks > _FEW_CLICKS
+    return tuple(name for name, holds in (("short_visit", short), ("restless", restless)) if holds)

@@ -1,0 +1,1 @@
+"""Migrations of the tables of a study, one module a step."""

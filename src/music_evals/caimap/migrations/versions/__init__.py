@@ -1,0 +1,1 @@
+"""Steps, in the order of their numbers."""

@@ -1,0 +1,1 @@
+"""Where a study is kept: tables, transactions, migrations, backups. Nothing else of the package speaks SQL."""

@@ -1,0 +1,215 @@
+"""Opening a study: connections, transactions, migrations, backup and restore.
+
+SQLite keeps a write-ahead log that is on the disk before a transaction is over, checks foreign keys, and lets one
+writer in at a time; in PostgreSQL whoever acts locks the song. Versions of rows show who came too late (`StaleError`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, OperationalError
+from sqlalchemy.orm import Session
+from sqlalchemy.orm.exc import StaleDataError
+
+from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, OutputError, UnreadableFileError
+from music_evals.files import written_whole
+
+__all__ = ["StaleError", "Store", "backup", "migrate", "restore", "sqlite_url"]
+
+_WAIT_SEC = 30.0
+
+
+class StaleError(MusicEvalsError, RuntimeError):
+    """Somebody else was quicker: what the page showed has changed, and nothing of this request was kept."""
+
+
+def sqlite_url(path: str | os.PathLike[str]) -> str:
+    """Return the URL of a SQLite file."""
+    return f"sqlite:///{Path(path).resolve()}"
+
+
+class Store:
+    """A study's database.
+
+    Parameters
+    ----------
+    url
+        ``"sqlite:///study.db"`` or ``"postgresql+psycopg://..."``.
+
+    Raises
+    ------
+    InvalidInputError
+        Another kind of URL.
+
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = _engine(url)
+        self._writer = self.engine.execution_options(writes=True)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Read, in one state of the study."""
+        with Session(self.engine, expire_on_commit=False) as session:
+            yield session
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Session]:
+        """Write all or nothing; once this is left without an error, it is on the disk.
+
+        Raises
+        ------
+        StaleError
+            Another transaction changed the same rows.
+
+        """
+        with Session(self._writer, expire_on_commit=False) as session:
+            try:
+                yield session
+                session.commit()
+            except (StaleDataError, IntegrityError) as error:
+                session.rollback()
+                raise StaleError("somebody else was quicker; load the page again") from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise InvalidInputError(f"no URL of a database: {url!r}; give sqlite:///FILE or postgresql://...") from error
+    kind = parsed.get_backend_name()
+    if kind == "postgresql":
+        return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True, pool_size=20)
+    if kind != "sqlite":
+        raise InvalidInputError(f"a study is kept in SQLite or PostgreSQL, not in {kind}")
+    engine = create_engine(parsed, connect_args={"timeout": _WAIT_SEC, "check_same_thread": False}, pool_size=20)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # we begin transactions ourselves
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}").close()
+
+
+def _begin_sqlite(connection: Any) -> None:
+    writes = connection.get_execution_options().get("writes")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring the tables of a study to a revision.
+
+    Parameters
+    ----------
+    url
+        As of `Store`.
+    revision
+        ``"head"`` for the newest; ``"base"`` removes all tables and what they hold.
+
+    Raises
+    ------
+    InvalidInputError
+        As of `Store`.
+
+    """
+    from alembic import command
+    from alembic.config import Config
+
+    engine = _engine(url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
+    try:
+        with engine.execution_options(writes=True).connect() as connection:
+            config.attributes["connection"] = connection
+            (command.downgrade if revision == "base" else command.upgrade)(config, revision)
+            connection.commit()
+    except OperationalError as error:
+        raise OutputError(f"the database cannot be opened ({error.orig})") from error
+    finally:
+        engine.dispose()
+
+
+def backup(url: str, target: str | os.PathLike[str]) -> None:
+    """Copy a study that is kept in SQLite, while it is served; the copy is written whole or not at all.
+
+    Parameters
+    ----------
+    url
+        Of the study.
+    target
+        File of the copy.
+
+    Raises
+    ------
+    InvalidInputError
+        The study is kept in PostgreSQL, which has ``pg_dump``.
+    NoDataError
+        There is no such study.
+
+    """
+    source = _sqlite_file(url)
+    if not source.is_file():
+        raise NoDataError(f"{source}: there is no study")
+    with written_whole(target) as path:
+        _copy(source, path)
+
+
+def restore(copy: str | os.PathLike[str], url: str) -> None:
+    """Bring back a copy of `backup`, in place of a study that is not there.
+
+    Raises
+    ------
+    OutputError
+        There is a study already; move it away first.
+    UnreadableFileError
+        The copy is damaged or no study.
+
+    """
+    target = _sqlite_file(url)
+    if target.exists():
+        raise OutputError(f"{target} exists; move it away before you restore a copy")
+    _check_copy(Path(copy))
+    with written_whole(target) as path:
+        _copy(Path(copy), path)
+
+
+def _check_copy(copy: Path) -> None:
+    try:
+        with contextlib.closing(sqlite3.connect(f"{copy.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            state = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except sqlite3.Error as error:
+        raise UnreadableFileError(f"{copy}: no copy of a study ({error})") from error
+    if state != "ok":
+        raise UnreadableFileError(f"{copy}: damaged ({state})")
+
+
+def _copy(source: Path, target: Path) -> None:
+    with (
+        contextlib.closing(sqlite3.connect(source)) as ours,
+        contextlib.closing(sqlite3.connect(target)) as theirs,
+    ):
+        ours.backup(theirs)
+
+
+def _sqlite_file(url: str) -> Path:
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        raise InvalidInputError("a study in PostgreSQL is copied with pg_dump and brought back with pg_restore")
+    return Path(parsed.database)

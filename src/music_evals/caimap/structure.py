@@ -1,0 +1,216 @@
+"""Rules of type A: when a song may be skipped, what a structure must hold, and whether two annotations agree.
+
+Two annotations are congruent where they are equal after spaces at the ends of lines and of the theme are taken off:
+labels, lines and patterns. Then they are merged into one; else an inspector decides between them.
+
+Source: Wang et al., "MuChin", IJCAI 2024. The paper says "identical"; what is compared is our reading: the theme is
+free text, so that two people never write the same, and it does not decide.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from music_evals.caimap.values import Section, Song, Structure
+from music_evals.errors import InvalidAnnotationError
+
+__all__ = [
+    "MAX_LINE",
+    "MAX_LINES",
+    "MAX_THEME",
+    "SCREENING_REASONS",
+    "Difference",
+    "agreement",
+    "check_screening",
+    "check_structure",
+    "congruent",
+    "differences",
+    "flat_lines",
+    "merge",
+    "pre_annotated",
+]
+
+SCREENING_REASONS: Final = ("poor_audio", "pornography_or_violence", "not_only_chinese", "other")
+"""Why a song may be skipped; ``"other"`` needs a note."""
+
+MAX_LINE: Final = 120
+"""Characters of a line; the longest of the released data have less than half."""
+
+MAX_LINES: Final = 400
+"""Lines of a song; the released songs have at most 134."""
+
+MAX_THEME: Final = 400
+"""Characters of a theme."""
+
+
+class Difference(NamedTuple):
+    """A place of two structures, for the inspector's page.
+
+    Attributes
+    ----------
+    first, second
+        (label, line, pattern) of each; None where that side has no such line.
+    fields
+        Which of ``"label"``, ``"line"``, ``"rhyme"`` differ; empty where both agree, all of them where a side is None.
+
+    """
+
+    first: tuple[str, str, str] | None
+    second: tuple[str, str, str] | None
+    fields: tuple[str, ...]
+
+
+def check_screening(reason: str, note: str = "") -> None:
+    """Refuse a screening without a reason.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        The reason is not one of `SCREENING_REASONS`, or it is ``"other"`` and nothing is noted.
+
+    """
+    if reason not in SCREENING_REASONS:
+        raise InvalidAnnotationError(f"a song is skipped for one of {', '.join(SCREENING_REASONS)}, got {reason!r}")
+    if reason == "other" and not note.strip():
+        raise InvalidAnnotationError("write why the song is skipped")
+
+
+def pre_annotated(song: Song) -> Structure:
+    """Return what the editor shows first: all lines in one verse, with the rhymes of the preparation.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        The song has no line.
+
+    """
+    marks = song.rhymes or (False,) * len(song.lines)
+    lines = [(line.strip(), mark) for line, mark in zip(song.lines, marks, strict=True) if line.strip()]
+    return Structure(
+        (Section("verse1", tuple(line for line, _ in lines), tuple(line_pattern(*given) for given in lines)),),
+        song.theme,
+    )
+
+
+def line_pattern(line: str, rhymes: bool) -> str:  # noqa: FBT001  (a mark belongs to its line)
+    """Return the pattern of a line: ``c`` a character, a space a pause, ``R`` at the end if it rhymes."""
+    pattern = "".join(" " if letter == " " else "c" for letter in line)
+    return pattern[:-1] + "R" if rhymes else pattern
+
+
+def check_structure(structure: Structure) -> None:
+    """Refuse a structure that cannot enter the data set.
+
+    Parameters
+    ----------
+    structure
+        As submitted.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        A section of words without lines (an intro or interlude may have none), lines that are not of Chinese
+        characters and spaces, a pattern that is not that of its line, or too much text.
+
+    """
+    lines = list(flat_lines(structure))
+    if len(lines) > MAX_LINES or len(structure.theme) > MAX_THEME:
+        raise InvalidAnnotationError(f"at most {MAX_LINES} lines, and {MAX_THEME} characters for the theme")
+    if not structure.theme.strip():
+        raise InvalidAnnotationError("say in a few words what the song is about")
+    for number, section in enumerate(structure.sections, 1):
+        if not section.lines and section.kind not in {"intro", "interlude", "ending"}:
+            raise InvalidAnnotationError(f"section {number} ({section.label}) has no line")
+    for label, line, pattern in lines:
+        if len(line) > MAX_LINE:
+            raise InvalidAnnotationError(f"a line of {label} has {len(line)} characters, at most {MAX_LINE} are taken")
+        if not all("\u4e00" <= letter <= "\u9fff" or letter == " " for letter in line):
+            raise InvalidAnnotationError(f"lines hold Chinese characters and spaces only, got {line!r} in {label}")
+        if pattern not in {line_pattern(line, rhymes=False), line_pattern(line, rhymes=True)}:
+            raise InvalidAnnotationError(f"the pattern {pattern!r} is not that of {line!r}")
+
+
+def flat_lines(structure: Structure) -> Iterator[tuple[str, str, str]]:
+    """Yield (label, line, pattern) of every line, without spaces at its end."""
+    for section in structure.sections:
+        for line, pattern in zip(section.lines, section.rhyme, strict=True):
+            kept = len(line.rstrip())
+            yield section.label, line.rstrip(), pattern[:kept]
+
+
+def _form(structure: Structure) -> list[tuple[str, tuple[tuple[str, str, str], ...]]]:
+    """Return what is compared; sections without lines count, as they are part of the form."""
+    return [(section.label, tuple(flat_lines(Structure((section,))) if section.lines else ()))
+            for section in structure.sections]  # fmt: skip
+
+
+def congruent(first: Structure, second: Structure) -> bool:
+    """Tell whether two annotations of a song agree in labels, lines and patterns."""
+    return _form(first) == _form(second)
+
+
+def merge(first: Structure, second: Structure) -> Structure:
+    """Merge two congruent annotations: the form of both, and the longer theme.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        They differ; an inspector decides then.
+
+    """
+    if not congruent(first, second):
+        raise InvalidAnnotationError("the two annotations differ; an inspector settles them")
+    sections = [
+        Section(label, tuple(line for _, line, _ in lines), tuple(pattern for _, _, pattern in lines))
+        for label, lines in _form(first)
+    ]
+    return Structure(tuple(sections), max(first.theme.strip(), second.theme.strip(), key=len))
+
+
+def differences(first: Structure, second: Structure) -> list[Difference]:
+    """Lay two annotations side by side, line by line.
+
+    Parameters
+    ----------
+    first, second
+        Of one song.
+
+    Returns
+    -------
+    list of Difference
+        Every line of both once, in order. Lines are aligned by their words, so that a line that one of them merged or
+        left out does not shift those after it.
+
+    """
+    ours, theirs = list(flat_lines(first)), list(flat_lines(second))
+    matcher = difflib.SequenceMatcher(
+        None, [line for _, line, _ in ours], [line for _, line, _ in theirs], autojunk=False
+    )
+    rows = []
+    for _, start, stop, other_start, other_stop in matcher.get_opcodes():
+        for offset in range(max(stop - start, other_stop - other_start)):
+            left = ours[start + offset] if start + offset < stop else None
+            right = theirs[other_start + offset] if other_start + offset < other_stop else None
+            rows.append(Difference(left, right, _fields(left, right)))
+    return rows
+
+
+_FIELDS: Final = ("label", "line", "rhyme")
+
+
+def _fields(left: tuple[str, str, str] | None, right: tuple[str, str, str] | None) -> tuple[str, ...]:
+    if left is None or right is None:
+        return _FIELDS
+    return tuple(name for name, ours, theirs in zip(_FIELDS, left, right, strict=True) if ours != theirs)
+
+
+def agreement(annotation: Structure, accepted: Structure) -> float:
+    """Return the share of lines that an annotation has as the accepted one has them, from 0 to 1, higher is better.
+
+    Lines of both are aligned as in `differences`; a line counts if label, words and pattern agree. The weekly accuracy
+    of type A (table 4 of the paper, which does not say what is counted) is the mean of this over an annotator's tasks.
+    """
+    rows = differences(annotation, accepted)
+    return sum(not row.fields for row in rows) / len(rows)

@@ -1,0 +1,465 @@
+"""What the platform speaks of: songs, people, tasks, annotations and their scores, as frozen values.
+
+Rules, storage, export and statistics pass these to one another; none of them knows a web page or a database row.
+Annotations check their own form. What a study asks of them beyond that (limits, listening, congruence) are rules.
+
+Source: Wang et al., "MuChin", IJCAI 2024, appendices on the annotation platform CaiMAP.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.errors import InvalidAnnotationError
+
+__all__ = [
+    "ANNOTATION_KINDS",
+    "ROLES",
+    "SECTION_KINDS",
+    "Description",
+    "Effects",
+    "FinishedSong",
+    "Person",
+    "PlaybackEvent",
+    "ScoreSheet",
+    "Section",
+    "Song",
+    "Structure",
+    "Tagged",
+    "Task",
+    "TimedLine",
+]
+
+ROLES: Final = ("amateur", "professional", "inspector", "administrator")
+"""What a person may be; each is one of them."""
+
+ANNOTATION_KINDS: Final = ("structure", "professional", "amateur")
+"""Tasks of annotators: type A of the paper (two passes a song), and the two descriptions of type B."""
+
+SECTION_KINDS: Final = ("intro", "verse", "pre-chorus", "chorus", "bridge", "interlude", "ending")
+"""Kinds of section, as in CaiMD; a label is one of them and a number."""
+
+_LABEL: Final = re.compile(rf"(?:{'|'.join(SECTION_KINDS)})[1-9][0-9]?")
+_PATTERN: Final = re.compile(r"[c ]*[cR]?")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TimedLine:
+    """A line of a song and when it begins.
+
+    Parameters
+    ----------
+    start
+        Seconds from the beginning.
+    text
+        The line.
+    section
+        Kind of its section where that is known; empty otherwise.
+
+    """
+
+    start: float
+    text: str
+    section: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Song:
+    """A song as it comes to the platform.
+
+    Parameters
+    ----------
+    id
+        Its name in the study and in the export.
+    lines
+        Its lyrics before annotation, one phrase an entry.
+    duration_sec
+        Of the recording.
+    title, artist, genre, album
+        As known; empty where not.
+    audio
+        Name of the recording in the folder of the study.
+    cluster
+        Of the embeddings of the preparation; songs of one sound alike. None where that step was left out.
+    rhymes
+        Whether each line rhymes, by the preparation; empty where that step was left out.
+    theme
+        Of the lyrics, by the preparation; empty where that step was left out.
+    timed_lyrics
+        Lines with times, where they are known.
+    licence
+        Of the recording and the lyrics, as the importer states it.
+
+    Raises
+    ------
+    InvalidAnnotationError
+        No id, no line, a recording without length, or as many marks as no lyrics have.
+
+    """
+
+    id: str
+    lines: tuple[str, ...]
+    duration_sec: float
+    title: str = ""
+    artist: tuple[str, ...] = ()
+    genre: str = ""
+    album: str = ""
+    audio: str = ""
+    cluster: int | None = None
+    rhymes: tuple[bool, ...] = ()
+    theme: str = ""
+    timed_lyrics: tuple[TimedLine, ...] = ()
+    licence: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(self.lines))
+        if not self.id:
+            raise InvalidAnnotationError("a song needs an id")
+        if not any(line.strip() for line in self.lines):
+            raise InvalidAnnotationError(f"song {self.id!r} has no lyrics; songs without words cannot be annotated")
+        if not (math.isfinite(self.duration_sec) and self.duration_sec > 0):
+            raise InvalidAnnotationError(
+                f"song {self.id!r}: the recording must be longer than 0 s, got {self.duration_sec}"
+            )
+        if self.rhymes and len(self.rhymes) != len(self.lines):
+            raise InvalidAnnotationError(
+                f"song {self.id!r} has {len(self.lines)} lines and {len(self.rhymes)} marks of rhyme; give one a line"
+            )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody who works in a study.
+
+    Parameters
+    ----------
+    id
+        Number that says nothing of who it is.
+    role
+        One of `ROLES`.
+    excluded
+        Gets no further tasks.
+    withdrawn
+        Has taken back their consent: nothing of theirs is exported.
+
+    """
+
+    id: int
+    role: str
+    excluded: bool = False
+    withdrawn: bool = False
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InvalidAnnotationError(f"a role must be one of {', '.join(ROLES)}, got {self.role!r}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Section:
+    """A section of a song with the pattern of each of its lines.
+
+    Parameters
+    ----------
+    label
+        A kind of `SECTION_KINDS` and a number, as ``"verse1"``.
+    lines
+        Phrases.
+    rhyme
+        Patterns of the phrases: ``c`` a character, ``R`` the last one of a line that rhymes, a space a pause.
+
+    """
+
+    label: str
+    lines: tuple[str, ...]
+    rhyme: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "rhyme", tuple(self.rhyme))
+        if not _LABEL.fullmatch(self.label):
+            raise InvalidAnnotationError(
+                f"a section must be one of {', '.join(SECTION_KINDS)} and a number, got {self.label!r}"
+            )
+        if len(self.lines) != len(self.rhyme):
+            raise InvalidAnnotationError(
+                f"section {self.label!r} has {len(self.lines)} lines and {len(self.rhyme)} patterns; give one a line"
+            )
+        for line, pattern in zip(self.lines, self.rhyme, strict=True):
+            if not line.strip() or "\n" in line or "\r" in line:
+                raise InvalidAnnotationError(f"section {self.label!r} holds a line that is no phrase: {line!r}")
+            if not _PATTERN.fullmatch(pattern) or len(pattern) != len(line):
+                raise InvalidAnnotationError(
+                    f"the pattern of {line!r} must be c, R and spaces, one a character, got {pattern!r}"
+                )
+
+    @property
+    def kind(self) -> str:
+        """The label without its number."""
+        return self.label.rstrip("0123456789")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Structure:
+    """The annotation of a type A task: the sections of a song, corrected and marked, and its theme.
+
+    Parameters
+    ----------
+    sections
+        In their order; at least one with a line.
+    theme
+        What the lyrics are about.
+
+    """
+
+    sections: tuple[Section, ...]
+    theme: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sections", tuple(self.sections))
+        if not any(section.lines for section in self.sections):
+            raise InvalidAnnotationError("a structure needs at least one section with a line")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "sections": [
+                {"label": part.label, "lines": list(part.lines), "rhyme": list(part.rhyme)} for part in self.sections
+            ],
+            "theme": self.theme,
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Structure:
+        """Read what `to_dict` writes."""
+        sections = [Section(part["label"], tuple(part["lines"]), tuple(part["rhyme"])) for part in plain["sections"]]
+        return cls(tuple(sections), plain.get("theme", ""))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tagged:
+    """What is said of one dimension.
+
+    Parameters
+    ----------
+    tags
+        In the order in which they were chosen, each once.
+    text
+        In own words; empty where nothing was written.
+
+    """
+
+    tags: tuple[str, ...]
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tags", tuple(self.tags))
+        if any(not tag or tag != tag.strip() for tag in self.tags) or len(set(self.tags)) != len(self.tags):
+            raise InvalidAnnotationError(f"tags must be words without spaces around them, each once, got {self.tags}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effects:
+    """The closed questions on sound.
+
+    Parameters
+    ----------
+    clear
+        The sound is clear.
+    live, lo_fi
+        It is a recording of a concert; it is meant to sound old or rough.
+    live_text, lo_fi_text
+        Remarks; empty where nothing was written.
+
+    """
+
+    clear: bool
+    live: bool = False
+    lo_fi: bool = False
+    live_text: str = ""
+    lo_fi_text: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Description:
+    """The annotation of a type B task: one person's description of a song.
+
+    Parameters
+    ----------
+    group
+        ``"professional"`` or ``"amateur"``.
+    overall_text
+        The textual description.
+    dimensions
+        Name of a dimension -> what is said of it: all of `music_evals.annotations.DIMENSIONS` of the group but
+        `AUDIO_EFFECTS`.
+    effects
+        The closed questions.
+
+    """
+
+    group: str
+    overall_text: str
+    dimensions: Mapping[str, Tagged]
+    effects: Effects
+
+    def __post_init__(self) -> None:
+        if self.group not in DIMENSIONS:
+            raise InvalidAnnotationError(f"a group must be one of {', '.join(DIMENSIONS)}, got {self.group!r}")
+        asked = [name for name in DIMENSIONS[self.group] if name != AUDIO_EFFECTS]
+        wrong = set(asked) ^ set(self.dimensions)
+        if wrong:
+            raise InvalidAnnotationError(
+                f"a {self.group} description must speak of its {len(asked)} dimensions, each once; "
+                f"missing or unknown: {', '.join(sorted(wrong))}"
+            )
+        object.__setattr__(self, "dimensions", MappingProxyType({name: self.dimensions[name] for name in asked}))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "group": self.group,
+            "overall_text": self.overall_text,
+            "dimensions": {
+                name: {"tags": list(said.tags), "text": said.text} for name, said in self.dimensions.items()
+            },
+            "effects": dataclasses.asdict(self.effects),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Description:
+        """Read what `to_dict` writes."""
+        dimensions = {name: Tagged(tuple(said["tags"]), said["text"]) for name, said in plain["dimensions"].items()}
+        return cls(plain["group"], plain["overall_text"], dimensions, Effects(**plain["effects"]))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Task:
+    """What one person is to do for one song.
+
+    Parameters
+    ----------
+    id
+        Its number.
+    song
+        Id of the song.
+    kind
+        One of `ANNOTATION_KINDS`.
+    person
+        Id of the annotator.
+    state
+        As `music_evals.caimap.machine.TASK` names it.
+    number
+        1 or 2 of the two passes of type A; 1 of type B.
+    assigned, submitted
+        When, in UTC.
+    training
+        Of the training mode: not exported, not paid as work.
+
+    """
+
+    id: int
+    song: str
+    kind: str
+    person: int
+    state: str
+    number: int = 1
+    assigned: dt.datetime | None = None
+    submitted: dt.datetime | None = None
+    training: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ANNOTATION_KINDS:
+            raise InvalidAnnotationError(f"a task must be one of {', '.join(ANNOTATION_KINDS)}, got {self.kind!r}")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlaybackEvent:
+    """One thing that the player or the editor of a page reported.
+
+    Parameters
+    ----------
+    kind
+        ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
+        ``"write"``, ``"paste"``, ``"hidden"`` or ``"shown"``.
+    position_sec
+        Of the player, when it happened.
+    received_sec
+        When the server received it: its own clock, seconds since the task was opened.
+    value
+        Where a seek went in seconds, or the rate that was set; 0 otherwise.
+
+    """
+
+    kind: str
+    position_sec: float
+    received_sec: float
+    value: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ScoreSheet:
+    """The points that an inspector gave a description, by the form of table 6 or 7.
+
+    Parameters
+    ----------
+    task
+        Number of the task that is scored.
+    inspector
+        Id of who scored.
+    points
+        (row, part) of the form -> points.
+    remark
+        For the annotator.
+
+    """
+
+    task: int
+    inspector: int
+    points: Mapping[tuple[str, str], float]
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", MappingProxyType(dict(self.points)))
+
+    @property
+    def total(self) -> float:
+        """Sum of the points, from 0 to 100."""
+        return math.fsum(self.points.values())
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FinishedSong:
+    """A song that has passed all phases, as the export takes it.
+
+    Parameters
+    ----------
+    song
+        As imported.
+    structure
+        The accepted one.
+    professional, amateur
+        The accepted descriptions.
+    structure_people
+        Ids of who annotated the accepted structure: both annotators, or the inspector who settled it too.
+    professional_person, amateur_person
+        Ids of who described it.
+    consent
+        Version of the text that all of them have consented to.
+
+    """
+
+    song: Song
+    structure: Structure
+    professional: Description
+    amateur: Description
+    structure_people: Sequence[int]
+    professional_person: int
+    amateur_person: int
+    consent: str

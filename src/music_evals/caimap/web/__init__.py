@@ -1,0 +1,1 @@
+"""The pages of the platform: thin routes over `music_evals.caimap.work`."""

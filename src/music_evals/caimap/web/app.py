@@ -1,0 +1,372 @@
+"""The web application: who may reach which page, and what every answer has in common.
+
+`pages.PAGES` names each page with the right that it needs; nothing is reached that does not stand there. A request that
+changes something carries the token of its session in the form, and comes from a page of ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.roles import RIGHTS, ForbiddenError
+from music_evals.caimap.storage.store import StaleError
+from music_evals.caimap.web.forms import plain_form
+from music_evals.caimap.web.words import translator
+from music_evals.caimap.work import accounts
+from music_evals.caimap.work.desk import Desk
+from music_evals.errors import MusicEvalsError, UnknownNameError, importing
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+__all__ = ["COOKIE", "HEADERS", "Answer", "Asked", "Page", "RateLimit", "build_app", "serve"]
+
+COOKIE: Final = "caimap_session"
+"""Holds the token of a session; no script reads it, no other site sends it."""
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
+    "Cache-Control": "no-store",
+}
+"""Of every answer."""
+
+MAX_BODY: Final = 1_000_000
+"""Bytes of a request."""
+
+_STATIC: Final = Path(__file__).parents[1] / "static"
+_TEMPLATES: Final = Path(__file__).parents[1] / "templates"
+
+
+class Asked(NamedTuple):
+    """A request, as a page takes it.
+
+    Attributes
+    ----------
+    desk
+        The study.
+    visit
+        Who asks; None on public pages.
+    path, query, form
+        What the request names.
+    json
+        Body of a request of a script.
+    language
+        ``"zh"`` or ``"en"``.
+    audio
+        Folder of the recordings.
+
+    """
+
+    desk: Desk
+    visit: accounts.Visit | None
+    path: Mapping[str, Any]
+    query: Mapping[str, str]
+    form: Mapping[str, str]
+    json: Any
+    language: str
+    audio: Path
+
+    @property
+    def who(self) -> int:
+        """Number of the person who asks; 0 for nobody."""
+        return self.visit.person.id if self.visit else 0
+
+    @property
+    def version(self) -> int:
+        """Version of what the page showed; -1, which nothing has, where it is not named."""
+        text = self.form.get("version", "")
+        return int(text) if text.isdecimal() else -1
+
+
+class Answer(NamedTuple):
+    """What a page answers: a template with values, another page to go to, plain values, or a file.
+
+    Attributes
+    ----------
+    template
+        Name in `templates`.
+    values
+        For the template, or without one as JSON.
+    go_to
+        Address of another page.
+    file
+        What is sent.
+    session
+        Token of a new session, or ``""`` to end it; None leaves it.
+    status
+        Of the answer.
+
+    """
+
+    template: str = ""
+    values: Mapping[str, Any] | None = None
+    go_to: str = ""
+    file: Path | None = None
+    session: str | None = None
+    status: int = 200
+
+
+class Page(NamedTuple):
+    """A page.
+
+    Attributes
+    ----------
+    method, path
+        As a router takes them.
+    right
+        Of `roles.RIGHTS`; ``"public"`` for everybody.
+    act
+        What it does.
+
+    """
+
+    method: str
+    path: str
+    right: str
+    act: Callable[[Asked], Answer]
+
+
+class RateLimit:
+    """Counts what came from one address; addresses are kept in memory for the span alone.
+
+    Parameters
+    ----------
+    most
+        So many in a span.
+    span_sec
+        Its length.
+
+    """
+
+    def __init__(self, most: int = 20, span_sec: float = 300.0) -> None:
+        self.most, self.span = most, span_sec
+        self.seen: dict[str, deque[float]] = {}
+
+    def allows(self, address: str) -> bool:
+        """Count one more, and tell whether it is within the limit."""
+        now = time.monotonic()
+        self.seen = {known: moments for known, moments in self.seen.items() if moments[-1] > now - self.span}
+        moments = self.seen.setdefault(address, deque(maxlen=self.most + 1))
+        moments.append(now)
+        return sum(moment > now - self.span for moment in moments) <= self.most
+
+
+def build_app(desk: Desk, audio: str | Path) -> FastAPI:
+    """Build the application of a study.
+
+    Parameters
+    ----------
+    desk
+        The study, its tables made.
+    audio
+        Folder of its recordings.
+
+    Returns
+    -------
+    fastapi.FastAPI
+        For any ASGI server.
+
+    Raises
+    ------
+    MissingBackendError
+        The extra ``caimap`` is not installed.
+
+    """
+    with importing("caimap", "the annotation platform"):
+        import jinja2
+        from fastapi import FastAPI
+        from starlette.staticfiles import StaticFiles
+
+    from music_evals.caimap.web.pages import PAGES
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
+    limit = RateLimit()
+    for page in PAGES:
+        app.add_route(page.path, _endpoint(page, desk, Path(audio), templates, limit), methods=[page.method])
+    app.mount("/static", StaticFiles(directory=_STATIC))
+    app.add_middleware(_Hardened)
+    return app
+
+
+def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int = 7860) -> None:
+    """Serve a study until the process is told to stop.
+
+    Parameters
+    ----------
+    desk, audio
+        As of `build_app`.
+    host, port
+        Where to listen; other machines reach ``0.0.0.0``, behind a proxy that speaks TLS.
+
+    Raises
+    ------
+    MissingBackendError
+        The extra ``caimap`` is not installed.
+
+    """
+    with importing("caimap", "the annotation platform"):
+        import uvicorn
+    # no access log: it would hold addresses
+    uvicorn.run(
+        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False
+    )
+
+
+def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLimit) -> Callable[[Request], Any]:
+    from starlette.concurrency import run_in_threadpool
+
+    async def endpoint(request: Request) -> Response:
+        token = request.cookies.get(COOKIE, "")
+        visit = await run_in_threadpool(accounts.visit, desk, token)
+        language = request.query_params.get("language") or (visit.language if visit else "zh")
+        language = language if language in {"zh", "en"} else "zh"
+        form, json = await _body(request)
+        asked = Asked(desk, visit, request.path_params, dict(request.query_params), form, json, language, audio)
+        try:
+            _check(page, request, asked, limit)
+            answer = await run_in_threadpool(page.act, asked)
+        except MusicEvalsError as error:
+            answer = _refusal(error, visit, as_json=json is not None)
+        return _response(answer, request, asked, templates)
+
+    return endpoint
+
+
+async def _body(request: Request) -> tuple[dict[str, str], Any]:
+    """Return the form and the JSON of a request; what is too long is cut off by the middleware before."""
+    kind = request.headers.get("content-type", "").partition(";")[0]
+    if request.method != "POST":
+        return {}, None
+    if kind == "application/json":
+        import json
+
+        try:
+            return {}, json.loads(await request.body())
+        except (ValueError, RecursionError):
+            return {}, {}
+    async with request.form(max_files=0, max_fields=3000) as given:
+        return plain_form(given), None
+
+
+def _check(page: Page, request: Request, asked: Asked, limit: RateLimit) -> None:
+    """Refuse who is not signed in, whose role has not the right, and what another site sent."""
+    if request.method == "POST":
+        origin = request.headers.get("origin")
+        if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"} or (
+            origin is not None and origin.partition("://")[2] != request.headers.get("host")
+        ):
+            raise ForbiddenError("this was sent by another site")
+    if page.right == "public":
+        if request.method == "POST" and not limit.allows(request.client.host if request.client else ""):
+            raise _TooManyError("too many attempts; wait some minutes")
+        return
+    if asked.visit is None:
+        raise _SignedOutError("sign in first")
+    if asked.visit.person.role not in RIGHTS[page.right]:
+        raise ForbiddenError("this page is for another role")
+    if request.method == "POST":
+        import hmac
+
+        given = asked.form.get("csrf") or request.headers.get("x-csrf", "")
+        if not hmac.compare_digest(given.encode(), asked.visit.csrf.encode()):
+            raise ForbiddenError("this form is out of date; load the page again")
+
+
+class _SignedOutError(ForbiddenError):
+    """Nobody is signed in."""
+
+
+class _TooManyError(ForbiddenError):
+    """Too many attempts."""
+
+
+_STATUS: Final[tuple[tuple[type[MusicEvalsError], int], ...]] = (
+    (_TooManyError, 429),
+    (accounts.SignInError, 401),
+    (ForbiddenError, 403),
+    (UnknownNameError, 404),
+    (StaleError, 409),
+    (ForbiddenStepError, 409),
+)
+
+
+def status_of(error: MusicEvalsError) -> int:
+    """Return the status of an error of ours; 400 where it says that something was filled in wrongly."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 400)
+
+
+def _refusal(error: MusicEvalsError, visit: accounts.Visit | None, *, as_json: bool) -> Answer:
+    if as_json:
+        return Answer(values={"error": str(error)}, status=401 if visit is None else status_of(error))
+    if isinstance(error, _SignedOutError):
+        return Answer(go_to="/sign-in")
+    return Answer("error.html", {"message": str(error)}, status=status_of(error))
+
+
+def _response(answer: Answer, request: Request, asked: Asked, templates: Any) -> Response:
+    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
+
+    made: Response
+    if answer.go_to:
+        made = RedirectResponse(answer.go_to, 303)
+    elif answer.file is not None:
+        made = FileResponse(answer.file)
+    elif answer.template:
+        shared = {"t": translator(asked.language), "visit": asked.visit, "language": asked.language, "message": ""}
+        page = templates.get_template(answer.template).render({**shared, **(answer.values or {})})
+        made = HTMLResponse(page, answer.status)
+    else:
+        made = JSONResponse(dict(answer.values or {}), answer.status)
+    if answer.session is not None:
+        secure = request.url.scheme == "https"
+        if answer.session:
+            made.set_cookie(COOKIE, answer.session, httponly=True, samesite="strict", secure=secure, path="/")
+        else:
+            made.delete_cookie(COOKIE, path="/")
+    return made
+
+
+class _Hardened:
+    """Adds `HEADERS` to every answer, and refuses bodies over `MAX_BODY` before they are read."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        length = headers.get(b"content-length", b"0" if scope["method"] in {"GET", "HEAD"} else b"")
+
+        async def hardened(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message["headers"], *added]
+            await send(message)
+
+        if not length.isdigit() or int(length) > MAX_BODY:
+            from starlette.responses import PlainTextResponse
+
+            await PlainTextResponse("too long", 413)(scope, receive, hardened)
+            return
+        await self.app(scope, receive, hardened)

@@ -1,0 +1,316 @@
+"""All pages, each with the right that it needs: requests to acts, acts to what is shown.
+
+An act that is refused because somebody was quicker, or because a rule was broken, shows the form again with the message
+and with all that was written in it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Any, Final
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap import assurance, ledger, lexica, structure
+from music_evals.caimap.description import MAX_TAGS, fewest_tags
+from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.storage.store import StaleError
+from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, Structure
+from music_evals.caimap.web.app import Answer, Asked, Page, status_of
+from music_evals.caimap.web.forms import description_of, sheet_of, structure_fields, structure_of
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, views
+from music_evals.errors import InvalidInputError, MusicEvalsError
+
+__all__ = ["PAGES"]
+
+_LABELS: Final = tuple(f"{kind}{number}" for kind in SECTION_KINDS for number in range(1, 7))
+
+
+def _again(error: MusicEvalsError, page: Answer, asked: Asked) -> Answer:
+    """Show a form again, with what is wrong and with what was written."""
+    values = {**(page.values or {}), "message": str(error), "fields": dict(asked.form)}
+    return page._replace(values=values, status=status_of(error))
+
+
+def _kept(page: Callable[[Asked], Answer], act: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Return an act that shows its page again where it is refused."""
+
+    def keeping(asked: Asked) -> Answer:
+        try:
+            return act(asked)
+        except (InvalidInputError, StaleError, ForbiddenStepError, accounts.SignInError) as error:
+            return _again(error, page(asked), asked)
+
+    return keeping
+
+
+# everybody
+
+
+def _home(asked: Asked) -> Answer:
+    role = asked.visit.person.role if asked.visit else ""
+    return Answer(go_to={"inspector": "/inspect", "administrator": "/manage"}.get(role, "/work"))
+
+
+def _sign_in(_: Asked) -> Answer:
+    return Answer("sign_in.html", {"fields": {}})
+
+
+def _do_sign_in(asked: Asked) -> Answer:
+    token = accounts.sign_in(asked.desk, asked.form.get("name", ""), asked.form.get("password", ""))
+    return Answer(go_to="/", session=token)
+
+
+def _do_sign_out(asked: Asked) -> Answer:
+    accounts.sign_out_all(asked.desk, asked.who)
+    return Answer(go_to="/sign-in", session="")
+
+
+def _invitation(asked: Asked) -> Answer:
+    return Answer("invitation.html", {"fields": {}, "token": asked.path["token"]})
+
+
+def _accept(asked: Asked) -> Answer:
+    form = asked.form
+    accounts.accept(
+        asked.desk, asked.path["token"], form.get("name", ""), form.get("password", ""), consents="consents" in form
+    )
+    return Answer(go_to="/sign-in")
+
+
+def _feedback(asked: Asked) -> Answer:
+    return Answer("feedback.html", {"messages": views.messages(asked.desk, asked.who), "fields": {}})
+
+
+def _do_feedback(asked: Asked) -> Answer:
+    thread = asked.form.get("thread", "")
+    content, place = asked.form.get("content", ""), asked.form.get("place", "")
+    number = int(thread) if thread.isdecimal() else None
+    managing.say(asked.desk, asked.who, content, thread=number, place=place)
+    return Answer(go_to="/feedback")
+
+
+def _ledger(asked: Asked) -> Answer:
+    entries = managing.ledger_of(asked.desk, asked.who)
+    values = {"entries": entries, "owed": ledger.balances(entries), "kinds": ledger.ENTRY_KINDS, "fields": {}}
+    return Answer("ledger.html", values)
+
+
+def _withdraw(asked: Asked) -> Answer:
+    managing.withdraw(asked.desk, asked.who, asked.who)
+    return Answer(go_to="/sign-in", session="")
+
+
+# annotators
+
+
+def _work(asked: Asked) -> Answer:
+    return Answer("work.html", {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query})
+
+
+def _next(asked: Asked) -> Answer:
+    task = annotating.take_next(asked.desk, asked.who)
+    if task is None:
+        return Answer(go_to="/work?none=1")
+    annotating.open_task(asked.desk, asked.who, task.id)
+    return Answer(go_to=f"/task/{task.id}")
+
+
+def _task(asked: Asked) -> Answer:
+    seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    shared = {
+        "seen": seen,
+        "fields": seen.draft or seen.fields(structure_fields),
+        "reasons": structure.SCREENING_REASONS,
+    }
+    if seen.task.kind == "structure":
+        return Answer("structure.html", {**shared, "labels": _LABELS})
+    group = seen.task.kind
+    asked_for = {name: row for name, row in DIMENSIONS[group].items() if name != AUDIO_EFFECTS}
+    limits = {name: (fewest_tags(group, name), MAX_TAGS) for name in asked_for}
+    return Answer("description.html", {**shared, "dimensions": asked_for, "limits": limits, "group": group})
+
+
+def _save(asked: Asked) -> Answer:
+    fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
+    annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, fields)
+    return Answer(go_to=f"/task/{asked.path['number']}")
+
+
+def _submit(asked: Asked) -> Answer:
+    number = asked.path["number"]
+    kind = views.task_view(asked.desk, asked.who, number).task.kind
+    given: Structure | Description
+    given = structure_of(asked.form) if kind == "structure" else description_of(asked.form, kind)
+    annotating.submit(asked.desk, asked.who, number, asked.version, given)
+    return Answer(go_to="/work")
+
+
+def _skip(asked: Asked) -> Answer:
+    reason, note = asked.form.get("reason", ""), asked.form.get("note", "")
+    annotating.screen(asked.desk, asked.who, asked.path["number"], asked.version, reason=reason, note=note)
+    return Answer(go_to="/work")
+
+
+def _restart(asked: Asked) -> Answer:
+    annotating.restart_listening(asked.desk, asked.who, asked.path["number"], asked.version)
+    return Answer(go_to=f"/task/{asked.path['number']}")
+
+
+def _events(asked: Asked) -> Answer:
+    reports = asked.json.get("events", []) if isinstance(asked.json, dict) else []
+    if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
+        raise InvalidInputError("expected a list of events")
+    found = annotating.record(asked.desk, asked.who, asked.path["number"], reports)
+    return Answer(values=found._asdict())
+
+
+def _audio(asked: Asked) -> Answer:
+    name = views.task_view(asked.desk, asked.who, asked.path["number"]).song.audio
+    path = (asked.audio / name).resolve()
+    if not name or not path.is_relative_to(asked.audio.resolve()) or not path.is_file():
+        raise ForbiddenError("this song has no recording")
+    return Answer(file=path)
+
+
+def _lexicon(asked: Asked) -> Answer:
+    terms = lexica.demo_lexicon(asked.path["group"], asked.path["dimension"])
+    query = next((value for name, value in asked.query.items() if name.startswith("tags_")), "")
+    last = query.replace(",", "、").rpartition("、")[2]
+    return Answer("terms.html", {"terms": lexica.search(terms, last), "dimension": asked.path["dimension"]})
+
+
+# inspectors
+
+
+def _inspect(asked: Asked) -> Answer:
+    songs, tasks = inspecting.waiting(asked.desk, asked.who)
+    return Answer("inspect.html", {"songs": songs, "tasks": tasks})
+
+
+def _song(asked: Asked) -> Answer:
+    seen = views.song_view(asked.desk, asked.who, asked.path["song"])
+    first, second = seen.passes
+    base = second if asked.query.get("base") == "second" else first
+    rows = structure.differences(first, second)
+    return Answer("settle.html", {"seen": seen, "rows": rows, "labels": _LABELS, "fields": structure_fields(base)})
+
+
+def _settle(asked: Asked) -> Answer:
+    inspecting.settle(asked.desk, asked.who, asked.path["song"], asked.version, structure_of(asked.form))
+    return Answer(go_to="/inspect")
+
+
+def _score_page(asked: Asked) -> Answer:
+    seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    if seen.result is None or seen.task.kind not in assurance.FORMS:
+        raise InvalidInputError("only descriptions that were handed in are scored")
+    values = {
+        "form": assurance.FORMS[seen.task.kind],
+        "parts": assurance.PARTS,
+        "dimensions": DIMENSIONS[seen.task.kind],
+    }
+    return Answer("score.html", {"seen": seen, "fields": {}, **values})
+
+
+def _score(asked: Asked) -> Answer:
+    number = asked.path["number"]
+    group = views.task_view(asked.desk, asked.who, number).task.kind
+    if group not in assurance.FORMS:
+        raise InvalidInputError("only descriptions are scored")
+    inspecting.score(asked.desk, sheet_of(asked.form, group, number, asked.who), asked.version)
+    return Answer(go_to="/inspect")
+
+
+# administrators
+
+
+def _manage(asked: Asked) -> Answer:
+    ready = views.decisions(asked.desk, asked.who)
+    return Answer("manage.html", {"ready": ready, "roles": ROLES, "invitation": "", "fields": {}, **_numbers(asked)})
+
+
+def _numbers(asked: Asked) -> dict[str, Any]:
+    return {"progress": managing.progress(asked.desk, asked.who)}
+
+
+def _progress(asked: Asked) -> Answer:
+    return Answer("progress.html", _numbers(asked))
+
+
+def _invite(asked: Asked) -> Answer:
+    token = accounts.invite(asked.desk, asked.who, asked.form.get("role", ""))
+    page = _manage(asked)
+    return page._replace(values={**(page.values or {}), "invitation": f"/invitation/{token}"})
+
+
+def _screening(asked: Asked) -> Answer:
+    keep = asked.form.get("decision") == "keep"
+    managing.decide_screening(asked.desk, asked.who, asked.path["song"], asked.version, keep=keep)
+    return Answer(go_to="/manage")
+
+
+def _decide(asked: Asked) -> Answer:
+    returned = [group for group in DIMENSIONS if asked.form.get("decision") == f"return_{group}"]
+    if not returned and asked.form.get("decision") != "finish":
+        raise InvalidInputError("a song is let in, or one of its descriptions is returned")
+    managing.decide(asked.desk, asked.who, asked.path["song"], asked.version, returned=returned)
+    return Answer(go_to="/manage")
+
+
+def _week(asked: Asked) -> Answer:
+    try:
+        monday = dt.date.fromisoformat(asked.form.get("monday", ""))
+    except ValueError as error:
+        raise InvalidInputError("a date is year-month-day") from error
+    managing.close_week(asked.desk, asked.who, monday)
+    return Answer(go_to="/manage")
+
+
+def _enter(asked: Asked) -> Answer:
+    form = asked.form
+    try:
+        person, cents = int(form.get("person", "")), int(form.get("cents", ""))
+    except ValueError as error:
+        raise InvalidInputError("person and cents are whole numbers") from error
+    entry = ledger.Entry(person, form.get("kind", ""), cents, form.get("reason", ""))
+    managing.enter(asked.desk, asked.who, entry)
+    return Answer(go_to="/ledger")
+
+
+PAGES: Final = (
+    Page("GET", "/", "ask", _home),
+    Page("GET", "/sign-in", "public", _sign_in),
+    Page("POST", "/sign-in", "public", _kept(_sign_in, _do_sign_in)),
+    Page("POST", "/sign-out", "ask", _do_sign_out),
+    Page("GET", "/invitation/{token}", "public", _invitation),
+    Page("POST", "/invitation/{token}", "public", _kept(_invitation, _accept)),
+    Page("GET", "/feedback", "ask", _feedback),
+    Page("POST", "/feedback", "ask", _kept(_feedback, _do_feedback)),
+    Page("GET", "/ledger", "ask", _ledger),
+    Page("POST", "/withdraw", "ask", _withdraw),
+    Page("GET", "/work", "annotate", _work),
+    Page("POST", "/work/next", "annotate", _next),
+    Page("GET", "/task/{number:int}", "annotate", _task),
+    Page("POST", "/task/{number:int}/save", "annotate", _kept(_task, _save)),
+    Page("POST", "/task/{number:int}/submit", "annotate", _kept(_task, _submit)),
+    Page("POST", "/task/{number:int}/skip", "annotate", _kept(_task, _skip)),
+    Page("POST", "/task/{number:int}/restart", "annotate", _kept(_task, _restart)),
+    Page("POST", "/task/{number:int}/events", "annotate", _events),
+    Page("GET", "/task/{number:int}/audio", "ask", _audio),
+    Page("GET", "/lexicon/{group}/{dimension}", "annotate", _lexicon),
+    Page("GET", "/inspect", "inspect", _inspect),
+    Page("GET", "/inspect/song/{song}", "inspect", _song),
+    Page("POST", "/inspect/song/{song}", "inspect", _kept(_song, _settle)),
+    Page("GET", "/inspect/task/{number:int}", "inspect", _score_page),
+    Page("POST", "/inspect/task/{number:int}", "inspect", _kept(_score_page, _score)),
+    Page("GET", "/manage", "manage", _manage),
+    Page("GET", "/manage/progress", "manage", _progress),
+    Page("POST", "/manage/invite", "manage", _kept(_manage, _invite)),
+    Page("POST", "/manage/screening/{song}", "manage", _kept(_manage, _screening)),
+    Page("POST", "/manage/song/{song}", "manage", _kept(_manage, _decide)),
+    Page("POST", "/manage/week", "manage", _kept(_manage, _week)),
+    Page("POST", "/ledger", "manage", _kept(_ledger, _enter)),
+)
+"""Every page there is."""

@@ -1,0 +1,255 @@
+"""Accounts: invitations, passwords, sessions, and what stops those who guess.
+
+Passwords are kept as argon2 hashes, tokens of invitations and sessions as SHA-256: who reads the database can sign in
+as nobody. Signing in makes a new session each time, so that one that somebody planted is worth nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import delete, select
+
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.storage.tables import InviteRow, PersonRow, SessionRow
+from music_evals.caimap.values import ROLES
+from music_evals.caimap.work.desk import Desk, person_of
+from music_evals.errors import InvalidInputError, importing
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+    from sqlalchemy.orm import Session
+
+    from music_evals.caimap.values import Person
+
+__all__ = [
+    "LOCK",
+    "MAX_FAILURES",
+    "MIN_PASSWORD",
+    "SESSION",
+    "SignInError",
+    "Visit",
+    "accept",
+    "first_administrator",
+    "found",
+    "invite",
+    "sign_in",
+    "sign_out_all",
+    "visit",
+]
+
+MIN_PASSWORD: Final = 10
+"""Characters of a password."""
+
+MAX_PASSWORD: Final = 200
+
+MAX_FAILURES: Final = 5
+"""Wrong passwords in a row, after which an account is locked."""
+
+LOCK: Final = dt.timedelta(minutes=15)
+"""For so long."""
+
+SESSION: Final = dt.timedelta(hours=12)
+"""Until somebody signs in again."""
+
+INVITATION: Final = dt.timedelta(days=14)
+
+
+class SignInError(ForbiddenError):
+    """No such account, another password, or one that is locked; which of them is not said."""
+
+
+class Visit(NamedTuple):
+    """A person who is signed in.
+
+    Attributes
+    ----------
+    person
+        Who.
+    name
+        Of the account.
+    language
+        ``"zh"`` or ``"en"``.
+    csrf
+        Token that every form carries.
+
+    """
+
+    person: Person
+    name: str
+    language: str
+    csrf: str
+
+
+def _hasher() -> PasswordHasher:
+    with importing("caimap", "accounts"):
+        from argon2 import PasswordHasher
+    return PasswordHasher()
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def found(desk: Desk, name: str, password: str) -> int:
+    """Make the first account of a study, its administrator's, and return their number.
+
+    Raises
+    ------
+    InvalidInputError
+        There is an account already, or the name or the password is not taken.
+
+    """
+    with desk.store.writing() as session:
+        if session.scalars(select(PersonRow.id)).first() is not None:
+            raise InvalidInputError("the study has its administrator already; others come by invitation")
+        row = _account(desk, name, password, "administrator")
+        session.add(row)
+        session.flush()
+        desk.note(session, None, "person", str(row.id), "found")
+        return row.id
+
+
+def _account(desk: Desk, name: str, password: str, role: str) -> PersonRow:
+    name = name.strip()
+    if not 1 <= len(name) <= 80 or not name.isprintable():
+        raise InvalidInputError("a name has 1 to 80 characters")
+    if not MIN_PASSWORD <= len(password) <= MAX_PASSWORD:
+        raise InvalidInputError(f"a password has {MIN_PASSWORD} to {MAX_PASSWORD} characters")
+    consent = ""
+    return PersonRow(
+        name=name, role=role, password_hash=_hasher().hash(password), consent=consent, created=desk.clock()
+    )
+
+
+def first_administrator(desk: Desk) -> int:
+    """Return the number of the administrator who founded the study, for whom the command line acts.
+
+    Raises
+    ------
+    InvalidInputError
+        There is none.
+
+    """
+    with desk.store.reading() as session:
+        chosen = select(PersonRow.id).where(PersonRow.role == "administrator", PersonRow.withdrawn.is_(False))
+        who = session.scalars(chosen.order_by(PersonRow.id)).first()
+        if who is None:
+            raise InvalidInputError("the study has no administrator")
+        return who
+
+
+def invite(desk: Desk, who: int, role: str) -> str:
+    """Make an invitation, and return its token, which is kept nowhere.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        No such role.
+
+    """
+    if role not in ROLES:
+        raise InvalidInputError(f"a role must be one of {', '.join(ROLES)}, got {role!r}")
+    token = secrets.token_urlsafe(24)
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        session.add(InviteRow(token_hash=_hash(token), role=role, expires=desk.clock() + INVITATION))
+        desk.note(session, person, "person", "", "invite", detail={"role": role})
+    return token
+
+
+def accept(desk: Desk, token: str, name: str, password: str, *, consents: bool) -> int:
+    """Make an account by an invitation, once, and return its number.
+
+    Raises
+    ------
+    InvalidInputError
+        No such invitation, one that was used or is too old, no consent, or a name that is taken.
+
+    """
+    if not consents:
+        raise InvalidInputError("nobody takes part without consent")
+    row = _account(desk, name, password, "amateur")
+    with desk.store.writing() as session:
+        invitation = session.get(InviteRow, _hash(token), with_for_update=True)
+        if invitation is None or invitation.used_by is not None or invitation.expires < desk.clock():
+            raise InvalidInputError("this invitation is not valid any more; ask for another")
+        if session.scalars(select(PersonRow.id).where(PersonRow.name == row.name)).first() is not None:
+            raise InvalidInputError("this name is taken; choose another")
+        row.role, row.consent = invitation.role, desk.settings(session).consent
+        session.add(row)
+        session.flush()
+        invitation.used_by = row.id
+        desk.note(session, person_of(row), "person", str(row.id), "accept", detail={"consent": row.consent})
+        return row.id
+
+
+def sign_in(desk: Desk, name: str, password: str) -> str:
+    """Sign somebody in, and return the token of a new session.
+
+    Raises
+    ------
+    SignInError
+        The name, the password or a lock; every answer takes about as long.
+
+    """
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    hasher = _hasher()
+    with desk.store.reading() as session:
+        row = session.scalars(select(PersonRow).where(PersonRow.name == name.strip())).first()
+        kept = row.password_hash if row is not None else ""
+    right = False
+    try:
+        # where there is no account, a hash is made all the same: the time tells nothing
+        right = hasher.verify(kept, password[:MAX_PASSWORD]) if kept else bool(hasher.hash("") == "")
+    except (VerificationError, InvalidHashError):
+        right = False
+    token = ""
+    with desk.store.writing() as session:
+        row = None if row is None else session.get(PersonRow, row.id, with_for_update=True)
+        now = desk.clock()
+        if row is not None and not (row.locked_until and row.locked_until > now) and not row.withdrawn:
+            if right:
+                row.failures, row.locked_until = 0, None
+                token = _open_session(desk, session, row.id)
+            else:
+                row.failures += 1
+                if row.failures >= MAX_FAILURES:
+                    row.failures, row.locked_until = 0, now + LOCK
+                    desk.note(session, None, "person", str(row.id), "lock")
+    if not token:
+        raise SignInError("name and password do not fit, or the account is locked for a while")
+    return token
+
+
+def _open_session(desk: Desk, session: Session, who: int) -> str:
+    token = secrets.token_urlsafe(32)
+    session.execute(delete(SessionRow).where(SessionRow.expires < desk.clock()))
+    session.add(
+        SessionRow(token_hash=_hash(token), person=who, csrf=secrets.token_urlsafe(24), expires=desk.clock() + SESSION)
+    )
+    return token
+
+
+def visit(desk: Desk, token: str) -> Visit | None:
+    """Return who has this session; None for nobody."""
+    with desk.store.reading() as session:
+        row = session.get(SessionRow, _hash(token)) if token else None
+        if row is None or row.expires < desk.clock():
+            return None
+        person = session.get(PersonRow, row.person)
+        if person is None or person.withdrawn:
+            return None
+        return Visit(person_of(person), person.name, person.language, row.csrf)
+
+
+def sign_out_all(desk: Desk, who: int) -> None:
+    """End all sessions of a person."""
+    with desk.store.writing() as session:
+        session.execute(delete(SessionRow).where(SessionRow.person == who))

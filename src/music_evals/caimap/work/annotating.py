@@ -1,0 +1,382 @@
+"""What annotators do: take a task, listen, save, skip a song, submit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import func, select
+
+from music_evals.caimap import assignment, assurance, ledger, structure
+from music_evals.caimap.description import check_description
+from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warnings_of
+from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
+from music_evals.caimap.values import Description, Person, PlaybackEvent, Structure, Task
+from music_evals.caimap.work.desk import Desk, song_of, task_of
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["heard", "open_task", "pass_tasks", "record", "restart_listening", "save", "screen", "submit", "take_next"]
+
+HANDED_IN: Final = ("submitted", "sampled", "accepted")
+"""States of a task whose result counts."""
+
+MAX_EVENTS: Final = 5000
+"""Of one attempt: an hour of beats and as many clicks have room."""
+
+MAX_DRAFT: Final = 100_000
+"""Characters of a draft."""
+
+
+def take_next(desk: Desk, who: int) -> Task | None:
+    """Give a person their next task: one that they have begun, or a new one.
+
+    Parameters
+    ----------
+    desk
+        The study.
+    who
+        Number of the person.
+
+    Returns
+    -------
+    Task or None
+        None where nothing waits for them.
+
+    Raises
+    ------
+    ForbiddenError
+        The person does not annotate.
+    StaleError
+        Somebody else was given the place at the same moment.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        open_states = ("assigned", "working")
+        mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(open_states)).order_by(TaskRow.id)
+        begun = session.scalars(mine).first()
+        if begun is not None:
+            return task_of(begun)
+        row = _new_task(desk, session, person)
+        if row is None:
+            return None
+        session.add(row)
+        session.flush()
+        desk.note(session, None, "task", str(row.id), "assign", after=row.state, detail={"person": who})
+        return task_of(row)
+
+
+def _new_task(desk: Desk, session: Session, person: Person) -> TaskRow | None:
+    wanted = set(assignment.STATE_OF_KIND.values())
+    rows = list(session.scalars(select(SongRow).where(SongRow.state.in_(wanted)).order_by(SongRow.id)))
+    names = [row.id for row in rows]
+    others = [task_of(row) for row in session.scalars(select(TaskRow).where(TaskRow.song.in_(names)))]
+    own = [task_of(row) for row in session.scalars(select(TaskRow).where(TaskRow.person == person.id))]
+    gap = dt.timedelta(hours=desk.settings(session).pass_gap_hours)
+    states = {row.id: row.state for row in rows if not row.training}
+    available = assignment.offers(person, states, others, now=desk.clock(), gap=gap)
+    missing = {task.song for task in own} - set(names)
+    rows += session.scalars(select(SongRow).where(SongRow.id.in_(missing)))
+    songs = {row.id: song_of(row) for row in rows}
+    chosen = assignment.choose(available, person, songs, own, rng=desk.rng(session, person.id, len(own)))
+    if chosen is None:
+        return None
+    return TaskRow(song=chosen.song, kind=chosen.kind, number=chosen.number, person=person.id, assigned=desk.clock())
+
+
+def open_task(desk: Desk, who: int, number: int) -> Task:
+    """Begin a task; one that was begun stays as it is.
+
+    Raises
+    ------
+    ForbiddenError
+        It is not theirs.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number)
+        if row.state == "assigned":
+            row.opened = desk.clock()
+            desk.move(session, row, "open", person)
+        return task_of(row)
+
+
+def record(desk: Desk, who: int, number: int, reports: Sequence[Mapping[str, Any]]) -> Listening:
+    """Write down playback events at the server's time, and return what they show so far.
+
+    Parameters
+    ----------
+    desk, who
+        As of `take_next`.
+    number
+        Of the task.
+    reports
+        With ``kind``, ``position_sec`` and perhaps ``value`` each, in order.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs.
+    InvalidAnnotationError
+        An event that no player sends, or a task that is not being worked on.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number)
+        _record(desk, session, row, reports)
+        return listening_of(_events(session, row), song_of(desk.song(session, row.song)).duration_sec)
+
+
+def _record(desk: Desk, session: Session, row: TaskRow, reports: Sequence[Mapping[str, Any]]) -> None:
+    if row.state != "working" or row.opened is None:
+        raise InvalidAnnotationError("this task is not being worked on")
+    duration = song_of(desk.song(session, row.song)).duration_sec
+    count = session.scalar(
+        select(func.count()).select_from(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt)
+    )
+    if (count or 0) + len(reports) > MAX_EVENTS:
+        raise InvalidAnnotationError(f"more than {MAX_EVENTS} events for one song; start listening again")
+    now = (desk.clock() - row.opened).total_seconds()
+    for given in reports:
+        try:
+            event = PlaybackEvent(str(given["kind"]), float(given["position_sec"]), now, float(given.get("value", 0.0)))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidAnnotationError("an event has a kind, a position and perhaps a value") from error
+        check_event(event, duration)
+        session.add(
+            EventRow(
+                task=row.id, attempt=row.attempt, kind=event.kind, position_sec=event.position_sec,
+                received_sec=now, value=event.value,
+            )
+        )  # fmt: skip
+    session.flush()
+
+
+def _events(session: Session, row: TaskRow) -> list[PlaybackEvent]:
+    chosen = select(EventRow).where(EventRow.task == row.id, EventRow.attempt == row.attempt).order_by(EventRow.id)
+    return [
+        PlaybackEvent(found.kind, found.position_sec, found.received_sec, found.value)
+        for found in session.scalars(chosen)
+    ]
+
+
+def heard(desk: Desk, who: int, number: int) -> Listening:
+    """Return what the events of a task show.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs to see.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        row = desk.own_task(session, person, number)
+        return listening_of(_events(session, row), song_of(desk.song(session, row.song)).duration_sec)
+
+
+def restart_listening(desk: Desk, who: int, number: int, version: int) -> None:
+    """Begin to listen anew: events before this count no longer, and the draft is emptied.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs.
+    StaleError
+        The task has changed.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number, version)
+        desk.move(session, row, "save", person, restarted=row.attempt)
+        row.attempt += 1
+        row.draft = {}
+
+
+def save(desk: Desk, who: int, number: int, version: int, draft: Mapping[str, Any]) -> int:
+    """Keep what is written so far; descriptions cannot be begun in the first seconds of the song.
+
+    Parameters
+    ----------
+    desk, who, number
+        As of `record`.
+    version
+        Of the task, as the page has it.
+    draft
+        Plain values, whole or not.
+
+    Returns
+    -------
+    int
+        The new version.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs.
+    StaleError
+        Another page of the same person saved in between.
+    InvalidInputError
+        The draft is too long.
+    InvalidAnnotationError
+        It is too early to write.
+
+    """
+    if len(str(draft)) > MAX_DRAFT:
+        raise InvalidInputError(f"a draft has at most {MAX_DRAFT} characters")
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number, version)
+        if row.kind != "structure" and not row.draft:
+            position = max((event.position_sec for event in _events(session, row)), default=0.0)
+            duration = song_of(desk.song(session, row.song)).duration_sec
+            _record(desk, session, row, [{"kind": "write", "position_sec": min(position, duration)}])
+            if "early_writing" in listening_of(_events(session, row), duration).problems:
+                raise InvalidAnnotationError("listen to the first 30 s of the song before you write")
+        desk.move(session, row, "save", person)
+        row.draft = dict(draft)
+        session.flush()
+        return row.version
+
+
+def screen(desk: Desk, who: int, number: int, version: int, *, reason: str, note: str = "") -> None:
+    """Skip a song with a reason; the administrator decides.
+
+    Raises
+    ------
+    ForbiddenError, StaleError
+        As of `save`.
+    InvalidAnnotationError
+        No reason, or a task that is no structure.
+
+    """
+    structure.check_screening(reason, note)
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number, version)
+        if row.kind != "structure":
+            raise InvalidAnnotationError("songs are screened before they are described")
+        desk.move(session, row, "screen", person, reason=reason, note=note)
+        desk.move(session, desk.song(session, row.song), "screen", person, reason=reason, note=note)
+        row.note = f"{reason}: {note}"[:1000]
+
+
+def submit(desk: Desk, who: int, number: int, version: int, given: Structure | Description) -> Task:
+    """Hand in an annotation.
+
+    Parameters
+    ----------
+    desk, who, number, version
+        As of `save`.
+    given
+        A structure or a description, as the task asks.
+
+    Raises
+    ------
+    ForbiddenError, StaleError
+        As of `save`.
+    InvalidAnnotationError
+        It breaks a rule of its kind; for descriptions, the song was not listened to as the rules ask.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        row = desk.own_task(session, person, number, version)
+        duration = song_of(desk.song(session, row.song)).duration_sec
+        events = _events(session, row)
+        if isinstance(given, Structure):
+            _check_kind(row, "structure")
+            structure.check_structure(given)
+            found = listening_of(events, duration)  # of type A listening is measured, not enforced
+        else:
+            _check_kind(row, given.group)
+            check_description(given)
+            found = check_listening(events, duration)
+        row.result, row.draft, row.submitted = given.to_dict(), {}, desk.clock()
+        desk.move(session, row, "submit", person)
+        if not isinstance(given, Structure):
+            for kind in warnings_of(found, duration):
+                session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
+        if not row.training:
+            (_compare if row.kind == "structure" else _sample)(desk, session, row)
+        return task_of(row)
+
+
+def _check_kind(row: TaskRow, kind: str) -> None:
+    if row.kind != kind:
+        raise InvalidAnnotationError(f"this task asks for a {row.kind}, got a {kind}")
+
+
+def pass_tasks(session: Session, song: str, states: Sequence[str], kind: str = "structure") -> list[TaskRow]:
+    """Return the tasks of a song in some states, in the order of their passes."""
+    chosen = select(TaskRow).where(
+        TaskRow.song == song, TaskRow.kind == kind, TaskRow.state.in_(states), TaskRow.training.is_(False)
+    )
+    return list(session.scalars(chosen.order_by(TaskRow.number, TaskRow.id)))
+
+
+def _compare(desk: Desk, session: Session, row: TaskRow) -> None:
+    """Compare the two passes of a song, where both are there: equal ones are accepted and merged."""
+    passes = pass_tasks(session, row.song, HANDED_IN)
+    song = desk.song(session, row.song)
+    if len(passes) < 2 or song.state != "structuring":
+        return
+    first, second = (Structure.from_dict(found.result or {}) for found in passes)
+    if not structure.congruent(first, second):
+        desk.move(session, song, "differ")
+        return
+    people = [found.person for found in passes]
+    accept_structure(desk, session, song, passes, accepted=structure.merge(first, second), people=people)
+    desk.move(session, song, "match")
+    advance(desk, session, song)
+
+
+def accept_structure(
+    desk: Desk,
+    session: Session,
+    song: SongRow,
+    passes: Sequence[TaskRow],
+    *,
+    accepted: Structure,
+    people: Sequence[int],
+) -> None:
+    """Keep an accepted structure, and judge, accept and pay both passes by it."""
+    song.accepted = {"structure": accepted.to_dict(), "people": list(people)}
+    for row in passes:
+        row.agreement = structure.agreement(Structure.from_dict(row.result or {}), accepted)
+        if row.state == "submitted":  # one that was accepted before, and whose partner was discarded, stays so
+            desk.move(session, row, "accept", agreement=row.agreement)
+            pay_task(desk, session, row)
+
+
+def pay_task(desk: Desk, session: Session, row: TaskRow) -> None:
+    """Pay an accepted task."""
+    cents = ledger.earned(row.kind, desk.settings(session).rates)
+    desk.pay(session, ledger.Entry(row.person, "work", cents, f"{row.kind} of {row.song}", row.id))
+
+
+def _sample(desk: Desk, session: Session, row: TaskRow) -> None:
+    """Send a description to an inspector if it is in the sample, else accept it."""
+    settings = desk.settings(session)
+    if assurance.is_sampled(row.id, seed=settings.seed, share=settings.share):
+        desk.move(session, row, "sample")
+    else:
+        desk.move(session, row, "accept")
+        pay_task(desk, session, row)
+    song = desk.song(session, row.song)
+    advance(desk, session, song)
+
+
+def advance(desk: Desk, session: Session, song: SongRow) -> None:
+    """Let a song go on where both descriptions are handed in, and again where both are accepted."""
+    for state, action, reached in (("describing", "described", HANDED_IN), ("assuring", "pass", ("accepted",))):
+        both = [pass_tasks(session, song.id, reached, kind) for kind in ("professional", "amateur")]
+        if song.state == state and all(both):
+            desk.move(session, song, action)

@@ -1,0 +1,231 @@
+"""What all acts share: the clock, the settings, how a state is changed and written down, rows as values."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from music_evals.caimap import assignment, assurance, ledger
+from music_evals.caimap.machine import SONG, SYSTEM, TASK, step
+from music_evals.caimap.roles import ForbiddenError, check_right, may_open
+from music_evals.caimap.storage.store import StaleError, Store
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, PersonRow, SettingRow, SongRow, TaskRow
+from music_evals.caimap.values import Person, Song, Task, TimedLine
+from music_evals.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["Desk", "Settings", "person_of", "song_of", "song_row", "task_of", "utc_now"]
+
+
+def utc_now() -> dt.datetime:
+    """Return the moment, in UTC."""
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a study sets once.
+
+    Parameters
+    ----------
+    seed
+        Of the sample of descriptions and of the order in which songs are given out.
+    share
+        Of descriptions that are scored, from 0 to 1.
+    pass_gap_hours
+        Between the two passes of a structure.
+    consent
+        Version of the text that people consent to.
+    rates
+        What is paid.
+
+    """
+
+    seed: int = 0
+    share: float = assurance.SHARE
+    pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600
+    consent: str = "1"
+    rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {**dataclasses.asdict(self), "rates": self.rates._asdict()}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Settings:
+        """Read what `to_dict` writes."""
+        return cls(**{**plain, "rates": ledger.Rates(**plain["rates"])})
+
+
+_SETTINGS: Final = "study"
+
+
+class Desk:
+    """A study that is open for work.
+
+    Parameters
+    ----------
+    store
+        Where it is kept; its tables exist.
+    clock
+        Gives the moment, in UTC.
+
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], dt.datetime] = utc_now) -> None:
+        self.store = store
+        self.clock = clock
+
+    def configure(self, settings: Settings) -> None:
+        """Write the settings of a study."""
+        with self.store.writing() as session:
+            session.merge(SettingRow(name=_SETTINGS, value=settings.to_dict()))
+
+    def settings(self, session: Session) -> Settings:
+        """Return the settings of the study; the defaults where none were written."""
+        row = session.get(SettingRow, _SETTINGS)
+        return Settings() if row is None else Settings.from_dict(row.value)
+
+    def rng(self, session: Session, *numbers: int) -> np.random.Generator:
+        """Return a generator that follows from the seed of the study and the numbers of the occasion."""
+        return np.random.default_rng([self.settings(session).seed, *numbers])
+
+    # who
+
+    def person(self, session: Session, number: int, right: str) -> Person:
+        """Return who acts.
+
+        Raises
+        ------
+        ForbiddenError
+            They do not have the right, or there is no such person.
+
+        """
+        row = session.get(PersonRow, number)
+        if row is None:
+            raise ForbiddenError("sign in first")
+        person = person_of(row)
+        check_right(person, right)
+        return person
+
+    def own_task(self, session: Session, person: Person, number: int, version: int | None = None) -> TaskRow:
+        """Return a task that this person may open, its song locked for the transaction.
+
+        Raises
+        ------
+        ForbiddenError
+            It is somebody else's, or does not exist: the two are not told apart.
+        StaleError
+            It has changed since the page was made.
+
+        """
+        row = session.get(TaskRow, number)
+        if row is None or not may_open(person, task_of(row)):
+            raise ForbiddenError("this task is not yours")
+        self.song(session, row.song)
+        session.refresh(row)
+        if version is not None and row.version != version:
+            raise StaleError("this task has changed since the page was loaded; what you wrote is still on the page")
+        return row
+
+    @staticmethod
+    def song(session: Session, name: str, version: int | None = None) -> SongRow:
+        """Return a song, locked for the transaction.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none of that id.
+        StaleError
+            It has changed since the page was made.
+
+        """
+        row = session.get(SongRow, name, with_for_update=True, populate_existing=True)
+        if row is None:
+            raise UnknownNameError("song", name, ())
+        if version is not None and row.version != version:
+            raise StaleError("somebody else was quicker: this song has changed; what you wrote is still on the page")
+        return row
+
+    # what
+
+    def move(
+        self, session: Session, row: SongRow | TaskRow, action: str, person: Person | None = None, **detail: Any
+    ) -> None:
+        """Take a step of the table, as a person or, without one, as the platform, and write it down.
+
+        Raises
+        ------
+        ForbiddenStepError
+            The table does not have it.
+
+        """
+        kind, machine = ("song", SONG) if isinstance(row, SongRow) else ("task", TASK)
+        role = SYSTEM if person is None else person.role
+        before = row.state
+        row.state = step(machine, before, action, role)
+        self.note(session, person, kind, str(row.id), action, before=before, after=row.state, detail=detail)
+        session.flush()
+
+    def note(
+        self,
+        session: Session,
+        person: Person | None,
+        kind: str,
+        name: str,
+        action: str,
+        *,
+        before: str = "",
+        after: str = "",
+        detail: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write down what was done."""
+        session.add(
+            AuditRow(
+                moment=self.clock(),
+                person=None if person is None else person.id,
+                role=SYSTEM if person is None else person.role,
+                kind=kind,
+                object=name,
+                action=action,
+                before=before,
+                after=after,
+                detail=dict(detail or {}),
+            )
+        )
+
+    def pay(self, session: Session, entry: ledger.Entry) -> None:
+        """Add an entry to the ledger."""
+        entry.checked()
+        session.add(LedgerRow(**entry._asdict(), moment=self.clock()))
+
+
+def person_of(row: PersonRow) -> Person:
+    """Return a person as a value."""
+    return Person(row.id, row.role, row.excluded, row.withdrawn)
+
+
+def task_of(row: TaskRow) -> Task:
+    """Return a task as a value."""
+    return Task(
+        row.id, row.song, row.kind, row.person, row.state, row.number, row.assigned, row.submitted, row.training
+    )
+
+
+def song_of(row: SongRow) -> Song:
+    """Return a song as a value."""
+    plain = dict(row.content)
+    timed = tuple(TimedLine(**line) for line in plain.pop("timed_lyrics"))
+    tuples: dict[str, Any] = {name: tuple(plain.pop(name)) for name in ("lines", "artist", "rhymes")}
+    return Song(**plain, **tuples, timed_lyrics=timed)
+
+
+def song_row(song: Song, *, training: bool = False) -> SongRow:
+    """Return the row of a song that comes in."""
+    return SongRow(id=song.id, content=dataclasses.asdict(song), training=training)

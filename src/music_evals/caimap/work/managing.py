@@ -1,0 +1,362 @@
+"""What administrators do: songs in, screening decided, spot checks, weeks closed, payments, progress, withdrawal."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import func, select
+
+from music_evals.annotations import DIMENSIONS
+from music_evals.caimap import grades, ledger
+from music_evals.caimap.machine import SONG
+from music_evals.caimap.storage.tables import (
+    LedgerRow,
+    MessageRow,
+    PersonRow,
+    SheetRow,
+    SongRow,
+    TaskRow,
+    WarningRow,
+    WeekRow,
+)
+from music_evals.caimap.values import Description, FinishedSong, Song, Structure
+from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
+from music_evals.caimap.work.desk import Desk, song_of, song_row
+from music_evals.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Select
+    from sqlalchemy.orm import Session
+
+__all__ = [
+    "Progress",
+    "add_songs",
+    "close_week",
+    "decide",
+    "decide_screening",
+    "enter",
+    "finished_songs",
+    "ledger_of",
+    "progress",
+    "say",
+    "withdraw",
+]
+
+
+class Progress(NamedTuple):
+    """How far a study is.
+
+    Attributes
+    ----------
+    songs
+        State -> number of songs.
+    tasks
+        (role of the annotator, state) -> number of tasks.
+    owed_cents
+        To everybody together.
+
+    """
+
+    songs: dict[str, int]
+    tasks: dict[tuple[str, str], int]
+    owed_cents: int
+
+
+def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
+    """Take songs into the study and open them; all of them or none.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        A song of that id is there already, or comes twice.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        known = set(session.scalars(select(SongRow.id)))
+        count = 0
+        for count, song in enumerate(songs, 1):
+            if song.id in known:
+                raise InvalidInputError(f"song {count}, {song.id!r}: there is one of that id; nothing was imported")
+            known.add(song.id)
+            row = song_row(song)
+            session.add(row)
+            session.flush()
+            desk.move(session, row, "open", person)
+        return count
+
+
+def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: bool) -> None:
+    """Decide on a song that an annotator skipped: leave it out, or give it back to them.
+
+    Raises
+    ------
+    ForbiddenError, ForbiddenStepError, StaleError
+        No administrator, not screened, or decided by another one.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        row = desk.song(session, song, version)
+        desk.move(session, row, "keep" if keep else "exclude", person)
+        for task in pass_tasks(session, song, ("screened",)):
+            desk.move(session, task, "resume" if keep else "cancel")
+
+
+def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
+    """Spot-check a song: let it into the data set, or return descriptions to be made again.
+
+    Parameters
+    ----------
+    desk, who, song, version
+        As of `decide_screening`.
+    returned
+        Groups whose description is not good enough; none lets the song in.
+
+    Raises
+    ------
+    ForbiddenError, ForbiddenStepError, StaleError
+        No administrator, not ready, or decided by another one.
+    InvalidInputError
+        No such group.
+
+    """
+    if set(returned) - set(DIMENSIONS):
+        raise InvalidInputError(f"descriptions are those of {' and '.join(DIMENSIONS)}, got {', '.join(returned)}")
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        row = desk.song(session, song, version)
+        desk.move(session, row, "return" if returned else "finish", person, returned=list(returned))
+        for kind in returned:
+            for task in pass_tasks(session, song, ("accepted",), kind):
+                desk.move(session, task, "reopen", person)
+
+
+def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
+    """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded.
+
+    Parameters
+    ----------
+    desk, who
+        The study and its administrator.
+    monday
+        Of a week that is over.
+
+    Returns
+    -------
+    dict
+        Person -> week, of those who were judged or warned in it and whose week was not closed before.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        No Monday, or the week is not over.
+
+    """
+    start = dt.datetime.combine(monday, dt.time(), dt.UTC)
+    end = start + dt.timedelta(days=7)
+    if monday.weekday() or end > desk.clock():
+        raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}")
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
+        judged: dict[int, grades.Week] = {}
+        for row in session.scalars(select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")))):
+            if row.id in closed:
+                continue
+            found = _week(session, row.id, start, end)
+            if found is None:
+                continue
+            judged[row.id] = found
+            session.add(WeekRow(person=row.id, monday=monday.isoformat(), **found._asdict()))
+            desk.note(session, person, "person", str(row.id), "grade", detail=dict(found._asdict(), week=str(monday)))
+            entry = ledger.week_entry(
+                row.id, [found.grade_a, found.grade_b], _earned(session, row.id, start, end),
+                desk.settings(session).rates, monday.isoformat(),
+            )  # fmt: skip
+            if found.excluded:
+                row.excluded = True
+                _discard(desk, session, row.id, start, end)
+            elif entry is not None and entry.cents:
+                desk.pay(session, entry)
+        return judged
+
+
+def _week(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> grades.Week | None:
+    tasks = list(session.scalars(_submitted(who, start, end)))
+    accuracies = [task.agreement for task in tasks if task.agreement is not None]
+    numbers = [task.id for task in tasks]
+    scores = list(
+        session.scalars(select(SheetRow.total).where(SheetRow.task.in_(numbers), SheetRow.purpose == "assurance"))
+    )
+    inside = WarningRow.moment >= start, WarningRow.moment < end
+    warnings = list(session.scalars(select(WarningRow.kind).where(WarningRow.person == who, *inside)))
+    return grades.weekly(accuracies, scores, warnings) if accuracies or scores or warnings else None
+
+
+def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[TaskRow]:
+    return select(TaskRow).where(TaskRow.person == who, TaskRow.submitted >= start, TaskRow.submitted < end)
+
+
+def _earned(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> int:
+    inside = LedgerRow.person == who, LedgerRow.kind == "work", LedgerRow.moment >= start, LedgerRow.moment < end
+    return session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*inside)) or 0
+
+
+def _discard(desk: Desk, session: Session, who: int, start: dt.datetime | None, end: dt.datetime | None) -> None:
+    """Discard what somebody handed in, take back what they were paid for it, and open its places again."""
+    chosen = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(HANDED_IN))
+    if start is not None and end is not None:
+        chosen = _submitted(who, start, end).where(TaskRow.state.in_(HANDED_IN))
+    for task in list(session.scalars(chosen.order_by(TaskRow.id))):
+        was_paid = task.state == "accepted"
+        desk.move(session, task, "discard")
+        if was_paid and start is not None:
+            cents = -ledger.earned(task.kind, desk.settings(session).rates)
+            desk.pay(session, ledger.Entry(who, "correction", cents, f"discarded: {task.kind} of {task.song}", task.id))
+        song = desk.song(session, task.song)
+        action = "redo_structure" if task.kind == "structure" else "redo_description"
+        if (song.state, action) in SONG:
+            desk.move(session, song, action)
+            if action == "redo_structure":
+                song.accepted = None
+
+
+def withdraw(desk: Desk, who: int, person: int) -> None:
+    """Withdraw somebody: they can do nothing more, what they handed in leaves the study, what they earned is theirs.
+
+    Raises
+    ------
+    ForbiddenError
+        `who` is neither the person nor an administrator.
+    InvalidInputError
+        There is no such person.
+
+    """
+    with desk.store.writing() as session:
+        acting = desk.person(session, who, "ask")
+        if who != person:
+            desk.person(session, who, "manage")
+        row = session.get(PersonRow, person)
+        if row is None:
+            raise InvalidInputError(f"there is no person {person}")
+        row.withdrawn, row.password_hash = True, ""
+        desk.note(session, acting, "person", str(person), "withdraw")
+        for task in list(
+            session.scalars(
+                select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(("assigned", "working", "screened")))
+            )
+        ):
+            desk.move(session, task, "cancel")
+        _discard(desk, session, person, None, None)
+
+
+def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:
+    """Add an entry to the ledger by hand.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        The entry breaks a rule of the ledger, or its person does not exist.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        if session.get(PersonRow, entry.person) is None:
+            raise InvalidInputError(f"there is no person {entry.person}")
+        desk.pay(session, entry)
+        desk.note(session, person, "ledger", str(entry.person), entry.kind, detail={"cents": entry.cents})
+
+
+def ledger_of(desk: Desk, who: int) -> list[ledger.Entry]:
+    """List the entries of a person, or for an administrator all of them.
+
+    Raises
+    ------
+    ForbiddenError
+        Nobody of that number may ask.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        chosen = select(LedgerRow).order_by(LedgerRow.id)
+        if person.role != "administrator":
+            chosen = chosen.where(LedgerRow.person == who)
+        return [ledger.Entry(row.person, row.kind, row.cents, row.reason, row.task) for row in session.scalars(chosen)]
+
+
+def progress(desk: Desk, who: int) -> Progress:
+    """Return how far the study is.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        songs = Counter[str](session.scalars(select(SongRow.state)))
+        joined = select(PersonRow.role, TaskRow.state).join(PersonRow, PersonRow.id == TaskRow.person)
+        tasks = Counter((role, state) for role, state in session.execute(joined))
+        owed = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)))
+        return Progress(dict(songs), dict(tasks), int(owed or 0))
+
+
+def say(desk: Desk, who: int, content: str, *, thread: int | None = None, place: str = "") -> None:
+    """Write into a feedback thread: one's own, or as an administrator any.
+
+    Raises
+    ------
+    ForbiddenError
+        The thread is another's.
+    InvalidInputError
+        Nothing was written, or more than 2,000 characters.
+
+    """
+    if not content.strip() or len(content) > 2000:
+        raise InvalidInputError("write something, of at most 2,000 characters")
+    with desk.store.writing() as session:
+        desk.person(session, who, "ask")
+        thread = who if thread is None else thread
+        if thread != who:
+            desk.person(session, who, "manage")
+            if session.get(PersonRow, thread) is None:
+                raise InvalidInputError(f"there is no thread {thread}")
+        session.add(
+            MessageRow(thread=thread, author=who, content=content.strip(), place=place[:100], moment=desk.clock())
+        )
+
+
+def finished_songs(desk: Desk) -> list[FinishedSong]:
+    """Return the songs that have entered the data set, for the export."""
+    with desk.store.reading() as session:
+        rows = session.scalars(select(SongRow).where(SongRow.state == "finished").order_by(SongRow.id))
+        consent = desk.settings(session).consent
+        return [_finished(session, row, consent) for row in list(rows)]
+
+
+def _finished(session: Session, row: SongRow, consent: str) -> FinishedSong:
+    professional, amateur = (
+        pass_tasks(session, row.id, ("accepted",), kind)[0] for kind in ("professional", "amateur")
+    )
+    accepted = row.accepted or {}
+    return FinishedSong(
+        song=song_of(row),
+        structure=Structure.from_dict(accepted["structure"]),
+        professional=Description.from_dict(professional.result or {}),
+        amateur=Description.from_dict(amateur.result or {}),
+        structure_people=tuple(accepted["people"]),
+        professional_person=professional.person,
+        amateur_person=amateur.person,
+        consent=consent,
+    )

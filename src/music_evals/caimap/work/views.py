@@ -1,0 +1,182 @@
+"""What pages show: rows as values, each for who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.storage.tables import MessageRow, PersonRow, SheetRow, SongRow, TaskRow
+from music_evals.caimap.structure import pre_annotated
+from music_evals.caimap.values import Description, Song, Structure, Task
+from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
+from music_evals.caimap.work.desk import Desk, song_of, task_of
+
+__all__ = [
+    "Decisions",
+    "Message",
+    "SongView",
+    "TaskView",
+    "decisions",
+    "messages",
+    "song_view",
+    "task_view",
+    "tasks_of",
+]
+
+
+class TaskView(NamedTuple):
+    """A task and its song.
+
+    Attributes
+    ----------
+    task, song
+        As values.
+    version
+        That a form of the page names.
+    draft
+        Fields that were saved; empty where nothing was.
+    result
+        What was handed in; None before.
+    remarks
+        Of inspectors, with their totals.
+
+    """
+
+    task: Task
+    song: Song
+    version: int
+    draft: dict[str, str]
+    result: Structure | Description | None
+    remarks: list[tuple[float, str]]
+
+    def fields(self, of_structure: Callable[[Structure], dict[str, str]]) -> dict[str, str]:
+        """Return what the editor shows where there is no draft."""
+        if self.task.kind != "structure":
+            return {}
+        return of_structure(self.result if isinstance(self.result, Structure) else pre_annotated(self.song))
+
+
+class SongView(NamedTuple):
+    """A song that waits for an inspector, with its two annotations."""
+
+    song: Song
+    version: int
+    state: str
+    passes: tuple[Structure, Structure]
+
+
+class Decisions(NamedTuple):
+    """Songs that wait for the administrator: (id, version, why or who)."""
+
+    screened: list[tuple[str, int, str]]
+    checking: list[tuple[str, int, str]]
+
+
+class Message(NamedTuple):
+    """A message of a feedback thread."""
+
+    thread: int
+    author: int
+    role: str
+    content: str
+
+
+def _result(row: TaskRow) -> Structure | Description | None:
+    if row.result is None:
+        return None
+    return Structure.from_dict(row.result) if row.kind == "structure" else Description.from_dict(row.result)
+
+
+def task_view(desk: Desk, who: int, number: int) -> TaskView:
+    """Return a task with its song.
+
+    Raises
+    ------
+    ForbiddenError
+        The task is not theirs to see.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        row = desk.own_task(session, person, number)
+        sheets = session.scalars(select(SheetRow).where(SheetRow.task == number).order_by(SheetRow.id))
+        remarks = [(sheet.total, sheet.remark) for sheet in sheets]
+        song = song_of(desk.song(session, row.song))
+        return TaskView(task_of(row), song, row.version, dict(row.draft), _result(row), remarks)
+
+
+def tasks_of(desk: Desk, who: int) -> list[Task]:
+    """List the tasks of a person, newest first.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "ask")
+        rows = session.scalars(select(TaskRow).where(TaskRow.person == who).order_by(TaskRow.id.desc()))
+        return [task_of(row) for row in rows]
+
+
+def song_view(desk: Desk, who: int, song: str) -> SongView:
+    """Return the two annotations of a song.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no inspector, or the song has no two annotations.
+    UnknownNameError
+        There is no such song.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "inspect")
+        row = desk.song(session, song)
+        passes = pass_tasks(session, song, HANDED_IN)
+        if len(passes) != 2:
+            raise ForbiddenError("this song has no two annotations to be compared")
+        first, second = (Structure.from_dict(found.result or {}) for found in passes)
+        return SongView(song_of(row), row.version, row.state, (first, second))
+
+
+def decisions(desk: Desk, who: int) -> Decisions:
+    """Return what waits for the administrator.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is none.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+
+        def songs(state: str) -> list[SongRow]:
+            return list(session.scalars(select(SongRow).where(SongRow.state == state).order_by(SongRow.id).limit(50)))
+
+        reasons = {task.song: task.note for task in session.scalars(select(TaskRow).where(TaskRow.state == "screened"))}
+        screened = [(row.id, row.version, reasons.get(row.id, "")) for row in songs("screened")]
+        return Decisions(screened, [(row.id, row.version, "") for row in songs("checking")])
+
+
+def messages(desk: Desk, who: int) -> list[Message]:
+    """List the messages of a person's thread, or for an administrator of all threads.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        chosen = select(MessageRow, PersonRow.role).join(PersonRow, PersonRow.id == MessageRow.author)
+        if person.role != "administrator":
+            chosen = chosen.where(MessageRow.thread == who)
+        found: list[Any] = list(session.execute(chosen.order_by(MessageRow.thread, MessageRow.id)))
+        return [Message(row.thread, row.author, role, row.content) for row, role in found]

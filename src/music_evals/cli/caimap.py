@@ -1,0 +1,166 @@
+"""The verb ``caimap``: the annotation platform, from an empty study to its pages."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from music_evals.cli._shared import add_verb, say, to_stdout
+from music_evals.errors import InvalidInputError, NoDataError, OutputError
+
+__all__ = ["PASSWORD_VARIABLE", "add"]
+
+PASSWORD_VARIABLE = "MUSIC_EVALS_CAIMAP_PASSWORD"  # noqa: S105  (its name)
+"""Environment variable that holds the password of a study's first account."""
+
+_HELP = """\
+Annotate songs: structure by two people and an inspector, descriptions by a professional and an amateur, assurance at
+each stage. A study is a folder with its database and its recordings; --database keeps it in PostgreSQL instead.
+"""
+
+_EXAMPLES = f"""\
+examples:
+  music-evals caimap serve demo_study --demo
+  {PASSWORD_VARIABLE}=... music-evals caimap init my_study
+  music-evals caimap import my_study songs.jsonl --audio recordings
+  music-evals caimap serve my_study --host 0.0.0.0 --port 80
+  music-evals caimap backup my_study copy.db
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``caimap``."""
+    verb = add_verb(verbs, "caimap", _serve, help="annotate songs", description=_HELP, epilog=_EXAMPLES)
+    steps = verb.add_subparsers(title="steps", required=True, metavar="STEP")
+    step = _step(steps, "init", _init, "make a study, and the account of its administrator")
+    step.add_argument("--name", default="admin", help="of the administrator's account (default: %(default)s)")
+    step.add_argument(
+        "--seed", type=int, default=0, help="of the order of songs and of the sample (default: %(default)s)"
+    )
+    step.add_argument("--share", type=float, default=0.2, help="of descriptions that are scored (default: %(default)s)")
+    step = _step(steps, "import", _import, "take songs in, all of them or none")
+    step.add_argument("table", help="JSON Lines with id, lines and audio each")
+    step.add_argument("--audio", required=True, metavar="DIR", help="folder of the recordings, which are copied")
+    step = _step(steps, "serve", _serve, "serve the pages of a study")
+    step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
+    step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
+    step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
+    step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
+    step.add_argument("copy", help="file for the copy")
+    step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
+    step.add_argument("copy", help="file of backup")
+
+
+def _step(steps: Any, name: str, command: Any, text: str) -> Any:
+    step = add_verb(steps, name, command, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    step.add_argument("study", metavar="STUDY", help="folder of the study")
+    step.add_argument("--database", metavar="URL", help="of PostgreSQL, in place of a file in STUDY")
+    return step
+
+
+def _url(options: argparse.Namespace) -> str:
+    from music_evals.caimap.storage.store import sqlite_url
+
+    return options.database or sqlite_url(Path(options.study) / "study.db")
+
+
+def _folder(options: argparse.Namespace, name: str = "") -> Path:
+    folder = Path(options.study, name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made ({error.strerror})") from error
+    return folder
+
+
+def _init(options: argparse.Namespace) -> int:
+    from music_evals.caimap.storage.store import Store, migrate
+    from music_evals.caimap.work import accounts
+    from music_evals.caimap.work.desk import Desk, Settings
+
+    if not 0 <= options.share <= 1:
+        raise InvalidInputError(f"--share must lie between 0 and 1, got {options.share}")
+    password = os.environ.get(PASSWORD_VARIABLE, "")
+    made = "" if password else _new_password()
+    _folder(options, "audio")
+    migrate(_url(options))
+    desk = Desk(Store(_url(options)))
+    accounts.found(desk, options.name, password or made)
+    desk.configure(Settings(seed=options.seed, share=options.share))
+    desk.store.close()
+    if made:
+        say(f"password of {options.name}, shown once: {made}")
+    return 0
+
+
+def _new_password() -> str:
+    import secrets
+
+    return secrets.token_urlsafe(12)
+
+
+def _import(options: argparse.Namespace) -> int:
+    import shutil
+
+    from music_evals.caimap.importing import read_songs
+    from music_evals.caimap.work.managing import add_songs
+
+    desk = _desk(options)
+    songs = read_songs(options.table, options.audio)
+    target = _folder(options, "audio")
+    for song in songs:
+        (target / song.audio).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(options.audio, song.audio), target / song.audio)
+    count = add_songs(desk, _administrator(desk), songs)
+    desk.store.close()
+    with to_stdout():
+        print(f"{count} songs")
+    return 0
+
+
+def _desk(options: argparse.Namespace) -> Any:
+    from music_evals.caimap.storage.store import Store, migrate
+    from music_evals.caimap.work.desk import Desk
+
+    if not options.database and not Path(options.study, "study.db").is_file():
+        raise NoDataError(f"{options.study}: there is no study; make one with caimap init")
+    migrate(_url(options))
+    return Desk(Store(_url(options)))
+
+
+def _administrator(desk: Any) -> int:
+    from music_evals.caimap.work.accounts import first_administrator
+
+    return first_administrator(desk)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from music_evals.caimap.web.app import serve
+
+    if options.demo and not Path(options.study, "study.db").exists():
+        from music_evals.caimap.demo import PEOPLE, make_demo
+
+        password = os.environ.get(PASSWORD_VARIABLE, "") or _new_password()
+        make_demo(_folder(options, "audio"), _url(options), password)
+        say(f"accounts of the demo: {', '.join(PEOPLE)}; their password: {password}")
+    desk = _desk(options)
+    say(f"http://{options.host}:{options.port}/; Ctrl+C ends it")
+    serve(desk, Path(options.study, "audio"), host=options.host, port=options.port)
+    return 0
+
+
+def _backup(options: argparse.Namespace) -> int:
+    from music_evals.caimap.storage.store import backup
+
+    backup(_url(options), options.copy)
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from music_evals.caimap.storage.store import restore
+
+    _folder(options)
+    restore(options.copy, _url(options))
+    return 0

@@ -1,0 +1,48 @@
+"""Databases for the tests of the annotation platform."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.caimap_bench import StudyBench
+
+from music_evals.caimap.storage.store import sqlite_url
+from music_evals.caimap.work.desk import Settings
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[StudyBench]:
+    made = StudyBench(sqlite_url(tmp_path / "study.db"), Settings(seed=1, share=0.0))
+    yield made
+    made.store.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of an empty PostgreSQL server of our own, on a socket in a temporary folder."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    binaries = found[-1] if found else Path(shutil.which("initdb") or "").parent
+    if not (binaries / "initdb").is_file():
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+    pytest.importorskip("psycopg")
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as name:
+        folder = Path(name)
+        prefix: list[str] = []
+        if os.geteuid() == 0:  # its programs refuse to run as root
+            prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+            shutil.chown(folder, "postgres", "postgres")
+        run = [*prefix, str(binaries / "initdb"), "-D", f"{name}/data", "-U", "study", "-A", "trust", "-E", "UTF8"]
+        subprocess.run(run, check=True, capture_output=True, cwd=name)
+        settings = f"-k {name} -c listen_addresses= -c fsync=off"
+        server = [*prefix, str(binaries / "pg_ctl"), "-D", f"{name}/data", "-l", f"{name}/log", "-w"]
+        subprocess.run([*server, "-o", settings, "start"], check=True, capture_output=True, cwd=name)
+        try:
+            yield f"postgresql://study@/postgres?host={name}"
+        finally:
+            subprocess.run([*server, "-m", "fast", "stop"], check=True, capture_output=True, cwd=name)

@@ -1,0 +1,413 @@
+"""The rules of the annotation platform, one test a requirement at least; no web, no database."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap import assignment, assurance, description, grades, ledger, listening, machine, roles, structure
+from music_evals.caimap.training import judge_round
+from music_evals.caimap.values import (
+    ROLES,
+    Description,
+    Effects,
+    Person,
+    PlaybackEvent,
+    ScoreSheet,
+    Section,
+    Song,
+    Structure,
+    Tagged,
+    Task,
+)
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+
+NOW = dt.datetime(2026, 3, 4, 12, tzinfo=dt.UTC)
+SONG = Song("s1", ("春眠不觉晓", "处处闻啼鸟"), 60.0, rhymes=(True, True), theme="春天")
+
+
+def described(group: str = "amateur", tags: int = 3, text: str = "字" * 50) -> Description:
+    names = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
+    words = tuple(f"词{number}" for number in range(tags))
+    return Description(group, text, {name: Tagged(words) for name in names}, Effects(clear=True))
+
+
+def one(*lines: str, label: str = "verse1", theme: str = "春天") -> Structure:
+    return Structure((Section(label, lines, tuple(structure.line_pattern(line, True) for line in lines)),), theme)
+
+
+# --- states
+
+
+@pytest.mark.parametrize("table", [machine.SONG, machine.TASK])
+def test_a_step_is_taken_by_its_roles_only_and_everything_else_is_refused(table: machine.Machine) -> None:
+    actions = {action for _, action in table}
+    for state in machine.states(table):
+        for action in actions:
+            for role in (*ROLES, machine.SYSTEM):
+                found = table.get((state, action))
+                if found is not None and role in found.roles:
+                    assert machine.step(table, state, action, role) == found.target
+                else:
+                    with pytest.raises(machine.ForbiddenStepError):
+                        machine.step(table, state, action, role)
+
+
+def test_every_state_is_reached_and_type_b_opens_after_type_a() -> None:
+    for table, first in ((machine.SONG, machine.FIRST_SONG_STATE), (machine.TASK, machine.FIRST_TASK_STATE)):
+        reached = {first}
+        while more := {found.target for (source, _), found in table.items() if source in reached} - reached:
+            reached |= more
+        assert reached == set(machine.states(table))
+    into = {action for (_, action), found in machine.SONG.items() if found.target == "describing"}
+    assert into == {"match", "settle", "reject", "return", "redo_description"}
+
+
+def test_the_drawing_has_one_arrow_a_step() -> None:
+    arrows = [line for line in machine.drawing("song").splitlines() if "-->" in line and "[*]" not in line]
+    assert len(arrows) == len(machine.SONG)
+    assert "    structuring --> inspecting: differ (system)" in arrows
+
+
+# --- requirement 1: roles
+
+
+def test_each_right_belongs_to_its_roles() -> None:
+    for right, allowed in roles.RIGHTS.items():
+        for role in ROLES:
+            if role in allowed:
+                roles.check_right(Person(1, role), right)
+            else:
+                with pytest.raises(roles.ForbiddenError):
+                    roles.check_right(Person(1, role), right)
+    with pytest.raises(roles.ForbiddenError):
+        roles.check_right(Person(1, "amateur", withdrawn=True), "annotate")
+
+
+def test_annotators_see_their_own_tasks_only() -> None:
+    task = Task(1, "s1", "amateur", 7, "working")
+    assert roles.may_open(Person(7, "amateur"), task)
+    assert not roles.may_open(Person(8, "amateur"), task)
+    assert roles.may_open(Person(9, "inspector"), task)
+
+
+# --- requirements 2 and 16: tasks and assignment
+
+
+def test_the_second_pass_waits_and_is_another_persons() -> None:
+    first = Task(1, "s1", "structure", 1, "submitted", 1, submitted=NOW - dt.timedelta(hours=23))
+    ask = {"states": {"s1": "structuring"}, "now": NOW}
+    assert assignment.offers(Person(2, "professional"), tasks=[first], **ask) == []
+    early = dataclasses.replace(first, submitted=NOW - dt.timedelta(hours=24))
+    assert assignment.offers(Person(2, "professional"), tasks=[early], **ask) == [("s1", "structure", 2)]
+    assert assignment.offers(Person(1, "professional"), tasks=[early], **ask) == []
+    working = dataclasses.replace(early, state="working", submitted=None)
+    assert assignment.offers(Person(2, "professional"), tasks=[working], **ask) == []
+
+
+def test_descriptions_open_after_the_structure_and_once_a_group() -> None:
+    amateur, professional = Person(1, "amateur"), Person(2, "professional")
+    assert assignment.offers(amateur, {"s1": "structuring"}, [], now=NOW) == []
+    assert assignment.offers(amateur, {"s1": "describing"}, [], now=NOW) == [("s1", "amateur", 1)]
+    assert assignment.offers(professional, {"s1": "describing"}, [], now=NOW) == [("s1", "professional", 1)]
+    taken = [Task(1, "s1", "amateur", 5, "working")]
+    assert assignment.offers(amateur, {"s1": "describing"}, taken, now=NOW) == []
+    assert assignment.offers(Person(1, "amateur", excluded=True), {"s1": "describing"}, [], now=NOW) == []
+
+
+def test_a_rejected_description_is_another_persons() -> None:
+    rejected = [Task(1, "s1", "amateur", 1, "rejected")]
+    assert assignment.offers(Person(1, "amateur"), {"s1": "describing"}, rejected, now=NOW) == []
+    assert assignment.offers(Person(2, "amateur"), {"s1": "describing"}, rejected, now=NOW) == [("s1", "amateur", 1)]
+
+
+def test_clusters_are_spread_evenly_over_an_annotator() -> None:
+    songs = {f"s{n}": dataclasses.replace(SONG, id=f"s{n}", cluster=n % 4) for n in range(40)}
+    person, tasks, rng = Person(1, "amateur"), [], np.random.default_rng(0)
+    for number in range(20):
+        found = assignment.offers(person, dict.fromkeys(songs, "describing"), tasks, now=NOW)
+        chosen = assignment.choose(found, person, songs, tasks, rng=rng)
+        assert chosen is not None
+        tasks.append(Task(number, chosen.song, chosen.kind, 1, "working"))
+        had = Counter(songs[task.song].cluster for task in tasks)
+        assert max(had.values()) - min(had.get(cluster, 0) for cluster in range(4)) <= 1
+
+
+# --- requirements 4 to 6: screening, structure, congruence
+
+
+def test_a_song_is_skipped_with_a_reason() -> None:
+    structure.check_screening("poor_audio")
+    structure.check_screening("other", "太短")
+    for reason, note in (("", ""), ("boring", ""), ("other", " ")):
+        with pytest.raises(InvalidAnnotationError):
+            structure.check_screening(reason, note)
+
+
+def test_the_editor_starts_from_the_rhymes_of_the_preparation() -> None:
+    before = structure.pre_annotated(SONG)
+    assert before.sections == (Section("verse1", SONG.lines, ("ccccR", "ccccR")),)
+    structure.check_structure(before)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: one("abc"), "Chinese"),
+        (lambda: Structure((Section("verse1", ("春",), ("c",)), Section("verse2", (), ())), "x"), "no line"),
+        (lambda: one("春", theme=""), "what the song is about"),
+        (lambda: Structure((Section("verse1", ("春 眠",), ("ccc",)),), "x"), "is not that of"),
+        (lambda: one("春" * 121), "120"),
+    ],
+)
+def test_structures_that_cannot_enter_the_data_are_refused(made, message: str) -> None:
+    with pytest.raises(InvalidAnnotationError, match=message):
+        structure.check_structure(made())
+
+
+def test_equal_annotations_are_merged_and_different_ones_are_not() -> None:
+    first = one("春眠不觉晓")
+    unrhymed = Structure((Section("verse1", ("春眠不觉晓 ",), ("ccccc ",)),), "春天的早晨")
+    assert not structure.congruent(first, unrhymed)
+    assert structure.congruent(unrhymed, Structure((Section("verse1", ("春眠不觉晓",), ("ccccc",)),)))
+    same = one("春眠不觉晓", theme="春天的早晨")
+    assert structure.merge(first, same).theme == "春天的早晨"
+    for other in (one("春眠不觉晓", label="chorus1"), one("春眠不觉晓", "处处")):
+        assert not structure.congruent(first, other)
+        with pytest.raises(InvalidAnnotationError, match="inspector"):
+            structure.merge(first, other)
+
+
+def test_differences_mark_what_differs_and_keep_every_line() -> None:
+    # one line is merged by the second annotator; the label of the last differs
+    first = Structure((Section("verse1", ("甲乙", "丙丁", "戊己"), ("cc", "cR", "cR")),), "x")
+    second = Structure((Section("verse1", ("甲乙 丙丁",), ("cc cR",)), Section("chorus1", ("戊己",), ("cR",))), "x")
+    rows = structure.differences(first, second)
+    assert [row.first[1] for row in rows if row.first] == ["甲乙", "丙丁", "戊己"]
+    assert [row.second[1] for row in rows if row.second] == ["甲乙 丙丁", "戊己"]
+    assert rows[-1].fields == ("label",)
+    assert structure.agreement(first, first) == 1.0
+    assert structure.agreement(first, second) == 0.0
+
+
+# --- requirements 8 and 9: descriptions and listening
+
+
+@pytest.mark.parametrize("group", DIMENSIONS)
+def test_limits_of_a_description(group: str) -> None:
+    description.check_description(described(group))
+    for wrong in (described(group, tags=2), described(group, tags=6), described(group, text="字" * 49 + "  ")):
+        with pytest.raises(InvalidAnnotationError):
+            description.check_description(wrong)
+
+
+def played(*, upto: float = 60.0, start: float = 0.0, tempo: float = 1.0) -> list[PlaybackEvent]:
+    """What an honest page sends, or with a tempo one that claims to play faster than time."""
+    beats = [PlaybackEvent("beat", at, start + at / tempo) for at in np.arange(5.0, upto, 5.0)]
+    return [PlaybackEvent("play", 0, start), *beats, PlaybackEvent("ended", upto, start + upto / tempo)]
+
+
+def test_a_whole_song_in_one_sitting_counts() -> None:
+    found = listening.check_listening(played(), 60.0)
+    assert found.complete
+    assert found.problems == ()
+
+
+def test_half_a_song_or_two_halves_do_not() -> None:
+    with pytest.raises(InvalidAnnotationError, match="30 of 60"):
+        listening.check_listening(played(upto=30), 60.0)
+    later = [PlaybackEvent("play", 30, 2000), *(PlaybackEvent("beat", at, 1970 + at) for at in range(35, 61, 5))]
+    with pytest.raises(InvalidAnnotationError, match="one sitting"):
+        listening.check_listening([*played(upto=30), *later], 60.0)
+
+
+def test_a_pause_is_allowed() -> None:
+    on = [PlaybackEvent("play", 30, 100), *(PlaybackEvent("beat", at, 70 + at) for at in range(35, 61, 5))]
+    assert listening.check_listening([*played(upto=30), *on], 60.0).complete
+
+
+@pytest.mark.parametrize(
+    ("extra", "problem"),
+    [
+        (PlaybackEvent("seek", 10, 10.1, 50), "seek_before_end"),
+        (PlaybackEvent("rate", 10, 10.1, 2.0), "rate_before_end"),
+        (PlaybackEvent("write", 10, 10.1), "early_writing"),
+        (PlaybackEvent("paste", 40, 40.1), "paste"),
+    ],
+)
+def test_what_breaks_a_rule_of_listening_is_refused(extra: PlaybackEvent, problem: str) -> None:
+    events = sorted([*played(), extra], key=lambda event: event.received_sec)
+    with pytest.raises(InvalidAnnotationError, match=problem):
+        listening.check_listening(events, 60.0)
+
+
+def test_after_the_song_it_may_be_searched_and_sped_up() -> None:
+    after = [PlaybackEvent("seek", 60, 61, 20), PlaybackEvent("rate", 20, 62, 2.0), PlaybackEvent("write", 20, 63)]
+    assert listening.check_listening([*played(), *after], 60.0).problems == ()
+
+
+@pytest.mark.parametrize("tempo", [1.1, 2.0, 100.0])
+def test_a_forged_request_cannot_play_faster_than_time(tempo: float) -> None:
+    with pytest.raises(InvalidAnnotationError, match=r"faster_than_time|one sitting"):
+        listening.check_listening(played(tempo=tempo), 60.0)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(listening.EVENT_KINDS), st.floats(0, 60), st.floats(0, 8), st.floats(0.25, 4)),
+        max_size=60,
+    )
+)
+def test_no_sequence_of_events_hears_more_than_the_time_that_passed(given_events) -> None:
+    clock, events = 0.0, []
+    for kind, position, passed, value in given_events:
+        clock += passed
+        events.append(PlaybackEvent(kind, position, clock, value))
+    found = listening.listening_of(events, 60.0)
+    assert found.longest_sec <= clock + listening.SLACK
+    assert not found.complete or clock >= 60 - 2 * listening.SLACK
+
+
+def test_events_that_no_player_sends_are_refused() -> None:
+    wrong = [
+        PlaybackEvent("dance", 0, 0),
+        PlaybackEvent("beat", -1, 0),
+        PlaybackEvent("beat", 99, 0),
+        PlaybackEvent("beat", float("nan"), 0),
+        PlaybackEvent("rate", 0, 0, 9),
+    ]
+    for event in wrong:
+        with pytest.raises(InvalidAnnotationError):
+            listening.listening_of([event], 60.0)
+    with pytest.raises(InvalidAnnotationError, match="order"):
+        listening.listening_of([PlaybackEvent("play", 0, 5), PlaybackEvent("beat", 0, 4)], 60.0)
+
+
+# --- requirement 10: assurance
+
+
+@pytest.mark.parametrize("group", assurance.FORMS)
+def test_the_forms_give_100_points_and_speak_of_every_dimension(group: str) -> None:
+    form = assurance.FORMS[group]
+    assert sum(form.values()) == 100
+    assert {row for row, _ in form} == {*DIMENSIONS[group], "overall_text"}
+    full = ScoreSheet(1, 9, form)
+    assurance.check_sheet(full, group)
+    assert assurance.passes(full)
+    for wrong in (dict(list(form.items())[1:]), {key: most + 0.5 for key, most in form.items()}):
+        with pytest.raises(InvalidAnnotationError):
+            assurance.check_sheet(ScoreSheet(1, 9, wrong), group)
+
+
+def test_rows_of_tables_6_and_7_as_printed() -> None:
+    points = {group: Counter() for group in assurance.FORMS}
+    for group, form in assurance.FORMS.items():
+        for (row, _), most in form.items():
+            points[group][row] += most
+    # table 6, table 7: in the order of their rows
+    assert list(points["professional"].values()) == [13, 13, 8, 8, 5, 12, 6, 6, 6, 12, 5, 6]
+    assert list(points["amateur"].values()) == [8, 5, 13, 13, 8, 12, 6, 6, 6, 12, 5, 6]
+
+
+def test_the_sample_is_a_fifth_and_repeats() -> None:
+    drawn = [assurance.is_sampled(task, seed=3) for task in range(20_000)]
+    assert abs(np.mean(drawn) - 0.2) < 0.012  # four standard errors
+    assert drawn == [assurance.is_sampled(task, seed=3) for task in range(20_000)]
+    assert drawn != [assurance.is_sampled(task, seed=4) for task in range(20_000)]
+
+
+# --- requirements 11 to 14: warnings, grades, payments, training
+
+
+def test_a_short_or_restless_visit_warns() -> None:
+    quick = listening.Listening(True, 60, (), 0, 0, 65)
+    assert listening.warnings_of(quick, 60) == ("short_visit",)
+    assert listening.warnings_of(quick._replace(page_sec=300, pauses=13), 60) == ("restless",)
+    assert listening.warnings_of(quick._replace(page_sec=300), 60) == ()
+
+
+@pytest.mark.parametrize(
+    ("percent", "grade"),
+    [(100, "I"), (90, "I"), (89.9, "II"), (70, "II"), (69.9, "III"), (60, "III"), (59.9, "IV"), (0, "IV")],
+)
+def test_grades_of_tables_4_and_5(percent: float, grade: str) -> None:
+    assert grades.grade_of(percent) == grade
+
+
+def test_grade_four_or_two_warnings_exclude() -> None:
+    assert grades.weekly([1.0, 0.9], [75.0], []) == ("I", "II", False)
+    assert grades.weekly([0.5], [], []).excluded
+    assert grades.weekly([], [95.0], ["short_visit", "restless"]).excluded
+    assert not grades.weekly([], [], ["restless"]).excluded
+
+
+def test_a_week_begins_on_monday_in_utc() -> None:
+    late = dt.datetime(2026, 3, 9, 1, tzinfo=dt.timezone(dt.timedelta(hours=8)))  # Monday in Beijing, Sunday in UTC
+    assert grades.week_of(late) == dt.date(2026, 3, 2)
+    with pytest.raises(InvalidInputError):
+        grades.week_of(late.replace(tzinfo=None))
+
+
+def test_payments_reward_and_penalise() -> None:
+    rates = ledger.Rates()
+    work = [ledger.Entry(1, "work", ledger.earned("structure", rates), "song s1", 4).checked()] * 3
+    reward = ledger.week_entry(1, ["I", ""], 3000, rates, "2026-03-02")
+    assert reward is not None
+    assert ledger.balances([*work, reward]) == {1: 3300}
+    penalty = ledger.week_entry(1, ["I", "III"], 3000, rates, "2026-03-02")
+    assert penalty is not None
+    assert penalty.checked().cents == -300
+    assert ledger.week_entry(1, ["I", "II"], 3000, rates, "2026-03-02") is None
+
+
+def test_entries_of_the_ledger_have_a_reason_and_their_sign() -> None:
+    for wrong in (("gift", 1, "x"), ("work", 1, " "), ("work", -1, "x"), ("penalty", 1, "x"), ("payment", 1, "x")):
+        with pytest.raises(InvalidInputError):
+            ledger.Entry(1, *wrong).checked()
+    assert ledger.ledger_csv([ledger.Entry(1, "work", 5, "=1+1")]).splitlines()[1] == "1,work,5,'=1+1,"
+
+
+def test_inspectors_discuss_what_spreads_over_ten_points() -> None:
+    both = frozenset({1, 2})
+    assert judge_round({7: {1: 80, 2: 90}}, both).consistent  # 10 is not over 10
+    found = judge_round({7: {1: 80, 2: 90.5}, 8: {1: 10, 2: 90}, 9: {1: 50}}, both)
+    assert found.discussed == (8, 7)
+    assert found.missing == ((9, 2),)
+    assert not found.consistent
+
+
+def test_values_round_trip_and_refuse_what_they_cannot_be() -> None:
+    assert Description.from_dict(described().to_dict()) == described()
+    assert Structure.from_dict(one("春眠").to_dict()) == one("春眠")
+    for wrong in (
+        lambda: Song("x", (), 1.0),
+        lambda: Song("x", ("a",), 0.0),
+        lambda: Song("x", ("a",), 1.0, rhymes=(True, False)),
+        lambda: Section("refrain1", ("春",), ("c",)),
+        lambda: Section("verse1", ("春",), ("cc",)),
+        lambda: Tagged(("a", "a")),
+        lambda: Person(1, "guest"),
+    ):
+        with pytest.raises(InvalidAnnotationError):
+            wrong()
+
+
+@pytest.mark.parametrize("name", ["song", "task"])
+def test_the_documentation_draws_the_tables_as_they_are(name: str) -> None:
+    page = Path(__file__).parents[2] / "docs" / "tasks" / "caimap.md"
+    assert f"```mermaid\n{machine.drawing(name)}```" in page.read_text(encoding="utf-8")
+
+
+def test_the_documentation_has_a_section_for_each_requirement() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tasks" / "caimap.md").read_text(encoding="utf-8")
+    assert [line.split(".")[0] for line in page.splitlines() if line.startswith("### ")] == [
+        f"### {number}" for number in range(1, 17)
+    ]

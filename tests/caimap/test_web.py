@@ -1,0 +1,260 @@
+"""The pages of the annotation platform: who reaches what, what is kept when an act is refused, and what guards them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from tests.caimap_bench import StudyBench, description, one_verse
+
+from music_evals.caimap.roles import RIGHTS
+from music_evals.caimap.storage.tables import SongRow, TaskRow
+from music_evals.caimap.values import ROLES
+from music_evals.caimap.web.app import COOKIE, HEADERS, RateLimit, build_app
+from music_evals.caimap.web.forms import structure_fields, structure_of
+from music_evals.caimap.web.pages import PAGES
+from music_evals.caimap.web.words import LANGUAGES, catalogue, translator
+from music_evals.caimap.work import accounts, annotating
+from music_evals.errors import InvalidAnnotationError, UnknownNameError
+
+testclient = pytest.importorskip("starlette.testclient")
+PASSWORD = "a long password"  # noqa: S105  (of nobody)
+
+
+class Browser:
+    """Somebody who is signed in."""
+
+    def __init__(self, app, bench: StudyBench, who: int) -> None:
+        self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
+        self.who = who
+        if who:
+            with bench.store.writing() as session:
+                token = accounts._open_session(bench.desk, session, who)
+            self.client.cookies.set(COOKIE, token)
+            self.csrf = accounts.visit(bench.desk, token).csrf
+
+    def get(self, path: str):
+        return self.client.get(path)
+
+    def post(self, path: str, **fields):
+        return self.client.post(path, data={"csrf": self.csrf, **fields})
+
+
+@pytest.fixture
+def app(bench: StudyBench, tmp_path):
+    (tmp_path / "audio").mkdir()
+    (tmp_path / "audio" / "s1.flac").write_bytes(b"fLaC")
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    return build_app(bench.desk, tmp_path / "audio")
+
+
+@pytest.fixture
+def visitor(app, bench: StudyBench) -> Iterator:
+    return lambda who: Browser(app, bench, who)
+
+
+def first_task(bench: StudyBench) -> int:
+    bench.songs("s1")
+    return bench.take(bench.PRO).id
+
+
+WHO = {"amateur": StudyBench.FAN, "professional": StudyBench.OTHER_PRO, "inspector": StudyBench.INSPECTOR,
+       "administrator": StudyBench.ADMIN}  # fmt: skip
+OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/submit", "/task/{number:int}/skip",
+       "/task/{number:int}/restart", "/task/{number:int}/events", "/task/{number:int}/audio"}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[f"{page.method} {page.path}" for page in PAGES])
+def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -> None:
+    number = first_task(bench)
+    filled = {"{number:int}": str(number), "{song}": "s1", "{token}": "none", "{group}": "amateur",
+              "{dimension}": "instrumentation"}  # fmt: skip
+    path = page.path
+    for name, value in filled.items():
+        path = path.replace(name, value)
+    stranger = visitor(0)
+    answer = stranger.get(path) if page.method == "GET" else stranger.client.post(path, data={})
+    if page.right != "public":
+        assert (answer.status_code, answer.headers.get("location")) == (303, "/sign-in")
+    for role in ROLES:
+        browser = visitor(WHO[role])
+        answer = browser.get(path) if page.method == "GET" else browser.post(path)
+        if page.right == "public":
+            assert answer.status_code not in {303, 403, 500}
+        elif role not in RIGHTS[page.right]:
+            assert answer.status_code == 403, role
+        elif page.path in OWN and role in {"amateur", "professional"}:
+            assert answer.status_code == 403, f"{role} reached another's task"
+        elif "/sign-out" in path or "/withdraw" in path:
+            assert answer.status_code == 303
+        else:
+            assert answer.status_code in {200, 303, 400, 403, 409}, role
+            if page.method == "GET" and "{" not in page.path:
+                assert answer.status_code in {200, 303}
+    # the owner is let in where a stranger of the same role is not
+    if page.path in OWN:
+        owner = visitor(StudyBench.PRO)
+        answer = owner.get(path) if page.method == "GET" else owner.post(path, version="-1")
+        assert answer.status_code in ({200, 403} if path.endswith("audio") else {200, 303, 400, 409})
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.method == "POST" and page.right != "public"],
+                         ids=lambda page: page.path)  # fmt: skip
+def test_no_form_without_its_token(bench: StudyBench, visitor, page) -> None:
+    role = min(RIGHTS[page.right])
+    path = re.sub(r"\{[^}]*\}", "1", page.path)
+    browser = visitor(WHO[role])
+    for fields in ({}, {"csrf": "wrong"}, {"csrf": visitor(WHO[role]).csrf}):
+        answer = browser.client.post(path, data=fields)
+        assert answer.status_code == 403
+        assert "out of date" in answer.text
+    crossed = browser.client.post(path, data={"csrf": browser.csrf}, headers={"origin": "https://evil.example"})
+    assert crossed.status_code == 403
+
+
+def test_signing_in_makes_a_new_session_that_no_script_reads(bench: StudyBench, app) -> None:
+    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    client = testclient.TestClient(app, follow_redirects=False)
+    fields = {"name": "林", "password": PASSWORD, "consents": "on"}
+    assert client.post(f"/invitation/{token}", data=fields).headers["location"] == "/sign-in"
+    client.cookies.set(COOKIE, "planted-by-somebody")
+    answer = client.post("/sign-in", data={"name": "林", "password": PASSWORD})
+    cookie = answer.headers["set-cookie"]
+    assert "planted" not in cookie
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    value = cookie.partition("=")[2].partition(";")[0]
+    browser = testclient.TestClient(app, follow_redirects=False, cookies={COOKIE: value})
+    assert browser.get("/work").status_code == 200
+    csrf = re.search(r'name="csrf" value="([^"]+)"', browser.get("/work").text)[1]
+    assert browser.post("/sign-out", data={"csrf": csrf}).status_code == 303
+    assert browser.get("/work").headers["location"] == "/sign-in"
+    wrong = client.post("/sign-in", data={"name": "林", "password": "another password"})
+    assert wrong.status_code == 401
+    assert "林" in wrong.text
+
+
+def test_guessing_is_slowed_down(app) -> None:
+    client = testclient.TestClient(app)
+    answers = [client.post("/sign-in", data={"name": "a", "password": "b"}).status_code for _ in range(21)]
+    assert set(answers[:20]) == {401}
+    assert answers[20] == 429
+    limit = RateLimit(most=1, span_sec=60)
+    assert [limit.allows("a"), limit.allows("a"), limit.allows("b")] == [True, False, True]
+
+
+def test_every_answer_is_hardened_and_no_page_holds_a_script(bench: StudyBench, visitor) -> None:
+    number = first_task(bench)
+    paths = {"/sign-in": 0, f"/task/{number}": bench.PRO, "/manage": bench.ADMIN, "/static/caimap.js": 0, "/nowhere": 0}
+    for path, who in paths.items():
+        answer = visitor(who).get(path)
+        for name, value in HEADERS.items():
+            assert answer.headers[name] == value
+        if answer.headers["content-type"].startswith("text/html"):
+            assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|style=|javascript:|https?://", answer.text)
+    assert visitor(bench.PRO).client.post("/work/next", content=b"x" * 1_000_001).status_code == 413
+
+
+def test_what_was_written_is_kept_when_somebody_was_quicker(bench: StudyBench, visitor) -> None:
+    number = first_task(bench)
+    browser, seen = visitor(bench.PRO), bench.version(TaskRow, number)
+    fields = structure_fields(one_verse("春眠不觉晓", theme="我写的主题"))
+    assert browser.post(f"/task/{number}/save", version=str(seen), **fields).status_code == 303
+    stale = browser.post(f"/task/{number}/save", version=str(seen), **{**fields, "theme": "另一个主题"})
+    assert stale.status_code == 409
+    assert "has changed" in stale.text
+    assert "另一个主题" in stale.text
+    bad = browser.post(f"/task/{number}/submit", version=str(seen + 1), **{**fields, "line_0": "春眠<b>abc"})
+    assert bad.status_code == 400
+    assert "春眠&lt;b&gt;abc" in bad.text
+    assert browser.post(f"/task/{number}/submit", version=str(seen + 1), **fields).headers["location"] == "/work"
+    assert browser.post(f"/task/{number}/submit", version=str(seen + 1), **fields).status_code == 409
+
+
+def test_a_forged_description_is_refused_and_an_honest_one_taken(bench: StudyBench, visitor) -> None:
+    bench.songs("s1")
+    for who in (bench.PRO, bench.OTHER_PRO):
+        task = bench.take(who)
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+        bench.clock.wait(days=2)
+    browser = visitor(bench.FAN)
+    where = browser.post("/work/next").headers["location"]
+    number = int(where.rpartition("/")[2])
+    given = description("amateur")
+    fields = {f"tags_{name}": "、".join(said.tags) for name, said in given.dimensions.items()}
+    fields |= {"overall_text": given.overall_text, "clear": "yes"}
+    refused = browser.post(f"{where}/submit", version=str(bench.version(TaskRow, number)), **fields)
+    assert refused.status_code == 400
+    assert "one sitting" in refused.text
+    assert given.overall_text in refused.text
+    headers = {"x-csrf": browser.csrf}
+    forged = {"events": [{"kind": "ended", "position_sec": 40, "received_sec": 40}]}
+    assert browser.client.post(f"{where}/events", json=forged, headers=headers).status_code == 200
+    assert browser.post(f"{where}/submit", version="2", **fields).status_code == 400
+    for wrong in ({"events": [3]}, {"events": [{"kind": "dance", "position_sec": 0}]}, []):
+        answer = browser.client.post(f"{where}/events", json=wrong, headers=headers)
+        assert answer.status_code == 400 or wrong == []
+    bench.listen(bench.FAN, number)
+    taken = browser.post(f"{where}/submit", version=str(bench.version(TaskRow, number)), **fields)
+    assert taken.headers["location"] == "/work"
+
+
+def test_two_inspectors_on_one_song_by_the_pages(bench: StudyBench, visitor) -> None:
+    bench.songs("s1")
+    for who, label in ((bench.PRO, "verse1"), (bench.OTHER_PRO, "chorus1")):
+        task = bench.take(who)
+        given = one_verse("春眠不觉晓", label=label)
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+        bench.clock.wait(days=2)
+    first, second = visitor(bench.INSPECTOR), visitor(bench.OTHER_INSPECTOR)
+    page = first.get("/inspect/song/s1").text
+    assert page.count('class="differs"') == 2  # the label on both sides, and nothing else
+    seen = str(bench.version(SongRow, "s1"))
+    fields = structure_fields(one_verse("春眠不觉晓"))
+    assert first.post("/inspect/song/s1", version=seen, **fields).headers["location"] == "/inspect"
+    late = second.post("/inspect/song/s1", version=seen, **{**fields, "theme": "第二位的主题"})
+    assert late.status_code == 409
+    assert "第二位的主题" in late.text
+
+
+def test_recordings_are_those_of_the_study_alone(bench: StudyBench, visitor, tmp_path) -> None:
+    number = first_task(bench)
+    browser = visitor(bench.PRO)
+    for name, status in (("s1.flac", 200), ("../secret.txt", 403), ("", 403), ("none.flac", 403)):
+        with bench.store.writing() as session:
+            row = session.get(SongRow, "s1")
+            row.content = {**row.content, "audio": name}
+        assert browser.get(f"/task/{number}/audio").status_code == status
+
+
+def test_terms_are_suggested_while_somebody_types(bench: StudyBench, visitor) -> None:
+    answer = visitor(bench.FAN).get("/lexicon/amateur/instrumentation?tags_instrumentation=随便、钢琴")
+    assert answer.status_code == 200
+    assert 'data-term="钢琴"' in answer.text
+    assert visitor(bench.FAN).get("/lexicon/amateur/nothing").status_code == 404
+
+
+def test_structures_round_trip_through_the_editor() -> None:
+    made = one_verse("春眠不觉晓", "处处闻啼鸟")
+    assert structure_of(structure_fields(made)) == made
+    split = {**structure_fields(made), "line_0": "春眠/不觉晓"}
+    assert structure_of(split).sections[0].lines == ("春眠", "不觉晓", "处处闻啼鸟")
+    merged = {**structure_fields(made), "line_0": "", "line_1": "春眠不觉晓 处处闻啼鸟"}
+    assert structure_of(merged).sections[0].lines == ("春眠不觉晓 处处闻啼鸟",)
+    with pytest.raises(InvalidAnnotationError, match="must begin a section"):
+        structure_of({"line_0": "春", "theme": "x"})
+
+
+def test_both_languages_have_every_text() -> None:
+    for name, given in catalogue().items():
+        assert all(text.strip() for text in given), name
+    for language in LANGUAGES:
+        assert translator(language)("sign_in")
+    with pytest.raises(UnknownNameError):
+        translator("zh")("no such text")
+
+
+def test_pages_speak_both_languages(visitor) -> None:
+    assert "登录" in visitor(0).get("/sign-in").text
+    assert "Sign in" in visitor(0).get("/sign-in?language=en").text

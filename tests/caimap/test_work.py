@@ -1,0 +1,437 @@
+"""Acts of people in a study, on a real database: who wins, what is kept, and that no path leaves the tables."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import threading
+
+import numpy as np
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import DBAPIError
+from tests.caimap_bench import StudyBench, description, one_verse
+
+from music_evals.caimap import assurance, ledger
+from music_evals.caimap.grades import week_of
+from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow
+from music_evals.caimap.values import ScoreSheet
+from music_evals.caimap.work import accounts, annotating, inspecting, managing
+from music_evals.caimap.work.desk import Settings
+from music_evals.errors import (
+    InvalidAnnotationError,
+    InvalidInputError,
+    MusicEvalsError,
+    OutputError,
+    UnreadableFileError,
+)
+
+
+def state(bench: StudyBench, song: str = "s1") -> str:
+    with bench.store.reading() as session:
+        return session.get(SongRow, song).state
+
+
+def two_passes(bench: StudyBench, first, second) -> list[int]:
+    numbers = []
+    for who, given in ((bench.PRO, first), (bench.OTHER_PRO, second)):
+        task = bench.take(who)
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), given)
+        bench.clock.wait(days=2)
+        numbers.append(task.id)
+    return numbers
+
+
+def describe(bench: StudyBench) -> list[int]:
+    numbers = []
+    for who, group in ((bench.THIRD_PRO, "professional"), (bench.FAN, "amateur")):
+        task = bench.take(who)
+        bench.listen(who, task.id)
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), description(group))
+        numbers.append(task.id)
+    return numbers
+
+
+def whole_song(bench: StudyBench) -> None:
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    describe(bench)
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+
+
+def test_a_song_passes_all_phases_and_is_paid(bench: StudyBench) -> None:
+    whole_song(bench)
+    assert state(bench) == "finished"
+    (done,) = managing.finished_songs(bench.desk)
+    assert done.structure == one_verse("春眠不觉晓")
+    assert (done.professional_person, done.amateur_person) == (bench.THIRD_PRO, bench.FAN)
+    assert set(done.structure_people) == {bench.PRO, bench.OTHER_PRO}
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert owed == {bench.PRO: 1000, bench.OTHER_PRO: 1000, bench.THIRD_PRO: 1500, bench.FAN: 1000}
+    assert managing.progress(bench.desk, bench.ADMIN).songs == {"finished": 1}
+
+
+def test_different_structures_go_to_an_inspector_and_the_first_of_two_wins(bench: StudyBench) -> None:
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
+    assert inspecting.waiting(bench.desk, bench.INSPECTOR) == (["s1"], [])
+    seen = bench.version(SongRow, "s1")
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", seen, one_verse("春眠不觉晓"))
+    with pytest.raises(StaleError, match="still on the page"):
+        inspecting.settle(bench.desk, bench.OTHER_INSPECTOR, "s1", seen, one_verse("春眠不觉晓", label="chorus1"))
+    assert state(bench) == "describing"
+    with bench.store.reading() as session:
+        assert list(session.scalars(select(TaskRow.agreement).order_by(TaskRow.number))) == [1.0, 0.0]
+
+
+def test_a_song_is_skipped_and_the_administrator_decides(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    task = bench.take(bench.PRO)
+    version = bench.version(TaskRow, task.id)
+    annotating.screen(bench.desk, bench.PRO, task.id, version, reason="poor_audio")
+    assert state(bench, task.song) == "screened"
+    managing.decide_screening(bench.desk, bench.ADMIN, task.song, bench.version(SongRow, task.song), keep=True)
+    again = bench.take(bench.PRO)
+    assert again.id == task.id
+    annotating.screen(bench.desk, bench.PRO, task.id, bench.version(TaskRow, task.id), reason="poor_audio")
+    managing.decide_screening(bench.desk, bench.ADMIN, task.song, bench.version(SongRow, task.song), keep=False)
+    assert state(bench, task.song) == "excluded"
+    assert bench.take(bench.PRO).song != task.song
+
+
+def test_a_description_without_listening_is_refused_and_may_be_started_again(bench: StudyBench) -> None:
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "play", "position_sec": 0}])
+    bench.clock.wait(3)
+    with pytest.raises(InvalidAnnotationError, match="first 30 s"):
+        annotating.save(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), {"text": "字"})
+    # a forged end of the song, 3 s after its beginning
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "ended", "position_sec": 40}])
+    with pytest.raises(InvalidAnnotationError, match="faster_than_time"):
+        annotating.submit(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    annotating.restart_listening(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id))
+    bench.listen(bench.FAN, task.id)
+    version = annotating.save(bench.desk, bench.FAN, task.id, bench.version(TaskRow, task.id), {"text": "字"})
+    assert annotating.heard(bench.desk, bench.FAN, task.id).complete
+    submitted = annotating.submit(bench.desk, bench.FAN, task.id, version, description("amateur"))
+    assert submitted.state == "accepted"
+
+
+def test_a_double_submit_and_a_stale_page_are_refused(bench: StudyBench) -> None:
+    bench.songs("s1")
+    task = bench.take(bench.PRO)
+    old = bench.version(TaskRow, task.id)
+    assert annotating.save(bench.desk, bench.PRO, task.id, old, {"theme": "一"}) == old + 1
+    with pytest.raises(StaleError):
+        annotating.save(bench.desk, bench.PRO, task.id, old, {"theme": "二"})
+    annotating.submit(bench.desk, bench.PRO, task.id, old + 1, one_verse("春眠不觉晓"))
+    with pytest.raises(StaleError):
+        annotating.submit(bench.desk, bench.PRO, task.id, old + 1, one_verse("处处闻啼鸟"))
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, task.id).result == one_verse("春眠不觉晓").to_dict()
+
+
+def test_a_place_is_given_once_to_many_who_ask_at_once(bench: StudyBench) -> None:
+    assert_one_is_given(bench)
+
+
+def assert_one_is_given(bench: StudyBench) -> None:
+    bench.songs("s9")
+    given, barrier = [], threading.Barrier(3)
+
+    def ask(who: int) -> None:
+        barrier.wait()
+        try:
+            given.append(annotating.take_next(bench.desk, who))
+        except StaleError:  # where rows are locked, not the study, the index refuses who comes second
+            given.append(None)
+
+    threads = [threading.Thread(target=ask, args=(who,)) for who in (bench.PRO, bench.OTHER_PRO, bench.THIRD_PRO)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(given) == 3
+    assert sum(task is not None for task in given) == 1
+
+
+def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    numbers = describe(bench)
+    assert inspecting.waiting(bench.desk, bench.INSPECTOR) == ([], numbers)
+    assert state(bench) == "assuring"
+    full, none = ({key: most * share for key, most in assurance.FORMS[group].items()}
+                  for group, share in (("professional", 1), ("amateur", 0.5)))  # fmt: skip
+    good = ScoreSheet(numbers[0], bench.INSPECTOR, full)
+    seen = bench.version(TaskRow, numbers[0])
+    assert inspecting.score(bench.desk, good, seen) == "accepted"
+    with pytest.raises(StaleError):
+        inspecting.score(bench.desk, good, seen)
+    bad = ScoreSheet(numbers[1], bench.INSPECTOR, none)
+    assert inspecting.score(bench.desk, bad, bench.version(TaskRow, numbers[1])) == "rejected"
+    assert state(bench) == "describing"
+    assert annotating.take_next(bench.desk, bench.FAN) is None
+    assert annotating.take_next(bench.desk, bench.OTHER_FAN) is not None
+
+
+def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) -> None:
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), one_verse("春眠不觉晓"))
+    bench.clock.wait(days=7)
+    weeks = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    assert weeks[bench.PRO].grade_a == "I"
+    assert weeks[bench.OTHER_PRO].excluded
+    assert state(bench) == "structuring"
+    assert annotating.take_next(bench.desk, bench.OTHER_PRO) is None
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert (owed[bench.PRO], owed[bench.OTHER_PRO]) == (1100, 0)
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
+    task = bench.take(bench.THIRD_PRO)
+    annotating.submit(bench.desk, bench.THIRD_PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+    assert state(bench) == "describing"
+
+
+def test_a_week_is_closed_on_its_monday_after_it_is_over(bench: StudyBench) -> None:
+    for monday in (dt.date(2026, 3, 2), dt.date(2026, 2, 24)):
+        with pytest.raises(InvalidInputError):
+            managing.close_week(bench.desk, bench.ADMIN, monday)
+
+
+def test_a_spot_check_returns_a_description_and_withdrawal_takes_data_back(bench: StudyBench) -> None:
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    describe(bench)
+    with pytest.raises(InvalidInputError):
+        managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["experts"])
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["amateur"])
+    task = bench.take(bench.OTHER_FAN)
+    bench.listen(bench.OTHER_FAN, task.id)
+    version = bench.version(TaskRow, task.id)
+    annotating.submit(bench.desk, bench.OTHER_FAN, task.id, version, description("amateur"))
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    assert managing.finished_songs(bench.desk)[0].amateur_person == bench.OTHER_FAN
+    managing.withdraw(bench.desk, bench.OTHER_FAN, bench.OTHER_FAN)
+    assert managing.finished_songs(bench.desk) == []
+    assert state(bench) == "describing"
+    with pytest.raises(ForbiddenError):
+        annotating.take_next(bench.desk, bench.OTHER_FAN)
+
+
+def test_nothing_is_half_imported(bench: StudyBench) -> None:
+    with pytest.raises(InvalidInputError, match="song 2, 's1'"):
+        bench.songs("s1", "s1")
+    assert managing.progress(bench.desk, bench.ADMIN).songs == {}
+
+
+@pytest.mark.parametrize("table", ["audit", "ledger"])
+@pytest.mark.parametrize("change", ["DELETE FROM {}", "UPDATE {} SET person = 1"])
+def test_audit_log_and_ledger_cannot_be_changed(bench: StudyBench, table: str, change: str) -> None:
+    managing.enter(bench.desk, bench.ADMIN, ledger.Entry(bench.PRO, "correction", 5, "test"))
+    with bench.store.engine.begin() as connection, pytest.raises(DBAPIError, match="never changed"):
+        connection.execute(text(change.format(table)))
+    with bench.store.reading() as session:
+        assert session.scalars(select(LedgerRow)).first() is not None
+        assert session.scalars(select(AuditRow)).first() is not None
+
+
+# --- accounts
+
+
+def test_invitations_work_once_and_need_consent(bench: StudyBench) -> None:
+    token = accounts.invite(bench.desk, bench.ADMIN, "professional")
+    with pytest.raises(InvalidInputError, match="consent"):
+        accounts.accept(bench.desk, token, "林", "a long password", consents=False)
+    who = accounts.accept(bench.desk, token, "林", "a long password", consents=True)
+    visit = accounts.visit(bench.desk, accounts.sign_in(bench.desk, "林", "a long password"))
+    assert visit is not None
+    assert (visit.person.id, visit.person.role) == (who, "professional")
+    with pytest.raises(InvalidInputError, match="not valid"):
+        accounts.accept(bench.desk, token, "王", "a long password", consents=True)
+    with pytest.raises(ForbiddenError):
+        accounts.invite(bench.desk, bench.PRO, "administrator")
+    late = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    bench.clock.wait(days=15)
+    with pytest.raises(InvalidInputError, match="not valid"):
+        accounts.accept(bench.desk, late, "王", "a long password", consents=True)
+
+
+def test_wrong_passwords_lock_an_account_for_a_while(bench: StudyBench) -> None:
+    token = accounts.invite(bench.desk, bench.ADMIN, "amateur")
+    accounts.accept(bench.desk, token, "林", "a long password", consents=True)
+    for _ in range(accounts.MAX_FAILURES):
+        with pytest.raises(accounts.SignInError):
+            accounts.sign_in(bench.desk, "林", "another password")
+    with pytest.raises(accounts.SignInError):
+        accounts.sign_in(bench.desk, "林", "a long password")
+    bench.clock.wait(minutes=16)
+    session = accounts.sign_in(bench.desk, "林", "a long password")
+    assert session != accounts.sign_in(bench.desk, "林", "a long password")
+    bench.clock.wait(hours=13)
+    assert accounts.visit(bench.desk, session) is None
+    with pytest.raises(accounts.SignInError):
+        accounts.sign_in(bench.desk, "nobody", "a long password")
+
+
+# --- the tables are the only paths
+
+
+ANNOTATORS = ("professional", "amateur")
+OPEN = ("assigned", "working", "sampled")
+ACTS = (  # who may do it, how often it is tried
+    (ANNOTATORS, 6), (ANNOTATORS, 6), (ANNOTATORS, 5), (ANNOTATORS, 10), (ANNOTATORS, 1), (ANNOTATORS, 0.5),
+    (ANNOTATORS, 1), (("inspector",), 3), (("inspector",), 3), (("administrator",), 3), (("administrator",), 2),
+    (("administrator",), 0.4), (StudyBench.PEOPLE, 3),
+)  # fmt: skip
+
+
+def random_act(bench: StudyBench, rng: np.random.Generator) -> None:
+    number_of_act = int(rng.choice(len(ACTS), p=np.array([weight for _, weight in ACTS]) / sum(w for _, w in ACTS)))
+    fitting = [who for who, role in enumerate(bench.PEOPLE, 1) if role in ACTS[number_of_act][0]]
+    who = int(rng.choice(fitting) if rng.random() < 0.8 else rng.integers(1, len(bench.PEOPLE) + 1))
+    song = f"s{rng.integers(1, 4)}"
+    with bench.store.reading() as session:
+        numbers = list(session.scalars(select(TaskRow.id)))
+        number = int(rng.choice(numbers)) if numbers else 0
+        row = session.get(TaskRow, number)
+        # mostly what waits for this person, so that a walk goes deep
+        waits = (TaskRow.state == "sampled") if bench.PEOPLE[who - 1] == "inspector" else (TaskRow.person == who)
+        near = session.scalars(
+            select(TaskRow).where(waits, TaskRow.state.in_(("assigned", "working", "sampled")))
+        ).first()
+        if near is not None and rng.random() < 0.9:
+            row = near
+        waiting = "inspecting" if bench.PEOPLE[who - 1] == "inspector" else str(rng.choice(["screened", "checking"]))
+        ready = session.scalars(select(SongRow.id).where(SongRow.state == waiting)).first()
+        song = ready if ready is not None and rng.random() < 0.9 else song
+        version, kind = (row.version, row.kind) if row else (1, "structure")
+        number = row.id if row else 0
+        songs = session.get(SongRow, song).version
+    structure = one_verse("春眠不觉晓", label=str(rng.choice(["verse1", "chorus1"])))
+    given = structure if kind == "structure" else description(kind)
+    desk = bench.desk
+    points = {key: most * float(rng.choice([0.3, 1])) for key, most in assurance.FORMS.get(kind, {}).items()}
+    acts = [
+        lambda: annotating.take_next(desk, who),
+        lambda: annotating.open_task(desk, who, number),
+        lambda: bench.listen(who, number),
+        lambda: annotating.submit(desk, who, number, version, given),
+        lambda: annotating.save(desk, who, number, version, {"a": 1}),
+        lambda: annotating.restart_listening(desk, who, number, version),
+        lambda: annotating.screen(desk, who, number, version, reason="poor_audio"),
+        lambda: inspecting.settle(desk, who, song, songs, structure),
+        lambda: inspecting.score(desk, ScoreSheet(number, who, points), version),
+        lambda: managing.decide_screening(desk, who, song, songs, keep=bool(rng.random() < 0.8)),
+        lambda: managing.decide(desk, who, song, songs, returned=["amateur"][: int(rng.integers(2))]),
+        lambda: managing.close_week(desk, who, week_of(bench.clock.now - dt.timedelta(days=7))),
+        lambda: bench.clock.wait(days=1),
+    ]
+    with contextlib.suppress(MusicEvalsError):  # what is forbidden is refused by name; anything else fails this test
+        acts[number_of_act]()
+
+
+def test_random_acts_of_all_roles_take_no_path_outside_the_tables(tmp_path) -> None:
+    taken = set()
+    for seed in range(4):
+        bench = StudyBench(sqlite_url(tmp_path / f"{seed}.db"), Settings())
+        taken |= steps_of_a_walk(bench, seed)
+        bench.store.close()
+    # the walks went deep: most steps of the tables were taken
+    wanted = {("song", action) for _, action in SONG} | {("task", action) for _, action in TASK}
+    assert len(taken & wanted) >= len(wanted) / 2, wanted - taken
+
+
+def steps_of_a_walk(bench: StudyBench, seed: int) -> set[tuple[str, str]]:
+    rng = np.random.default_rng(seed)
+    bench.desk.configure(Settings(seed=seed, share=0.5))
+    bench.songs("s1")
+    if seed % 2:  # half of the walks begin where descriptions are written
+        two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    bench.songs("s2", "s3")
+    for _ in range(250):
+        random_act(bench, rng)
+    roles = dict(enumerate(bench.PEOPLE, 1))
+    states: dict[tuple[str, str], str] = {}
+    taken = set()
+    with bench.store.reading() as session:
+        for row in session.scalars(select(AuditRow).where(AuditRow.kind.in_(("song", "task"))).order_by(AuditRow.id)):
+            machine, first = (SONG, FIRST_SONG_STATE) if row.kind == "song" else (TASK, FIRST_TASK_STATE)
+            assert row.person is None or roles[row.person] == row.role
+            if row.action == "assign":
+                continue
+            # each step starts where the last one of the same object ended: nothing was changed behind the log
+            assert states.get((row.kind, row.object), first) == row.before
+            found = machine[row.before, row.action]
+            assert found.target == row.after
+            assert row.role in found.roles
+            states[row.kind, row.object] = row.after
+            taken.add((row.kind, row.action))
+        for table, kind, first in ((SongRow, "song", FIRST_SONG_STATE), (TaskRow, "task", FIRST_TASK_STATE)):
+            for found in session.scalars(select(table)):
+                assert states.get((kind, str(found.id)), first) == found.state
+    return taken
+
+
+# --- storage
+
+
+def test_migrations_go_up_and_down_and_equal_the_models(tmp_path) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    from music_evals.caimap.storage.tables import Base
+
+    url = sqlite_url(tmp_path / "study.db")
+    migrate(url)
+    store = Store(url)
+    with store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+    store.close()
+    migrate(url, "base")
+    store = Store(url)
+    with store.engine.connect() as connection:
+        left = connection.execute(text("SELECT name FROM sqlite_master WHERE type IN ('table', 'trigger')"))
+        assert list(left.scalars()) == ["alembic_version"]
+    store.close()
+    migrate(url)
+
+
+def test_a_copy_is_made_while_the_study_is_open_and_brought_back(bench: StudyBench, tmp_path) -> None:
+    bench.songs("s1")
+    backup(bench.url, tmp_path / "copy.db")
+    bench.songs("s2")
+    with pytest.raises(OutputError, match="exists"):
+        restore(tmp_path / "copy.db", bench.url)
+    restore(tmp_path / "copy.db", sqlite_url(tmp_path / "again.db"))
+    again = Store(sqlite_url(tmp_path / "again.db"))
+    with again.reading() as session:
+        assert list(session.scalars(select(SongRow.id))) == ["s1"]
+    again.close()
+    (tmp_path / "bad.db").write_bytes(b"no database")
+    with pytest.raises(UnreadableFileError):
+        restore(tmp_path / "bad.db", sqlite_url(tmp_path / "third.db"))
+    with pytest.raises(InvalidInputError):
+        Store("mysql://somewhere/study")
+
+
+def test_a_study_runs_on_postgresql(postgres: str) -> None:
+    bench = StudyBench(postgres, Settings(share=0.0))
+    try:
+        whole_song(bench)
+        assert state(bench) == "finished"
+        seen = bench.version(SongRow, "s1")
+        assert_one_is_given(bench)
+        with pytest.raises(MusicEvalsError):
+            managing.decide(bench.desk, bench.ADMIN, "s1", seen)
+        with bench.store.engine.begin() as connection, pytest.raises(DBAPIError, match="never changed"):
+            connection.execute(text("DELETE FROM audit"))
+    finally:
+        bench.store.close()
+        migrate(postgres, "base")

@@ -1,0 +1,85 @@
+"""A study with its people, a clock that the test moves, and annotations to hand in."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap import structure
+from music_evals.caimap.storage.store import Store, migrate
+from music_evals.caimap.storage.tables import PersonRow
+from music_evals.caimap.values import Description, Effects, Section, Song, Structure, Tagged
+from music_evals.caimap.work import annotating, managing
+from music_evals.caimap.work.desk import Desk, Settings
+
+START = dt.datetime(2026, 3, 2, 8, tzinfo=dt.UTC)  # a Monday
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> dt.datetime:
+        return self.now
+
+    def wait(self, seconds: float = 0, **span: float) -> None:
+        self.now += dt.timedelta(seconds=seconds, **span)
+
+
+class StudyBench:
+    """A desk and short words for what people do at it."""
+
+    PEOPLE = (
+        "administrator",
+        "inspector",
+        "inspector",
+        "professional",
+        "professional",
+        "professional",
+        "amateur",
+        "amateur",
+    )
+    ADMIN, INSPECTOR, OTHER_INSPECTOR, PRO, OTHER_PRO, THIRD_PRO, FAN, OTHER_FAN = range(1, 9)
+
+    def __init__(self, url: str, settings: Settings) -> None:
+        migrate(url)
+        self.url, self.clock = url, Clock()
+        self.store = Store(url)
+        self.desk = Desk(self.store, self.clock)
+        self.desk.configure(settings)
+        with self.store.writing() as session:
+            for number, role in enumerate(self.PEOPLE, 1):
+                session.add(PersonRow(name=f"{role}{number}", role=role, created=START))
+                session.flush()
+
+    def songs(self, *names: str) -> None:
+        songs = [Song(name, ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True)) for name in names]
+        managing.add_songs(self.desk, self.ADMIN, songs)
+
+    def take(self, who: int):
+        task = annotating.take_next(self.desk, who)
+        assert task is not None
+        return annotating.open_task(self.desk, who, task.id)
+
+    def version(self, table, key) -> int:
+        with self.store.reading() as session:
+            return session.get(table, key).version
+
+    def listen(self, who: int, task: int) -> None:
+        annotating.record(self.desk, who, task, [{"kind": "play", "position_sec": 0}])
+        for at in range(5, 41, 5):
+            self.clock.wait(5)
+            annotating.record(self.desk, who, task, [{"kind": "beat", "position_sec": at}])
+        annotating.record(self.desk, who, task, [{"kind": "ended", "position_sec": 40}])
+        self.clock.wait(60)
+
+
+def one_verse(*lines: str, label: str = "verse1", theme: str = "春天") -> Structure:
+    patterns = tuple(structure.line_pattern(line, rhymes=True) for line in lines)
+    return Structure((Section(label, lines, patterns),), theme)
+
+
+def description(group: str, tags: int = 3) -> Description:
+    names = [name for name in DIMENSIONS[group] if name != AUDIO_EFFECTS]
+    words = tuple(f"词{number}" for number in range(tags))
+    return Description(group, "字" * 60, {name: Tagged(words) for name in names}, Effects(clear=True))
