@@ -52,6 +52,8 @@ EDITORS: dict[str, str] = {
     "equaliser": f"{_WEIGHTLESS}:Equaliser",
     "effects": f"{_WEIGHTLESS}:Effects",
     "zeta": "music_evals.editing.zeta:Zeta",
+    "musicmagus": "music_evals.editing.musicmagus:MusicMagus",
+    "refinpaint": "music_evals.editing.refinpaint:RefinPaint",
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights
 has ``from_pretrained(source, revision=, device=, **parameters)``, and without them says which it needs."""
