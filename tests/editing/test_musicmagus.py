@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import os
 from pathlib import Path
@@ -159,7 +160,7 @@ def test_the_table_has_24_sentences_with_the_word() -> None:
 
 
 def round_trip(steps: int, deviation: float) -> float:
-    """Return the error of an inversion and its way back; the noise of Gaussian data is sqrt(1 - a) x / (a s^2 + 1 - a)."""
+    """Return the error of a round trip, where the noise is known: sqrt(1 - a) x / (a s^2 + 1 - a) for Gaussian data."""
     schedule = Schedule.of(scheduler(), steps)
     alpha_at = dict(zip(schedule.steps, schedule.alphas, strict=True))
 
@@ -317,6 +318,14 @@ def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
         MusicMagus(model, pull=-1)
     with pytest.raises(UnknownNameError, match="half"):
         MusicMagus(model, latent_half="both")
+
+
+def test_the_window_has_the_tiny_model(model: AudioLDM2) -> None:
+    window = Path(__file__).parents[2] / "models" / "musicmagus" / "config.json"
+    config = json.loads(window.read_text(encoding="utf-8"))
+    for part in ("unet", "vae"):
+        built = json.loads(getattr(model.pipeline, part).to_json_string())
+        assert config[part] == {name: built[name] for name in config[part]}
 
 
 @pytest.mark.skipif(not os.environ.get("RUN_HUB_TESTS"), reason="RUN_HUB_TESTS=1 fetches the real weights")

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,11 @@ def test_layers_are_those_of_torch() -> None:
     assert torch.allclose(decoder(rows, told, causal, None)[0], seen, atol=1e-6)
 
 
+def test_the_window_has_the_tiny_network() -> None:
+    window = Path(__file__).parents[2] / "models" / "refinpaint" / "config.json"
+    assert json.loads(window.read_text(encoding="utf-8")) == {"model_type": "refinpaint", **SIZES}
+
+
 def test_the_published_sizes() -> None:
     with torch.device("meta"):
         full = RefinPaintNetworks()
@@ -401,3 +407,14 @@ def test_files_that_do_not_fit_are_refused(model: Any, tmp_path: Path, monkeypat
     (tmp_path / "saved" / "config.json").write_text(json.dumps({**config, "hidden": 32}))
     with pytest.raises(UnreadableFileError, match="do not fit"):
         RefinPaint.from_pretrained(tmp_path / "saved")
+
+
+@pytest.mark.skipif(
+    not (os.environ.get("RUN_HUB_TESTS") and os.environ.get("REFINPAINT_WEIGHTS")),
+    reason="RUN_HUB_TESTS=1 and REFINPAINT_WEIGHTS=FOLDER with the published parts: they are not on the Hub",
+)
+def test_the_real_weights() -> None:
+    system = RefinPaint.from_pretrained(os.environ["REFINPAINT_WEIGHTS"])
+    (result,) = system.edit([written(asked(confidence=8))])
+    assert result.score is not None
+    assert len(result.score.notes) > 0

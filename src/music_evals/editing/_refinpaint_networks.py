@@ -120,7 +120,10 @@ class Inpainter(nn.Module):
 
     def start(self, tokens: Tensor, hidden: Tensor) -> Cache:
         """Return an empty cache over the encoder's view of tokens, some of which are hidden."""
-        rows = self.encode(tokens, hidden)
+        return self.cache(self.encode(tokens, hidden))
+
+    def cache(self, rows: Tensor) -> Cache:
+        """Return an empty cache over the rows of the encoder."""
         return Cache([layer.multihead_attn.of_one(rows) for layer in self.decoder])
 
     def extend(self, before: Tensor, cache: Cache) -> Tensor:
