@@ -97,6 +97,7 @@ def test_models_say_task_parameters_and_status(capsys: pytest.CaptureFixture[str
     assert (trained["status"], trained["task"], trained["licence"]) == ("trained", "inpainting", "apache-2.0")
     assert (untrained["status"], untrained["parameters"]) == ("untrained", None)
     assert Path(untrained["recipe"]).name == "train.yaml"
+    assert (rows["zeta"]["status"], rows["zeta"]["task"], rows["zeta"]["recipe"]) == ("external-weights", "edit", None)
     assert "1.99 M parameters" in lines("models", capsys)["anticipation_rnn"]
 
 

@@ -9,13 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from music_evals.errors import ModelUnavailableError
 from music_evals.models.recipe import read_sections
-from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS, Inpainter, StyleTransfer, Tagger, load_plugin
+from music_evals.protocols import (
+    EDITORS,
+    INPAINTERS,
+    STYLE_TRANSFERS,
+    TAGGERS,
+    Inpainter,
+    StyleTransfer,
+    Tagger,
+    load_plugin,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 # A model is a folder with a config.json; models/vli/folk is a variant, by the recipe models/vli/train-folk.yaml.
-FOLDERS = sorted(path.parent for path in (ROOT / "models").rglob("config.json") if path.parent.name != "run")
+ALL = sorted(path.parent for path in (ROOT / "models").rglob("config.json") if path.parent.name != "run")
+
+
+def needs_others_weights(folder: Path) -> bool:
+    """Tell whether the head of the card says that only others have weights: an editing system, not trained here."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    return yaml.safe_load(text.split("---\n")[1]).get("status") == "external-weights"
+
+
+EXTERNAL = [folder for folder in ALL if needs_others_weights(folder)]
+FOLDERS = [folder for folder in ALL if folder not in EXTERNAL]
 IDS = [str(path.relative_to(ROOT / "models")) for path in FOLDERS]
 REGISTRY = {**INPAINTERS, **TAGGERS, **STYLE_TRANSFERS}
 PROTOCOLS = ((INPAINTERS, Inpainter), (TAGGERS, Tagger), (STYLE_TRANSFERS, StyleTransfer))
@@ -29,6 +50,15 @@ TOPICS = {
     "whom to cite": r"^#+ .*cit",
     "its licence": r"licen[cs]e",
     "the command that trains it": r"music-evals train models/",
+}
+EXTERNAL_TOPICS = {
+    "what it is for": r"^#+ .*(use|what)",
+    "how to get the weights": r"^#+ .*get the weights",
+    "that it was not reproduced": r"implemented, not reproduced",
+    "what it cannot do": r"^#+ .*(limit|beware)",
+    "whom to cite": r"^#+ .*cit",
+    "its licence": r"^#+ .*licen[cs]e",
+    "the command that runs it": r"music-evals edit ",
 }
 
 
@@ -65,7 +95,7 @@ def dtypes(path: Path) -> set[str]:
 
 def test_every_model_folder_is_found() -> None:
     tops = {path.name for path in (ROOT / "models").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert tops == {path.relative_to(ROOT / "models").parts[0] for path in FOLDERS}, "each model has a config.json"
+    assert tops == {path.relative_to(ROOT / "models").parts[0] for path in ALL}, "each model has a config.json"
 
 
 def test_files(folder: Path) -> None:
@@ -142,3 +172,37 @@ def test_every_model_type_can_be_loaded_and_trained(kind: str) -> None:
     assert callable(network.from_pretrained)
     assert callable(network.save_pretrained)
     assert network.config_class().model_type == kind
+
+
+@pytest.mark.parametrize("folder", EXTERNAL, ids=[path.name for path in EXTERNAL])
+class TestExternalWeights:
+    """A window of an editing system holds a card and the sizes of its tiny model, and never a weight or a score."""
+
+    def test_it_holds_card_and_config_alone(self, folder: Path) -> None:
+        assert not is_variant(folder)
+        assert {path.name for path in folder.iterdir() if path.name != "__pycache__"} == {"README.md", "config.json"}
+
+    def test_it_is_a_system_of_that_name_that_refuses_to_work_without_weights(self, folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        assert config["model_type"] == folder.name
+        system = load_plugin(EDITORS, folder.name, "editing system")
+        assert callable(system.from_pretrained)
+        with pytest.raises(ModelUnavailableError, match=r"licence"):
+            system()
+
+    def test_card_yaml(self, card: tuple[dict[str, Any], str]) -> None:
+        head, _ = card
+        assert head["license"]
+        assert head["library_name"] == "music_evals"
+        assert "music-editing" in head["tags"]
+        assert "model-index" not in head, "it is in no table of results"
+
+    @pytest.mark.parametrize("topic", EXTERNAL_TOPICS)
+    def test_card_speaks_of(self, topic: str, card: tuple[dict[str, Any], str]) -> None:
+        found = re.search(EXTERNAL_TOPICS[topic], card[1], re.MULTILINE | re.IGNORECASE)
+        assert found, f"the card must tell {topic}: nothing matches {EXTERNAL_TOPICS[topic]!r}"
+
+
+def test_only_editing_systems_have_weights_of_others() -> None:
+    assert EXTERNAL
+    assert {folder.name for folder in EXTERNAL} <= EDITORS.keys() - REGISTRY.keys()

@@ -137,6 +137,10 @@ def test_files_that_are_missing_or_too_many(tree: Path) -> None:
     card = model.folder / "README.md"
     card.write_text(card.read_text().replace("license:", "status: untrained\nlicense:"))
     assert problems(model) == []
+    card.write_text(card.read_text().replace("status: untrained", "status: external-weights"))
+    assert problems(model) == []
+    write(model.folder, {"model.safetensors": b"x"})
+    assert "not ours to send" in problems(model)[0]
     card.unlink()
     assert problems(model) == ["README.md, the card, is missing, or git ignores it"]
 

@@ -188,9 +188,9 @@ def _models(_: Any) -> list[Row]:
 
 def _variants(name: str, folder: Path) -> Iterator[Row]:
     """Yield a model, and each variant that lies in a folder of its own."""
-    from music_evals.protocols import INPAINTERS, STYLE_TRANSFERS, TAGGERS
+    from music_evals.protocols import EDITORS, INPAINTERS, STYLE_TRANSFERS, TAGGERS
 
-    tasks = {"inpainting": INPAINTERS, "descriptions": TAGGERS, "style-transfer": STYLE_TRANSFERS}
+    tasks = {"inpainting": INPAINTERS, "descriptions": TAGGERS, "style-transfer": STYLE_TRANSFERS, "edit": EDITORS}
     kinds = {kind: task for task, known in tasks.items() for kind in known}
     for config in sorted(folder.glob("**/config.json")):
         place = config.parent

@@ -15,7 +15,7 @@ from music_evals.errors import InvalidInputError
 __all__ = ["Cache", "Feedback", "Inpainter", "RefinPaintNetworks", "draw", "resample"]
 
 Sums = tuple[Tensor, Tensor]
-"""Keys and values of the rows so far, (heads, rows, width of a head) each."""
+"""Keys and values of rows, (heads, rows, width of a head) each."""
 
 
 class Attention(nn.Module):
@@ -32,15 +32,20 @@ class Attention(nn.Module):
     def _heads(self, rows: Tensor) -> Tensor:
         return rows.unflatten(-1, (self.n_heads, -1)).transpose(0, 1)  # (heads, rows, width of a head)
 
-    def forward(self, rows: Tensor, mask: Tensor | None, past: Sums | None = None) -> tuple[Tensor, Sums]:
-        """Return (rows, width), and the keys and values of all rows; `mask` (rows, all rows) is True where one sees."""
-        query, key, value = map(
-            self._heads, functional.linear(rows, self.in_proj_weight, self.in_proj_bias).chunk(3, -1)
-        )
-        if past is not None:
-            key, value = torch.cat([past[0], key], 1), torch.cat([past[1], value], 1)
+    def forward(self, rows: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0) -> Tensor:
+        """Return (rows, width); `mask` (rows, all rows) is True where one sees.
+
+        With `room`, these are the rows from `first` on: their keys and values join those before them there.
+        """
+        projected = functional.linear(rows, self.in_proj_weight, self.in_proj_bias)
+        query, key, value = map(self._heads, projected.chunk(3, -1))
+        if room is not None:
+            last = first + len(rows)
+            room[0][:, first:last], room[1][:, first:last] = key, value
+            key, value = room[0][:, :last], room[1][:, :last]
         seen = functional.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
-        return self.out_proj(seen.transpose(0, 1).flatten(-2)), (key, value)
+        out: Tensor = self.out_proj(seen.transpose(0, 1).flatten(-2))
+        return out
 
     def of_one(self, rows: Tensor) -> Tensor:
         """Return what row k attends to where it sees row k of the other side alone: its value, whatever the query."""
@@ -61,7 +66,7 @@ class Layer(nn.Module):
 
     def forward(self, rows: Tensor, mask: Tensor | None) -> Tensor:
         """Return (rows, width)."""
-        rows = self.norm1(rows + self.self_attn(rows, mask)[0])
+        rows = self.norm1(rows + self.self_attn(rows, mask))
         out: Tensor = self.norm2(rows + self.linear2(functional.relu(self.linear1(rows))))
         return out
 
@@ -75,19 +80,24 @@ class DecoderLayer(nn.Module):
         self.linear1, self.linear2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
 
-    def forward(self, rows: Tensor, told: Tensor, mask: Tensor | None, past: Sums | None) -> tuple[Tensor, Sums]:
-        """Return (rows, width) and the new cache; `told` is what `multihead_attn.of_one` made of the encoder."""
-        seen, cache = self.self_attn(self.norm1(rows), mask, past)
+    def forward(
+        self, rows: Tensor, told: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0
+    ) -> Tensor:
+        """Return (rows, width); `told` is what `multihead_attn.of_one` made of the encoder's rows."""
+        seen = self.self_attn(self.norm1(rows), mask, room, first)
         rows = rows + seen + told  # what sees one row alone takes its value: `norm2` and the query decide nothing
-        return rows + self.linear2(functional.relu(self.linear1(self.norm3(rows)))), cache
+        out: Tensor = rows + self.linear2(functional.relu(self.linear1(self.norm3(rows))))
+        return out
 
 
 class Cache:
     """Keys and values of the rows that the decoder has seen, and what the encoder says to each row."""
 
-    def __init__(self, told: list[Tensor]) -> None:
-        self.told = told
-        self.sums: list[Sums | None] = [None] * len(told)
+    def __init__(self, told: list[Tensor], n_heads: int) -> None:
+        self.told = told  # (rows, width), one a layer
+        n, width = told[0].shape
+        # room for all rows: a list that grows would be copied for each token
+        self.rooms = [tuple(one.new_empty(n_heads, n, width // n_heads) for _ in range(2)) for one in told]
         self.n_rows = 0
 
 
@@ -124,7 +134,8 @@ class Inpainter(nn.Module):
 
     def cache(self, rows: Tensor) -> Cache:
         """Return an empty cache over the rows of the encoder."""
-        return Cache([layer.multihead_attn.of_one(rows) for layer in self.decoder])
+        told = [layer.multihead_attn.of_one(rows) for layer in self.decoder]
+        return Cache(told, self.decoder[0].self_attn.n_heads)
 
     def extend(self, before: Tensor, cache: Cache) -> Tensor:
         """Return the next rows, (n, width), from the tokens that precede them; they join the cache.
@@ -138,7 +149,7 @@ class Inpainter(nn.Module):
         if n > 1:
             mask = torch.ones(n, first + n, dtype=torch.bool, device=before.device).tril(first)
         for place, layer in enumerate(self.decoder):
-            rows, cache.sums[place] = layer(rows, cache.told[place][first : first + n], mask, cache.sums[place])
+            rows = layer(rows, cache.told[place][first : first + n], mask, cache.rooms[place], first)
         cache.n_rows += n
         return rows
 

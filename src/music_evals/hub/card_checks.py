@@ -27,6 +27,7 @@ _SDKS = {"gradio", "docker", "static"}
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}[A-Za-z0-9])?")
 _PACKAGE = re.compile(r"^\s*music[-_]evals\b", re.IGNORECASE)
 _PINNED_TORCH = re.compile(r"^\s*torch(?:vision|audio|codec)?\s*(?:\[[^\]]*\]\s*)?[=<>!~@]", re.IGNORECASE)
+_WITHOUT_WEIGHTS = ("untrained", "external-weights")
 _TRAINING_STATE = {".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle", ".npy"}
 ZERO_GPU = "zero-a10g"
 SHORT_DESCRIPTION = 60  # characters, the Hub's bound
@@ -193,8 +194,13 @@ def _model_problems(_: Window, head: Head, files: Mapping[str, Path]) -> Iterato
         yield "config.json is missing, without which from_pretrained finds nothing"
     weights = {path.rpartition("/")[0] for path in files if path.endswith(".safetensors")}
     bare = sorted(folders - weights)
-    if bare and not weights and head.get("status") != "untrained":
-        yield "there are no weights (model.safetensors); train it, or say `status: untrained` in the head of the card"
+    if bare and not weights and head.get("status") not in _WITHOUT_WEIGHTS:
+        yield (
+            "there are no weights (model.safetensors); train it, or say `status: untrained` in the head of the card, "
+            "or `status: external-weights` where others have them"
+        )
+    if weights and head.get("status") == "external-weights":
+        yield "the card says `status: external-weights`, and there are some (model.safetensors), not ours to send"
     try:
         read_index(files["README.md"].read_text(encoding="utf-8"))
     except MusicEvalsError as error:
