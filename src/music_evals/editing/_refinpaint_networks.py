@@ -30,7 +30,7 @@ class Attention(nn.Module):
         nn.init.xavier_uniform_(self.in_proj_weight)
 
     def _heads(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(-1, (self.n_heads, -1)).transpose(0, 1)  # (heads, rows, width of a head)
+        return rows.view(len(rows), self.n_heads, -1).transpose(0, 1)  # (heads, rows, width of a head)
 
     def forward(self, rows: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0) -> Tensor:
         """Return (rows, width); `mask` (rows, all rows) is True where one sees.
@@ -80,10 +80,14 @@ class DecoderLayer(nn.Module):
         self.linear1, self.linear2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
         self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
 
+    def of_encoder(self, rows: Tensor) -> Tensor:
+        """Return what the encoder's rows say to the decoder's rows, (rows, width)."""
+        return self.multihead_attn.of_one(rows)
+
     def forward(
         self, rows: Tensor, told: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0
     ) -> Tensor:
-        """Return (rows, width); `told` is what `multihead_attn.of_one` made of the encoder's rows."""
+        """Return (rows, width); `told` is what `of_encoder` made."""
         seen = self.self_attn(self.norm1(rows), mask, room, first)
         rows = rows + seen + told  # what sees one row alone takes its value: `norm2` and the query decide nothing
         out: Tensor = rows + self.linear2(functional.relu(self.linear1(self.norm3(rows))))
@@ -108,11 +112,15 @@ class Inpainter(nn.Module):
         self, width: int, n_heads: int, hidden: int, *, n_encoder: int, n_decoder: int, max_tokens: int
     ) -> None:
         super().__init__()
+        self.n_heads = n_heads
         self.token = nn.Embedding(VOCABULARY, width)
         self.position = nn.Embedding(max_tokens, width)
         self.encoder = nn.ModuleList(Layer(width, n_heads, hidden) for _ in range(n_encoder))
         self.decoder = nn.ModuleList(DecoderLayer(width, n_heads, hidden) for _ in range(n_decoder))
         self.head = nn.Linear(width, VOCABULARY)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
         """Return (rows, width) of tokens that stand at row `first` and after it."""
@@ -134,8 +142,7 @@ class Inpainter(nn.Module):
 
     def cache(self, rows: Tensor) -> Cache:
         """Return an empty cache over the rows of the encoder."""
-        told = [layer.multihead_attn.of_one(rows) for layer in self.decoder]
-        return Cache(told, self.decoder[0].self_attn.n_heads)
+        return Cache([layer.of_encoder(rows) for layer in self._layers()], self.n_heads)
 
     def extend(self, before: Tensor, cache: Cache) -> Tensor:
         """Return the next rows, (n, width), from the tokens that precede them; they join the cache.

@@ -183,8 +183,8 @@ def decode(tokens: Tokens, like: Score) -> tuple[Score, int]:
     dropped += 2 * (len(columns) - len(distinct))
     finer = math.lcm(like.ticks_per_quarter, STEPS_PER_QUARTER)
     unit, moved = finer // STEPS_PER_QUARTER, finer // like.ticks_per_quarter
-    onset, pitch, length = np.array(distinct, dtype=np.int64).reshape(-1, 3).T
-    notes = make_notes(onset * unit, length * unit, pitch, VELOCITY) if distinct else np.zeros(0, NOTE_DTYPE)
+    onsets, pitches, lengths = np.array(distinct, dtype=np.int64).reshape(-1, 3).T
+    notes = make_notes(onsets * unit, lengths * unit, pitches, VELOCITY) if distinct else np.zeros(0, NOTE_DTYPE)
     score = Score(
         notes,
         finer,

@@ -314,8 +314,9 @@ class MusicMagus(Editor):
 
     def _direction(self, before: str, after: str, source: Condition) -> Any:
         own = self._parameters["sentences"]
-        sets = (own.get(concept) or sentences_about(concept) for concept in (before, after))
-        return direction(self._model.word_vectors, *sets, source.words.shape[1]).to(source.words)[None]
+        old, new = (own.get(concept) or sentences_about(concept) for concept in (before, after))
+        moved = direction(self._model.word_vectors, old, new, source.words.shape[1])
+        return moved.to(source.words)[None]
 
     def _run(self, start: Any, empty: Condition, source: Condition, edit: Condition) -> tuple[Any, Any]:
         """Return the latents of source and edit: in each step the maps of the one are what the other is pulled to."""
