@@ -61,6 +61,7 @@ TOP_LEVEL = {
     "caimap": {"sqlalchemy", "alembic"},  # tables are declared: whoever opens a study has the extra
     "hf": {"evaluate"},  # base classes of evaluate's modules: whoever imports hf has evaluate
     "models": {"torch", "huggingface_hub"},  # networks are reached through the registry only
+    "editing": {"torch", "huggingface_hub"},  # networks of our own, imported where a system builds them
 }
 # metrics and stats are provable without anything heavier than these.
 MATHS = {"numpy", "scipy", "mir_eval"}

@@ -25,6 +25,7 @@ N_MELS: Final = 64
 HIGHEST_HZ: Final = 8000.0
 FLOOR: Final = 1e-5  # of the magnitude, before the logarithm
 SOURCE_PEAK: Final = 0.5  # what the model was trained on
+TEXTS_KEPT: Final = 1024  # about 100 kB each
 
 
 class Condition(NamedTuple):
@@ -50,6 +51,8 @@ class AudioLDM2:
 
     def __init__(self, pipeline: Any) -> None:
         self.pipeline = pipeline
+        self._conditions: dict[str, Condition] = {}
+        self._vectors: dict[str, Any] = {}
         for part in pipeline.components.values():
             if hasattr(part, "eval"):
                 part.eval().requires_grad_(requires_grad=False)
@@ -96,9 +99,25 @@ class AudioLDM2:
         return self.pipeline.unet.device
 
     def condition(self, text: str) -> Condition:
-        """Return what the network is told of a text."""
-        words, mask, generated = self.pipeline.encode_prompt(text, self.device, 1, False)  # noqa: FBT003
-        return Condition(generated, words, mask)
+        """Return what the network is told of a text; the last texts are kept, so that each is encoded once."""
+        if text not in self._conditions:
+            words, mask, generated = self.pipeline.encode_prompt(text, self.device, 1, False)  # noqa: FBT003
+            self._conditions[text] = Condition(generated, words, mask)
+        found: Condition = self._kept(self._conditions, text)
+        return found
+
+    def word_vectors(self, text: str) -> Any:
+        """Return the vectors of T5 of a text alone, without padding, (words, its size); the last texts are kept."""
+        if text not in self._vectors:
+            told = self.pipeline.tokenizer_2(text, return_tensors="pt", truncation=True).to(self.device)
+            self._vectors[text] = self.pipeline.text_encoder_2(**told)[0][0]
+        return self._kept(self._vectors, text)
+
+    @staticmethod
+    def _kept(texts: dict[str, Any], text: str) -> Any:
+        while len(texts) > TEXTS_KEPT:
+            del texts[next(iter(texts))]
+        return texts[text]
 
     def noise(self, latent: Any, step: Any, condition: Condition) -> Any:
         """Return the noise that the network sees in a latent, of its shape and type."""

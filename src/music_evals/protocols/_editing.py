@@ -55,6 +55,8 @@ EDITORS: dict[str, str] = {
     "musicgen_melody": "music_evals.editing.musicgen_melody:MusicGenMelody",
     "resynth": "music_evals.editing.resynth:Resynth",
     "zeta": "music_evals.editing.zeta:Zeta",
+    "musicmagus": "music_evals.editing.musicmagus:MusicMagus",
+    "refinpaint": "music_evals.editing.refinpaint:RefinPaint",
 }
 """Editing system -> ``module:class`` of an `EditingSystem`; its keyword arguments are its parameters. One with weights
 has ``from_pretrained(source, revision=, device=, **parameters)``, and without them says which it needs."""

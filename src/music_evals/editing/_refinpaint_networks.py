@@ -1,0 +1,260 @@
+"""The two networks of RefinPaint, in plain PyTorch: one that fills in tokens, one that tells which of them fit.
+
+Written from a description of shapes and masks; the authors' code (CC BY-NC-SA 4.0) was not used.
+"""
+
+# Annotations stay real objects here: the Hub mixin reads the types of a class that inherits from it.
+import torch
+from huggingface_hub import PyTorchModelHubMixin
+from torch import Tensor, nn
+from torch.nn import functional
+
+from music_evals.editing._refinpaint_tokens import BOS, PAD, VOCABULARY, allowed
+from music_evals.errors import InvalidInputError
+
+__all__ = ["Cache", "Feedback", "Inpainter", "RefinPaintNetworks", "draw", "resample"]
+
+Sums = tuple[Tensor, Tensor]
+"""Keys and values of rows, (heads, rows, width of a head) each."""
+
+
+class Attention(nn.Module):
+    """Multi-head attention over one sequence; its names are those of `torch.nn.MultiheadAttention`."""
+
+    def __init__(self, width: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
+        self.out_proj = nn.Linear(width, width)
+        nn.init.xavier_uniform_(self.in_proj_weight)
+
+    def _heads(self, rows: Tensor) -> Tensor:
+        return rows.view(len(rows), self.n_heads, -1).transpose(0, 1)  # (heads, rows, width of a head)
+
+    def forward(self, rows: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0) -> Tensor:
+        """Return (rows, width); `mask` (rows, all rows) is True where one sees.
+
+        With `room`, these are the rows from `first` on: their keys and values join those before them there.
+        """
+        projected = functional.linear(rows, self.in_proj_weight, self.in_proj_bias)
+        query, key, value = map(self._heads, projected.chunk(3, -1))
+        if room is not None:
+            last = first + len(rows)
+            room[0][:, first:last], room[1][:, first:last] = key, value
+            key, value = room[0][:, :last], room[1][:, :last]
+        seen = functional.scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=mask)[0]
+        out: Tensor = self.out_proj(seen.transpose(0, 1).flatten(-2))
+        return out
+
+    def of_one(self, rows: Tensor) -> Tensor:
+        """Return what row k attends to where it sees row k of the other side alone: its value, whatever the query."""
+        width = rows.shape[-1]
+        value = functional.linear(rows, self.in_proj_weight[2 * width :], self.in_proj_bias[2 * width :])
+        seen: Tensor = self.out_proj(value)
+        return seen
+
+
+class Layer(nn.Module):
+    """One layer that normalises after each part: attention, then two linear maps with a ReLU between."""
+
+    def __init__(self, width: int, n_heads: int, hidden: int) -> None:
+        super().__init__()
+        self.self_attn = Attention(width, n_heads)
+        self.linear1, self.linear2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, rows: Tensor, mask: Tensor | None) -> Tensor:
+        """Return (rows, width)."""
+        rows = self.norm1(rows + self.self_attn(rows, mask))
+        out: Tensor = self.norm2(rows + self.linear2(functional.relu(self.linear1(rows))))
+        return out
+
+
+class DecoderLayer(nn.Module):
+    """One layer that normalises before each part: attention to earlier rows, to the encoder's row, linear maps."""
+
+    def __init__(self, width: int, n_heads: int, hidden: int) -> None:
+        super().__init__()
+        self.self_attn, self.multihead_attn = Attention(width, n_heads), Attention(width, n_heads)
+        self.linear1, self.linear2 = nn.Linear(width, hidden), nn.Linear(hidden, width)
+        self.norm1, self.norm2, self.norm3 = (nn.LayerNorm(width, eps=1e-6) for _ in range(3))
+
+    def of_encoder(self, rows: Tensor) -> Tensor:
+        """Return what the encoder's rows say to the decoder's rows, (rows, width)."""
+        return self.multihead_attn.of_one(rows)
+
+    def forward(
+        self, rows: Tensor, told: Tensor, mask: Tensor | None, room: Sums | None = None, first: int = 0
+    ) -> Tensor:
+        """Return (rows, width); `told` is what `of_encoder` made."""
+        seen = self.self_attn(self.norm1(rows), mask, room, first)
+        rows = rows + seen + told  # what sees one row alone takes its value: `norm2` and the query decide nothing
+        out: Tensor = rows + self.linear2(functional.relu(self.linear1(self.norm3(rows))))
+        return out
+
+
+class Cache:
+    """Keys and values of the rows that the decoder has seen, and what the encoder says to each row."""
+
+    def __init__(self, told: list[Tensor], n_heads: int) -> None:
+        self.told = told  # (rows, width), one a layer
+        n, width = told[0].shape
+        # room for all rows: a list that grows would be copied for each token
+        self.rooms = [tuple(one.new_empty(n_heads, n, width // n_heads) for _ in range(2)) for one in told]
+        self.n_rows = 0
+
+
+class Inpainter(nn.Module):
+    """Tells each token from those before it and, by the encoder, from the visible ones after it."""
+
+    def __init__(
+        self, width: int, n_heads: int, hidden: int, *, n_encoder: int, n_decoder: int, max_tokens: int
+    ) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.token = nn.Embedding(VOCABULARY, width)
+        self.position = nn.Embedding(max_tokens, width)
+        self.encoder = nn.ModuleList(Layer(width, n_heads, hidden) for _ in range(n_encoder))
+        self.decoder = nn.ModuleList(DecoderLayer(width, n_heads, hidden) for _ in range(n_decoder))
+        self.head = nn.Linear(width, VOCABULARY)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+
+    def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
+        """Return (rows, width) of tokens that stand at row `first` and after it."""
+        rows: Tensor = self.token(tokens) + self.position.weight[first : first + len(tokens)]
+        return rows
+
+    def encode(self, tokens: Tensor, hidden: Tensor) -> Tensor:
+        """Return (rows, width): row i knows of the tokens j >= i that are not hidden."""
+        n = len(tokens)
+        rows = self.embed(tokens.masked_fill(hidden, PAD))
+        mask = torch.ones(n, n, dtype=torch.bool, device=tokens.device).triu()
+        for layer in self.encoder:
+            rows = layer(rows, mask)
+        return rows
+
+    def start(self, tokens: Tensor, hidden: Tensor) -> Cache:
+        """Return an empty cache over the encoder's view of tokens, some of which are hidden."""
+        return self.cache(self.encode(tokens, hidden))
+
+    def cache(self, rows: Tensor) -> Cache:
+        """Return an empty cache over the rows of the encoder."""
+        return Cache([layer.of_encoder(rows) for layer in self._layers()], self.n_heads)
+
+    def extend(self, before: Tensor, cache: Cache) -> Tensor:
+        """Return the next rows, (n, width), from the tokens that precede them; they join the cache.
+
+        Row k sees the token before place k, so that the first call begins with `BOS`; `head` of row k are the logits of
+        the token at place k.
+        """
+        first, n = cache.n_rows, len(before)
+        rows = self.embed(before, first)
+        mask = None
+        if n > 1:
+            mask = torch.ones(n, first + n, dtype=torch.bool, device=before.device).tril(first)
+        for place, layer in enumerate(self.decoder):
+            rows = layer(rows, cache.told[place][first : first + n], mask, cache.rooms[place], first)
+        cache.n_rows += n
+        return rows
+
+
+class Feedback(nn.Module):
+    """Tells of each token how likely it is real, from all of them and from which ones may change."""
+
+    def __init__(self, width: int, n_heads: int, hidden: int, *, n_layers: int, max_tokens: int) -> None:
+        super().__init__()
+        self.token = nn.Embedding(VOCABULARY, width)
+        self.position = nn.Embedding(max_tokens, width)
+        self.context = nn.Embedding(2, width)
+        self.layers = nn.ModuleList(Layer(width, n_heads, hidden) for _ in range(n_layers))
+        self.head1, self.head2 = nn.Linear(width, VOCABULARY), nn.Linear(VOCABULARY, 1)
+
+    def forward(self, tokens: Tensor, editable: Tensor) -> Tensor:
+        """Return the probability that each token is real, (rows,)."""
+        shifted = functional.pad(tokens[:-1], (1, 0), value=BOS)
+        rows = self.token(shifted) + self.position.weight[: len(tokens)] + self.context(editable.long())
+        for layer in self.layers:
+            rows = layer(rows, None)
+        return torch.sigmoid(self.head2(self.head1(rows))[:, 0])
+
+
+class RefinPaintNetworks(nn.Module, PyTorchModelHubMixin, library_name="music_evals", license="apache-2.0"):
+    """Both networks, as one set of weights; the defaults are the published sizes (46.7 and 19.4 million parameters).
+
+    Parameters
+    ----------
+    width, n_heads, hidden
+        Of the layers of both.
+    n_encoder, n_decoder, n_feedback
+        How many layers.
+    max_tokens
+        Longest sequence.
+
+    """
+
+    def __init__(
+        self,
+        *,
+        width: int = 512,
+        n_heads: int = 8,
+        hidden: int = 2048,
+        n_encoder: int = 4,
+        n_decoder: int = 8,
+        n_feedback: int = 6,
+        max_tokens: int = 512,
+    ) -> None:
+        super().__init__()
+        if min(width, n_heads, hidden, n_encoder, n_decoder, n_feedback, max_tokens) < 1 or width % n_heads:
+            raise InvalidInputError(f"sizes must be at least 1 and the width ({width}) a multiple of {n_heads} heads")
+        self.max_tokens = max_tokens
+        self.inpainter = Inpainter(
+            width, n_heads, hidden, n_encoder=n_encoder, n_decoder=n_decoder, max_tokens=max_tokens
+        )
+        self.feedback = Feedback(width, n_heads, hidden, n_layers=n_feedback, max_tokens=max_tokens)
+        self.eval().requires_grad_(requires_grad=False)
+
+
+def resample(
+    inpainter: Inpainter, tokens: Tensor, drawn: Tensor, *, top_p: float, generator: torch.Generator, grammar: bool
+) -> Tensor:
+    """Return tokens of which those where `drawn` is True are drawn anew, from left to right, by nucleus sampling.
+
+    Each row of the decoder is worked out once: a run of kept tokens in one call, what is drawn one by one.
+
+    Parameters
+    ----------
+    inpainter
+        The network.
+    tokens, drawn
+        Shape (rows,); they are not written to.
+    top_p
+        What is drawn is in the smallest set of tokens that has this probability.
+    generator
+        On the CPU, whatever the device of the network.
+    grammar
+        Draw only what can follow the token before and, where the next one is kept, precede it (`_refinpaint_tokens`).
+
+    """
+    cache = inpainter.start(tokens, drawn)
+    found = tokens.cpu().tolist()
+    is_drawn = drawn.cpu().tolist()
+    for place in (index for index, chosen in enumerate(is_drawn) if chosen):
+        before = [BOS, *found][cache.n_rows : place + 1]
+        rows = inpainter.extend(torch.tensor(before, device=tokens.device), cache)
+        logits = inpainter.head(rows[-1]).double().cpu()
+        if grammar:
+            kept = place + 1 < len(found) and not is_drawn[place + 1] and found[place + 1] != PAD
+            fits = allowed(found[place - 1] if place else BOS, found[place + 1] if kept else None)
+            logits = logits.masked_fill(~torch.from_numpy(fits), -torch.inf)
+        found[place] = draw(logits, top_p, generator)
+    return torch.tensor(found, device=tokens.device)
+
+
+def draw(logits: Tensor, top_p: float, generator: torch.Generator) -> int:
+    """Return a token from the smallest set that has the probability `top_p` (nucleus sampling)."""
+    chances, order = logits.softmax(0).sort(descending=True, stable=True)
+    chances = chances.masked_fill(chances.cumsum(0) - chances >= top_p, 0.0)
+    return int(order[torch.multinomial(chances, 1, generator=generator)])

@@ -1,0 +1,198 @@
+"""Music as tokens of RefinPaint: bars of 4/4 in 32nds, without tracks, velocities or tempi (181 tokens).
+
+A bar is its token, then for each onset its position, then pairs of pitch and duration, from low to high. Our own
+encoding, written from the description of the vocabulary; the authors use a changed MidiTok.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import DRUMS, NOTE_DTYPE, Score, Tempo
+from music_evals.annotations.scores import KeySignature, TimeSignature
+from music_evals.symbolic.notes import make_notes
+
+__all__ = [
+    "BAR",
+    "BOS",
+    "FIRST_DURATION",
+    "FIRST_PITCH",
+    "FIRST_POSITION",
+    "PAD",
+    "STEPS_PER_BAR",
+    "VOCABULARY",
+    "Encoded",
+    "allowed",
+    "bar_of_four",
+    "decode",
+    "encode",
+    "kinds",
+]
+
+PAD: Final = 0
+BOS: Final = 1
+BAR: Final = 4
+FIRST_PITCH: Final = 5
+FIRST_DURATION: Final = 93
+FIRST_POSITION: Final = 149
+VOCABULARY: Final = 181
+
+LOWEST, HIGHEST = 21, 108  # MIDI numbers
+STEPS_PER_QUARTER: Final = 8
+STEPS_PER_BAR: Final = 32
+# 1/8 to 2 7/8 quarters by eighths of a quarter, 4 to 11 3/4 by quarters of it, and 12; nothing from 3 to 4
+DURATIONS: Final = np.array([*range(1, 24), *range(32, 95, 2), 96])
+VELOCITY: Final = 100
+
+Tokens = npt.NDArray[np.int64]
+
+
+class Encoded(NamedTuple):
+    """A score as tokens, and what they do not hold."""
+
+    tokens: Tokens
+    bars: Tokens
+    """Where each bar begins in the tokens."""
+    n_notes: int
+    """Notes of the score."""
+    n_drums: int
+    """Notes of drum kits that were left out."""
+    n_outside: int
+    """Notes below A0 or above C8, left out."""
+
+
+def bar_of_four(score: Score) -> bool:
+    """Tell whether all bars are 4/4, or of the same length; a score without a time signature is."""
+    return all(signature.quarters == 4 for signature in score.time_signatures)
+
+
+def _snapped(tick: npt.NDArray[np.int64], ticks_per_quarter: int) -> npt.NDArray[np.int64]:
+    """Return the nearest 32nd note, of two the earlier."""
+    return -((ticks_per_quarter - 2 * STEPS_PER_QUARTER * tick) // (2 * ticks_per_quarter))
+
+
+def encode(score: Score, *, merge_drums: bool = False) -> Encoded:
+    """Return a score as tokens: all voices become one, and equal notes of one onset are one note.
+
+    Onsets and ends move to the nearest 32nd (of two, the earlier), a note keeps at least one, and its length becomes
+    the nearest that there is a token for (of two, the shorter).
+
+    Parameters
+    ----------
+    score
+        Of any grid and meter; bars are counted in 4/4.
+    merge_drums
+        Keep the notes of drum kits as if they were pitches.
+
+    """
+    notes = score.notes
+    is_drum = np.array([program == DRUMS for program in score.programs or [0] * len(score.voices)])
+    drums = is_drum[notes["voice"]] & (not merge_drums)
+    outside = ((notes["pitch"] < LOWEST) | (notes["pitch"] > HIGHEST)) & ~drums
+    kept = notes[~drums & ~outside]
+    onset = _snapped(kept["onset_tick"], score.ticks_per_quarter)
+    end = _snapped(kept["onset_tick"] + kept["duration_tick"], score.ticks_per_quarter)
+    length = np.abs(np.maximum(end - onset, 1)[:, None] - DURATIONS).argmin(axis=1)
+    # sorted by onset, pitch, then the longest first: of equal pitches at one onset the longest stays
+    order = np.lexsort((-length, kept["pitch"], onset))
+    columns = np.stack([onset, kept["pitch"].astype(np.int64), length], axis=1)[order]
+    first = np.ones(len(columns), dtype=bool)
+    first[1:] = (columns[1:, :2] != columns[:-1, :2]).any(axis=1)
+    columns = columns[first]
+    n_bars = max(int(columns[:, 0].max(initial=0)) // STEPS_PER_BAR + 1, _last_bar(score))
+    tokens: list[int] = []
+    bars = []
+    place = 0
+    for bar in range(n_bars):
+        bars.append(len(tokens))
+        tokens.append(BAR)
+        position = -1
+        while place < len(columns) and columns[place, 0] < (bar + 1) * STEPS_PER_BAR:
+            step, pitch, duration = (int(value) for value in columns[place])
+            if step != position:
+                tokens.append(FIRST_POSITION + step % STEPS_PER_BAR)
+                position = step
+            tokens += [FIRST_PITCH + pitch - LOWEST, FIRST_DURATION + duration]
+            place += 1
+    return Encoded(np.array(tokens, dtype=np.int64), np.array(bars), len(notes), int(drums.sum()), int(outside.sum()))
+
+
+def _last_bar(score: Score) -> int:
+    """Return how many bars of 4/4 the score lasts."""
+    return math.ceil(score.end_tick / (4 * score.ticks_per_quarter))
+
+
+def kinds(tokens: Tokens) -> npt.NDArray[np.int64]:
+    """Return what each token is: 0 special, 1 bar, 2 pitch, 3 duration, 4 position."""
+    found: npt.NDArray[np.int64] = np.searchsorted([BAR, FIRST_PITCH, FIRST_DURATION, FIRST_POSITION], tokens, "right")
+    return found
+
+
+# what can follow a beginning, a bar, a pitch, a duration, a position, as `kinds` numbers them
+_FOLLOWS = ({1}, {1, 4}, {3}, {1, 2, 4}, {2})
+
+
+def allowed(before: int, after: int | None) -> npt.NDArray[np.bool_]:
+    """Return which tokens may be drawn, (181,): what follows `before` and precedes `after`, and is no bar.
+
+    Bars are kept where they are, so that none is drawn. Where nothing suits both sides, what follows `before` may be
+    drawn; where nothing else than a bar follows it, anything that says a note.
+    """
+    what = kinds(np.arange(VOCABULARY))
+    (first,) = kinds(np.array([before]))
+    follows = _FOLLOWS[first] - {1} or {2, 3, 4}
+    if after is not None:
+        (last,) = kinds(np.array([after]))
+        follows = {kind for kind in follows if last in _FOLLOWS[kind]} or follows
+    return np.isin(what, list(follows))
+
+
+def decode(tokens: Tokens, like: Score) -> tuple[Score, int]:
+    """Return the score of tokens, and how many of them say nothing where they stand and were dropped.
+
+    Parameters
+    ----------
+    tokens
+        Any sequence of tokens.
+    like
+        Its tempi, time and key signatures are kept. The notes have one voice, a piano, and velocity 100.
+
+    """
+    columns: list[tuple[int, int, int]] = []
+    bar, step, dropped = -1, -1, 0
+    place = 0
+    what = kinds(tokens)
+    while place < len(tokens):
+        token, kind = int(tokens[place]), int(what[place])
+        if kind == 1:
+            bar, step = bar + 1, -1
+        elif kind == 4 and bar >= 0 and place + 1 < len(tokens) and what[place + 1] == 2:
+            step = token - FIRST_POSITION
+        elif kind == 2 and step >= 0 and place + 1 < len(tokens) and what[place + 1] == 3:
+            length = int(DURATIONS[int(tokens[place + 1]) - FIRST_DURATION])
+            columns.append((bar * STEPS_PER_BAR + step, length, token - FIRST_PITCH + LOWEST))
+            place += 1
+        else:
+            dropped += 1
+        place += 1
+    distinct = sorted({(onset, pitch, length) for onset, length, pitch in columns})
+    dropped += 2 * (len(columns) - len(distinct))
+    finer = math.lcm(like.ticks_per_quarter, STEPS_PER_QUARTER)
+    unit, moved = finer // STEPS_PER_QUARTER, finer // like.ticks_per_quarter
+    onsets, pitches, lengths = np.array(distinct, dtype=np.int64).reshape(-1, 3).T
+    notes = make_notes(onsets * unit, lengths * unit, pitches, VELOCITY) if distinct else np.zeros(0, NOTE_DTYPE)
+    score = Score(
+        notes,
+        finer,
+        time_signatures=tuple(
+            TimeSignature(one.tick * moved, one.numerator, one.denominator) for one in like.time_signatures
+        ),
+        tempos=tuple(Tempo(one.tick * moved, one.bpm) for one in like.tempos),
+        key_signatures=tuple(KeySignature(one.tick * moved, one.fifths, one.minor) for one in like.key_signatures),
+        programs=(0,),
+    )
+    return score, dropped

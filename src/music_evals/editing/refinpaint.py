@@ -1,0 +1,259 @@
+"""RefinPaint: some bars of written music are made anew in rounds, those notes kept that fit best.
+
+In each round a feedback network tells how likely every token is real; the best are kept, more of them from round to
+round, and an inpainting network draws the others anew. Clean room: tokens, networks and loop were written from a
+description; the weights of the authors (CC BY-NC-SA 4.0) are supplied by the user.
+
+Deviations from the authors' code, each with a switch: drums are left out (``merge_drums``), bars that are not 4/4 are
+refused (``any_meter``), only tokens are drawn that can stand where they are drawn (``free_tokens``), and the last two
+tokens of the bars are drawn like the others (``skip_last_two``). Pieces that are too long are seen through a window.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import EditorInfo, EditRequest, Score, Weights
+from music_evals.annotations.edits import MOST_CONFIDENCE
+from music_evals.editing import _refinpaint_tokens as codec
+from music_evals.editing.system import Edited, Editor, Seeds
+from music_evals.errors import InvalidInputError, ModelUnavailableError, importing
+
+__all__ = ["RefinPaint", "kept_count", "written_by_tokens"]
+
+LICENCE: Final = "CC-BY-NC-SA-4.0"
+PLACE: Final = "github.com/ta603/RefinPaint, folder checkpoints"
+REVISION: Final = "1f3e6b2"
+
+Tokens = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Window(NamedTuple):
+    """The tokens that the networks see, and which of them may change."""
+
+    tokens: Tokens
+    editable: Mask
+    start: int
+    """Where the window begins in the piece."""
+
+
+def kept_count(n: int, round_: int) -> int:
+    """Return how many of n tokens are kept in a round, which are counted down to 1.
+
+    It is ceil(n cos(i pi / 22)): a seventh of them in round 10, nearly all in round 1.
+
+    Examples
+    --------
+    >>> [kept_count(100, round_) for round_ in (10, 5, 1)]
+    [15, 76, 99]
+
+    """
+    return math.ceil(n * math.cos(round_ * math.pi / (2 * (MOST_CONFIDENCE + 1))))
+
+
+def written_by_tokens(score: Score, *, merge_drums: bool = False) -> Score:
+    """Return a score as its tokens say it: what an edit must be compared with, so that rounding is no damage."""
+    return codec.decode(codec.encode(score, merge_drums=merge_drums).tokens, score)[0]
+
+
+class RefinPaint(Editor):
+    """Makes bars of a score anew.
+
+    Parameters
+    ----------
+    model
+        The networks (`_refinpaint_networks.RefinPaintNetworks`); `from_pretrained` loads them.
+    top_p
+        A token is drawn from the smallest set with this probability (0.95, authors' code).
+    merge_drums, any_meter, free_tokens, skip_last_two
+        Behaviours of the authors' code, see above.
+    weights
+        Where the networks come from, for records.
+
+    Raises
+    ------
+    ModelUnavailableError
+        There are no networks; the message says where they are.
+    InvalidInputError
+        A probability outside of 0..1.
+
+    """
+
+    def __init__(
+        self,
+        model: Any = None,
+        *,
+        top_p: float = 0.95,
+        merge_drums: bool = False,
+        any_meter: bool = False,
+        free_tokens: bool = False,
+        skip_last_two: bool = False,
+        weights: Weights | None = None,
+    ) -> None:
+        if model is None:
+            raise ModelUnavailableError(
+                f"refinpaint needs weights: {PLACE}, licence {LICENCE}, not for commercial use; put its files (or what "
+                "`save_pretrained` wrote) into a folder, and name it with `weights`"
+            )
+        if not 0 < top_p <= 1:
+            raise InvalidInputError(f"`top_p` must be above 0 and at most 1, got {top_p}")
+        self._model, self._weights = model, weights
+        self._top_p, self._skip_last_two = top_p, skip_last_two
+        self._merge_drums, self._any_meter, self._free_tokens = merge_drums, any_meter, free_tokens
+
+    @classmethod
+    def from_pretrained(
+        cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", **parameters: Any
+    ) -> RefinPaint:
+        """Load the networks from a folder, or from the Hub at a commit.
+
+        A folder holds config.json and model.safetensors as `save_pretrained` writes them, or the published parts
+        ``inpainting_part1.pth`` ... ``feedback_part5.pth`` (`_refinpaint_weights`). Every tensor must be there, none
+        may be left over.
+        """
+        with importing("editing", "RefinPaint"):
+            from music_evals.editing._refinpaint_weights import load
+        networks = load(Path(source) if Path(source).is_dir() else os.fspath(source), revision)
+        where = Weights(os.fspath(source), revision or "", LICENCE)
+        return cls(networks.to(device), weights=where, **parameters)
+
+    @property
+    def info(self) -> EditorInfo:
+        """What it is, what it needs, and the parameters that it was made with."""
+        return EditorInfo(
+            name="refinpaint",
+            title="RefinPaint",
+            paper=(
+                "Ramoneda et al. (2024), Music proofreading with RefinPaint: where and how to modify compositions "
+                "given context"
+            ),
+            weights=(self._weights,) if self._weights else (),
+            entrances=("score",),
+            needs=("bars", "confidence"),
+            deterministic=False,
+            parameters={
+                "top_p": self._top_p,
+                "merge_drums": self._merge_drums,
+                "any_meter": self._any_meter,
+                "free_tokens": self._free_tokens,
+                "skip_last_two": self._skip_last_two,
+            },
+        )
+
+    def supports(self, request: EditRequest) -> str:
+        """Return why it cannot follow a request, in a sentence that says what to do; empty where it can."""
+        score, bars = request.score, request.instruction.bars
+        if why := super().supports(request):
+            return why
+        assert score is not None and bars is not None  # noqa: PT018 (the base class asks for both)
+        if not self._any_meter and not codec.bar_of_four(score):
+            other = next(one for one in score.time_signatures if one.quarters != 4)
+            return (
+                f"refinpaint knows bars of 4/4, and the source has {other.numerator}/{other.denominator}; count its "
+                "bars in 4/4 and set `any_meter`, or choose another piece"
+            )
+        encoded = codec.encode(score, merge_drums=self._merge_drums)
+        if bars[1] > len(encoded.bars):
+            return f"bars {bars[0]}:{bars[1]} were asked for, and the source has {len(encoded.bars)}; name bars it has"
+        first, end = _span(encoded, bars)
+        if end - first > self._model.max_tokens:
+            return (
+                f"bars {bars[0]}:{bars[1]} have {end - first} tokens, and refinpaint sees {self._model.max_tokens}; "
+                "name fewer bars"
+            )
+        return ""
+
+    def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:
+        import torch
+
+        score, instruction = request.score, request.instruction
+        assert score is not None and instruction.bars is not None and instruction.confidence is not None  # noqa: PT018
+        encoded = codec.encode(score, merge_drums=self._merge_drums)
+        window = _window(encoded, instruction.bars, self._model.max_tokens)
+        warnings = _warnings(encoded, window)
+        generator = torch.Generator().manual_seed(seeds.item)
+        with torch.no_grad():
+            found = self._refined(window, instruction.confidence, generator)
+        tokens = encoded.tokens.copy()
+        tokens[window.start : window.start + len(window.tokens)] = found
+        edited, dropped = codec.decode(tokens, score)
+        if dropped:
+            warnings.append(f"{dropped} of {len(tokens)} tokens say nothing where they stand and were dropped")
+        return Edited(score=edited, warnings=tuple(warnings))
+
+    def _refined(self, window: Window, confidence: int, generator: Any) -> Tokens:
+        """Return the tokens of a window after 10 - confidence rounds."""
+        import torch
+
+        from music_evals.editing._refinpaint_networks import resample
+
+        device = next(self._model.parameters()).device
+        n = len(window.tokens)
+        empty = self._model.max_tokens - n
+        tokens = torch.from_numpy(np.pad(window.tokens, (0, empty), constant_values=codec.PAD)).to(device)
+        editable = torch.from_numpy(np.pad(window.editable, (0, empty))).to(device)
+        places = np.flatnonzero(window.editable)
+        for round_ in range(MOST_CONFIDENCE - confidence, 0, -1):
+            scores = self._model.feedback(tokens, editable).cpu().numpy()[places]
+            order = np.argsort(-scores, kind="stable")
+            redrawn = places[order[kept_count(len(places), round_) :]]
+            if self._skip_last_two and len(places):
+                redrawn = redrawn[redrawn < places[-1] - 1]
+            drawn = torch.zeros_like(editable)
+            drawn[torch.from_numpy(redrawn).to(device)] = True
+            tokens = resample(
+                self._model.inpainter,
+                tokens,
+                drawn,
+                top_p=self._top_p,
+                generator=generator,
+                grammar=not self._free_tokens,
+            )
+        found: Tokens = tokens[:n].cpu().numpy()
+        return found
+
+
+def _span(encoded: codec.Encoded, bars: tuple[int, int]) -> tuple[int, int]:
+    """Return the first token of the bars, and the one after their last."""
+    ends = [*encoded.bars.tolist(), len(encoded.tokens)]
+    return ends[bars[0]], ends[bars[1]]
+
+
+def _window(encoded: codec.Encoded, bars: tuple[int, int], most: int) -> Window:
+    """Return whole bars around those that may change, as many as fit, as even on both sides as the piece allows."""
+    ends = [*encoded.bars.tolist(), len(encoded.tokens)]
+    first, last = bars
+    growing = True
+    while growing:
+        growing = False
+        for step, bar in sorted(((-1, first - 1), (1, last + 1)), key=lambda side: abs(side[1] - sum(bars) / 2)):
+            low, high = (bar, last) if step < 0 else (first, bar)
+            if low >= 0 and high < len(ends) and ends[high] - ends[low] <= most:
+                first, last, growing = low, high, True
+                break
+    start, end = ends[first], ends[last]
+    tokens = encoded.tokens[start:end]
+    place = np.arange(start, end)
+    inside = (place >= ends[bars[0]]) & (place < ends[bars[1]])
+    return Window(tokens, inside & (tokens != codec.BAR), start)
+
+
+def _warnings(encoded: codec.Encoded, window: Window) -> list[str]:
+    warnings = []
+    if encoded.n_drums:
+        warnings.append(f"{encoded.n_drums} of {encoded.n_notes} notes are of drums and were left out")
+    if encoded.n_outside:
+        warnings.append(f"{encoded.n_outside} of {encoded.n_notes} notes lie below A0 or above C8 and were left out")
+    if len(window.tokens) < len(encoded.tokens):
+        end = window.start + len(window.tokens)
+        warnings.append(f"the networks saw tokens {window.start}:{end} of {len(encoded.tokens)}")
+    if not window.editable.any():
+        warnings.append("the bars hold no notes, so that nothing can change")
+    return warnings

@@ -1,0 +1,337 @@
+"""MusicMagus: attention in sight changes nothing, the maps pull, the words move, the inversion comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.editing.house import ASK, heard
+
+from music_evals.annotations import EditInstruction
+from music_evals.benchmark.edits.work import make_editor
+from music_evals.errors import (
+    FileTooLargeError,
+    InvalidAudioError,
+    InvalidInputError,
+    ModelUnavailableError,
+    UnknownNameError,
+    UnsupportedEditError,
+)
+from music_evals.protocols import EditingSystem
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("diffusers")
+
+from tests.editing.test_zeta import scheduler  # noqa: E402
+from tests.editing.tiny_audioldm2 import CONFIG, tiny_pipeline  # noqa: E402
+
+from music_evals.editing._attention_maps import AttentionMaps  # noqa: E402
+from music_evals.editing._audioldm2 import AudioLDM2, Condition  # noqa: E402
+from music_evals.editing.musicmagus import (  # noqa: E402
+    SENTENCES,
+    MusicMagus,
+    ddim_step,
+    direction,
+    invert_ddim,
+    regularised,
+    sentences_about,
+)
+from music_evals.editing.zeta import Schedule  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+
+ROCK = EditInstruction(text="x", source_prompt="a rock song", before="rock", after="jazz")
+WORDS = {"rock": ["rock song"], "jazz": ["jazz song"], "calm": ["calm song"]}
+QUICK: dict[str, Any] = {"steps": 3, "sentences": WORDS, "regulariser_rounds": 1}
+
+
+@pytest.fixture(scope="module")
+def model() -> AudioLDM2:
+    return AudioLDM2(tiny_pipeline())
+
+
+@pytest.fixture(scope="module")
+def start() -> Any:
+    return torch.randn(1, 4, 8, 16, generator=torch.Generator().manual_seed(0))
+
+
+def test_processors_are_equal_to_the_default_ones(model: AudioLDM2, start: Any) -> None:
+    unet = model.pipeline.unet
+    before = dict(unet.attn_processors)
+    told = model.condition("a rock song with piano")
+    masked = told._replace(mask=torch.tensor([[1, 1, 1, 0, *[1] * (told.mask.shape[1] - 4)]]))
+    with torch.no_grad():
+        for condition in (told, masked):
+            plain = model.noise(start, 500, condition)
+            with AttentionMaps(unet) as maps, maps.collected() as found:
+                ours = model.noise(start, 500, condition)
+            assert float((ours - plain).abs().max()) < 1e-6
+            assert all(torch.allclose(one.sum(-1), torch.ones_like(one.sum(-1))) for one in found)
+            hidden = [one[..., 3] for one in found if one.shape[-1] == told.mask.shape[1]]
+            assert all((one.max() == 0) == (condition is masked) for one in hidden)
+    assert unet.attn_processors == before, "they are put back"
+    # a layer for each of the two streams of text in each stage
+    layers = [m for m in unet.modules() if getattr(m, "is_cross_attention", False)]
+    assert len(found) == len(layers) > 0
+    assert {one.shape[-1] for one in found} == {told.generated.shape[1], told.words.shape[1]}
+
+
+def test_without_a_pull_and_a_direction_the_edit_is_the_source(model: AudioLDM2, start: Any) -> None:
+    empty, source = model.condition("low quality"), model.condition("a rock song")
+    with torch.no_grad():
+        first, second = MusicMagus(model, **QUICK, pull=0)._run(start, empty, source, source)
+        assert torch.equal(first, second)
+        schedule, plain = Schedule.of(model.pipeline.scheduler, 3), start
+        for step, alpha, after in zip(*schedule, strict=True):
+            free, told = (model.noise(plain, step, one) for one in (empty, source))
+            plain = ddim_step(plain, free + 3.5 * (told - free), alpha, after)
+    assert torch.allclose(plain, first, atol=1e-5 * float(plain.abs().max()))
+
+
+def test_the_pull_brings_the_maps_nearer(model: AudioLDM2, start: Any) -> None:
+    source, other = model.condition("a rock song"), model.condition("calm jazz piano")
+    other = Condition(other.generated, other.words[:, : source.words.shape[1]], source.mask)
+
+    def distance(latent: Any) -> Any:
+        with AttentionMaps(model.pipeline.unet) as maps, maps.compared(wanted) as far:
+            model.noise(latent, 900, other)
+        return sum(far)
+
+    with torch.no_grad(), AttentionMaps(model.pipeline.unet) as maps, maps.collected() as wanted:
+        model.noise(start, 900, source)
+    moving = start.clone().requires_grad_()
+    far = distance(moving)
+    (gradient,) = torch.autograd.grad(far, moving)
+    assert float(gradient.abs().max()) > 0
+    with torch.no_grad():
+        assert float(distance(start - 0.04 / float(gradient.abs().max()) * gradient)) < float(far)
+        # by hand: squares summed over a map, mean over heads, half of it, summed over layers
+        with AttentionMaps(model.pipeline.unet) as maps, maps.collected() as found:
+            model.noise(start, 900, other)
+    by_hand = sum(((a - b) ** 2).sum() / (2 * a.shape[1]) for a, b in zip(found, wanted, strict=True))
+    assert float(by_hand) == pytest.approx(float(far), rel=1e-5)
+
+
+def test_the_half_of_the_authors_has_no_gradient_at_first(model: AudioLDM2, start: Any) -> None:
+    empty, source, edit = (model.condition(text) for text in ("low quality", "a rock song", "a jazz song"))
+    with torch.no_grad():
+        for half, moves in (("unconditional", False), ("conditional", True)):
+            ran = [
+                MusicMagus(model, **{**QUICK, "steps": 1}, pull=pull, latent_half=half)._run(start, empty, source, edit)
+                for pull in (0, 1e3)
+            ]
+            assert torch.equal(ran[0][1], ran[1][1]) != moves
+            assert torch.equal(ran[0][0], ran[1][0])
+        ran = [
+            MusicMagus(model, **QUICK, pull=pull, latent_half="unconditional")._run(start, empty, source, edit)[1]
+            for pull in (0, 1e3)
+        ]
+        assert not torch.equal(*ran), "once the latents differ, it has one"
+
+
+def test_the_direction_of_a_word_pair(model: AudioLDM2) -> None:
+    with torch.no_grad():
+        encode = model.word_vectors
+        rock, jazz = encode("rock song"), encode("jazz song")
+        to_jazz = direction(encode, ["rock song"], ["jazz song"], 6)
+        assert to_jazz.shape == (6, 16)
+        assert torch.allclose(rock + to_jazz[: len(rock)], jazz, atol=1e-6)
+        assert not to_jazz[len(rock) :].any()
+        assert torch.equal(to_jazz, -direction(encode, ["jazz song"], ["rock song"], 6))
+        assert not direction(encode, ["rock song"], ["rock song"], 6).any()
+        mean = direction(encode, ["rock song"], ["jazz song", "calm song"], 6)
+        to_calm = direction(encode, ["rock song"], ["calm song"], 6)
+        assert torch.allclose(mean, (to_jazz + to_calm) / 2, atol=1e-6)
+        # a sentence that is shorter does not count where it has no word
+        uneven = direction(encode, ["song"], ["jazz song", "a calm jazz song"], 6)
+        assert torch.allclose(uneven[4], encode("a calm jazz song")[4], atol=1e-6)
+        assert torch.equal(direction(encode, ["rock song"], ["jazz song"], 2), to_jazz[:2])
+
+
+def test_the_table_has_24_sentences_with_the_word() -> None:
+    assert len(set(SENTENCES)) == 24
+    assert all(" bossa nova " in f" {sentence} " for sentence in sentences_about("bossa nova"))
+
+
+def round_trip(steps: int, deviation: float) -> float:
+    """Return the error of a round trip, where the noise is known: sqrt(1 - a) x / (a s^2 + 1 - a) for Gaussian data."""
+    schedule = Schedule.of(scheduler(), steps)
+    alpha_at = dict(zip(schedule.steps, schedule.alphas, strict=True))
+
+    def noise(latent: Any, step: Any) -> Any:
+        alpha = alpha_at[step]
+        return math.sqrt(1 - alpha) * latent / (alpha * deviation**2 + 1 - alpha)
+
+    source = deviation * torch.randn(1000, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    latent = invert_ddim(source, noise, schedule)
+    assert float(latent.std()) == pytest.approx(1, abs=0.15)
+    for step, alpha, after in zip(*schedule, strict=True):
+        latent = ddim_step(latent, noise(latent, step), alpha, after)
+    return float((latent - source).norm() / source.norm())
+
+
+@pytest.mark.parametrize("deviation", [0.5, 2.0])
+def test_a_ddim_round_trip_with_an_analytic_denoiser(deviation: float) -> None:
+    errors = [round_trip(steps, deviation) for steps in (20, 100, 200, 500)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[1] < 0.025
+    assert errors[1] / errors[2] == pytest.approx(2, rel=0.1), "of the first order in the size of a step"
+    assert 0 < errors[3] < 0.006
+
+
+def test_steps_are_those_of_the_schedulers() -> None:
+    """The oracles: `DDIMScheduler` and `DDIMInverseScheduler` of diffusers."""
+    from diffusers import DDIMInverseScheduler
+
+    theirs = scheduler()
+    inverse = DDIMInverseScheduler.from_config(theirs.config)
+    schedule = Schedule.of(theirs, 20)
+    inverse.set_timesteps(20)
+    source = torch.randn(1, 2, 8, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def noise(latent: Any, step: Any) -> Any:
+        return torch.tanh(latent + int(step) / 500)
+
+    latent = source
+    for step in inverse.timesteps:
+        latent = inverse.step(noise(latent, step), step, latent).prev_sample
+    ours = invert_ddim(source, noise, schedule)
+    assert [int(step) for step in inverse.timesteps] == list(reversed(schedule.steps))
+    assert float((ours - latent).abs().max()) < 1e-5
+    place = 7
+    stepped = theirs.step(noise(latent, schedule.steps[place]), schedule.steps[place], latent).prev_sample
+    mine = ddim_step(latent, noise(latent, schedule.steps[place]), schedule.alphas[place], schedule.alphas_after[place])
+    assert float((mine - stepped).abs().max()) < 1e-5
+
+
+def test_regularised_noise_is_more_like_noise() -> None:
+    generator = torch.Generator().manual_seed(0)
+    white = torch.randn(1, 4, 32, 16, generator=generator)
+    smooth = white + white.roll(1, 2) + white.roll(2, 2) + 0.5
+
+    def correlation(noise: Any) -> float:
+        return float((noise * noise.roll(1, 2)).mean().abs())
+
+    repaired = regularised(smooth, 5, generator)
+    assert correlation(repaired) < correlation(smooth)
+    assert abs(float(repaired.var()) - 1) < abs(float(smooth.var()) - 1)
+    assert torch.equal(regularised(smooth, 0, generator), smooth)
+
+
+@pytest.mark.parametrize("noise_seed", [None, 42])
+def test_a_recording_is_edited_and_repeatable(model: AudioLDM2, noise_seed: int | None) -> None:
+    system = MusicMagus(model, **QUICK, noise_seed=noise_seed)
+    assert isinstance(system, EditingSystem)
+    assert system.info.deterministic == (noise_seed is not None)
+    requests = [
+        heard(ROCK, seconds=0.5),
+        heard(dataclasses.replace(ROCK, after="calm"), seconds=0.6),
+        heard(ROCK, seconds=0.5, seed=1),
+    ]
+    batch = system.edit(requests)
+    for request, result in zip(requests, batch, strict=True):
+        assert result.audio is not None
+        assert result.audio.shape == request.audio.shape
+        (alone,) = MusicMagus(model, **QUICK, noise_seed=noise_seed).edit([request])
+        assert np.array_equal(alone.audio, result.audio)
+    assert np.array_equal(batch[0].audio, batch[2].audio) == (noise_seed is not None)
+
+
+def test_the_inversion_is_shared_and_texts_are_encoded_once(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = AudioLDM2(model.pipeline)
+    calls, texts = [], []
+    noise, encode = fresh.noise, fresh.pipeline.encode_prompt
+    monkeypatch.setattr(fresh, "noise", lambda *given: calls.append(1) or noise(*given))
+    monkeypatch.setattr(fresh.pipeline, "encode_prompt", lambda text, *rest: texts.append(text) or encode(text, *rest))
+    system = MusicMagus(fresh, **QUICK)
+    system.edit([heard(ROCK, seconds=0.5)])
+    assert len(calls) == 3 + 3 * (2 + 1 + 2)
+    system.edit([heard(dataclasses.replace(ROCK, after="calm"), seconds=0.5), heard(ROCK, seconds=0.5)])
+    assert len(calls) == 3 + 3 * 3 * 5
+    assert sorted(texts) == ["a calm song", "a jazz song", "a rock song", "low quality"]
+
+
+def test_no_more_than_the_maps_of_one_pass_are_kept(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
+    import weakref
+
+    seen: list[Any] = []
+    peaks: list[int] = []
+    see = AttentionMaps.see
+
+    def watched(self: AttentionMaps, weights: Any) -> None:
+        see(self, weights)
+        seen.append(weakref.ref(weights))
+        peaks.append(sum(one() is not None for one in seen))
+
+    monkeypatch.setattr(AttentionMaps, "see", watched)
+    MusicMagus(model, **{**QUICK, "steps": 2}, noise_seed=0).edit([heard(ROCK, seconds=0.5)])
+    n_layers = sum(getattr(m, "is_cross_attention", False) for m in model.pipeline.unet.modules())
+    assert len(seen) == 2 * 5 * n_layers
+    assert max(peaks) <= 3 * n_layers
+
+
+def test_the_words_decide(model: AudioLDM2) -> None:
+    jazz, calm = (
+        MusicMagus(model, **QUICK).edit([heard(dataclasses.replace(ROCK, after=word), seconds=0.5)])[0].audio
+        for word in ("jazz", "calm")
+    )
+    assert not np.array_equal(jazz, calm)
+    (by_table,) = MusicMagus(model, steps=3, regulariser_rounds=1).edit([heard(ROCK, seconds=0.5)])
+    assert not np.array_equal(jazz, by_table.audio)
+
+
+def test_weights_are_loaded_from_a_folder(model: AudioLDM2, tmp_path: Path) -> None:
+    model.pipeline.save_pretrained(tmp_path / "tiny")
+    loaded = make_editor("musicmagus", QUICK, {"source": str(tmp_path / "tiny")})
+    (theirs,), (ours,) = (system.edit([heard(ROCK, seconds=0.5)]) for system in (loaded, MusicMagus(model, **QUICK)))
+    assert theirs.audio is not None
+    assert ours.audio is not None
+    assert np.abs(theirs.audio - ours.audio).max() < 1e-4
+    assert theirs.provenance["weights"][0]["id"] == str(tmp_path / "tiny")
+
+
+def test_what_it_cannot_edit_is_refused(model: AudioLDM2) -> None:
+    system = MusicMagus(model, **QUICK)
+    for instruction, why in (
+        (ASK, "`source_prompt`.*`before` and `after`"),
+        (dataclasses.replace(ROCK, source_prompt="a folk song", target_prompt="a jazz song"), "does not hold 'rock'"),
+    ):
+        with pytest.raises(UnsupportedEditError, match=why):
+            system.edit([heard(instruction, seconds=0.5)])
+    with pytest.raises(InvalidAudioError, match="one channel"):
+        system.edit([heard(ROCK, seconds=0.5, channels=2)])
+    with pytest.raises(InvalidAudioError, match="silent"):
+        system.edit([heard(ROCK, audio=np.zeros((1, 22050), np.float32))])
+    with pytest.raises(FileTooLargeError, match="30 s"):
+        system.edit([heard(ROCK, audio=np.full((1, 31 * 1000), 0.1, np.float32), sample_rate=1000)])
+    with pytest.raises(ModelUnavailableError, match=r"cvssp/audioldm2.*CC-BY-NC-SA"):
+        make_editor("musicmagus", {}, {})
+    with pytest.raises(InvalidInputError, match="`revision`"):
+        make_editor("musicmagus", {}, {"source": "cvssp/audioldm2"})
+    with pytest.raises(InvalidInputError, match="`pull`"):
+        MusicMagus(model, pull=-1)
+    with pytest.raises(UnknownNameError, match="half"):
+        MusicMagus(model, latent_half="both")
+
+
+def test_the_window_has_the_tiny_model() -> None:
+    window = CONFIG.parents[1] / "musicmagus" / "config.json"
+    config = json.loads(window.read_text(encoding="utf-8"))
+    assert config == {"model_type": "musicmagus", "parts": json.loads(CONFIG.read_text(encoding="utf-8"))["parts"]}
+
+
+@pytest.mark.skipif(not os.environ.get("RUN_HUB_TESTS"), reason="RUN_HUB_TESTS=1 fetches the real weights")
+def test_the_real_weights() -> None:
+    from huggingface_hub import model_info
+
+    commit = model_info("cvssp/audioldm2").sha
+    system = MusicMagus.from_pretrained("cvssp/audioldm2", revision=commit, steps=2)
+    (result,) = system.edit([heard(ROCK)])
+    assert result.audio is not None
+    assert np.isfinite(result.audio).all()
