@@ -25,7 +25,7 @@ from music_evals.errors import (
 )
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 
-WITH_WEIGHTS = {"musicgen", "musicgen_melody", "resynth", "zeta"}
+WITH_WEIGHTS = {name for name in EDITORS if hasattr(load_plugin(EDITORS, name, "editing system"), "from_pretrained")}
 WITHOUT_WEIGHTS = sorted(EDITORS.keys() - WITH_WEIGHTS)
 
 

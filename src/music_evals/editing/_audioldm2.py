@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +92,13 @@ class AudioLDM2:
             ) from error
         pipeline.set_progress_bar_config(disable=True)
         return cls(pipeline.to(device))
+
+    def to(self, device: str) -> Self:
+        """Move all parts to a device; texts that were encoded are encoded again there."""
+        self.pipeline.to(device)
+        self._conditions.clear()
+        self._vectors.clear()
+        return self
 
     @property
     def device(self) -> Any:

@@ -7,7 +7,7 @@ what their descriptions share.
 from __future__ import annotations
 
 import os
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, check_sampling, text_of
@@ -47,6 +47,8 @@ class MusicGen(Editor):
     _name, _title, _where = "musicgen", "MusicGen, by text alone", WEIGHTS
     _kind = "MusicgenForConditionalGeneration"
 
+    licence = LICENCE
+
     def __init__(
         self,
         model: MusicGenModel | None = None,
@@ -65,6 +67,11 @@ class MusicGen(Editor):
             )
         self._model, self._weights = model, weights
         self._parameters = check_sampling(text, guidance, top_k, temperature) | {"precision": model.precision}
+
+    def to(self, device: str) -> Self:
+        """Move the model to a device."""
+        self._model.model.to(device)
+        return self
 
     @classmethod
     def from_pretrained(

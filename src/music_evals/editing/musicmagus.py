@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -200,6 +200,8 @@ class MusicMagus(Editor):
 
     """
 
+    licence = LICENCE
+
     def __init__(
         self,
         model: AudioLDM2 | None = None,
@@ -241,6 +243,12 @@ class MusicMagus(Editor):
         }
         self._schedule = Schedule.of(model.pipeline.scheduler, steps)
         self._inverted: tuple[Any, Any] | None = None  # of the last source: its edits come one after the other
+
+    def to(self, device: str) -> Self:
+        """Move the model to a device; the noise of a source that was kept is worked out again there."""
+        self._model.to(device)
+        self._inverted = None
+        return self
 
     @classmethod
     def from_pretrained(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +86,8 @@ class RefinPaint(Editor):
 
     """
 
+    licence = LICENCE
+
     def __init__(
         self,
         model: Any = None,
@@ -107,6 +109,11 @@ class RefinPaint(Editor):
         self._model, self._weights = model, weights
         self._top_p, self._skip_last_two = top_p, skip_last_two
         self._merge_drums, self._any_meter, self._free_tokens = merge_drums, any_meter, free_tokens
+
+    def to(self, device: str) -> Self:
+        """Move the networks to a device."""
+        self._model.to(device)
+        return self
 
     @classmethod
     def from_pretrained(

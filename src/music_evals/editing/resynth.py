@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -54,6 +54,11 @@ class Resynth(Editor):
                 "use; name a folder or an id with `weights`, and with an id its commit with `weights_revision`"
             )
         self._model, self._codec, self._weights = model, codec, weights
+
+    def to(self, device: str) -> Self:
+        """Move the codec to a device."""
+        self._model.to(device)
+        return self
 
     @classmethod
     def from_pretrained(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,13 @@ class Editor(abc.ABC):
     A system says what it is in `info` and edits one request in `_edited`. It takes one request after the other: a model
     that works on several at once must give each what it would have alone.
     """
+
+    licence: ClassVar[str] = ""
+    """Of the weights that it needs; empty for a system without."""
+
+    def to(self, device: str) -> Self:  # noqa: ARG002 (there is nothing to move)
+        """Move the model to a device; a system without weights is everywhere."""
+        return self
 
     @property
     @abc.abstractmethod

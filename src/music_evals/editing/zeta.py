@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
@@ -141,6 +141,8 @@ class Zeta(Editor):
 
     """
 
+    licence = LICENCE
+
     def __init__(
         self,
         model: AudioLDM2 | None = None,
@@ -178,9 +180,9 @@ class Zeta(Editor):
         model = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=LICENCE)
         return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
 
-    def to(self, device: str) -> Zeta:
-        """Move the model to a device; an inversion that is kept stays where it was made, and is made again."""
-        self._model.pipeline.to(device)
+    def to(self, device: str) -> Self:
+        """Move the model to a device; an inversion that was kept is made again there."""
+        self._model.to(device)
         self._inverted = None
         return self
 

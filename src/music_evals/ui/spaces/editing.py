@@ -156,7 +156,7 @@ def _request(upload: str | None, wishes: Wishes) -> tuple[EditRequest, str]:
 @on_gpu(duration=GPU_SEC)
 def _edit(editor: EditingSystem, request: EditRequest) -> EditResult:
     """Return the edit; a model is on the graphics card meanwhile, where there is one."""
-    if not hasattr(editor, "to"):
+    if not editor.info.weights:
         return editor.edit([request])[0]
     with moved_to_card(editor):
         return editor.edit([request])[0]

@@ -42,7 +42,7 @@ class Offer(NamedTuple):
     @property
     def licence(self) -> str:
         """Licence of its weights, which a visitor accepts; empty where there are none."""
-        return str(_module_of(self.name).LICENCE) if self.place else ""
+        return str(load_plugin(EDITORS, self.name, "editing system").licence) if self.place else ""
 
     def make(self, parameters: str) -> EditingSystem:
         """Return the system with parameters as they are typed, ``NAME=VALUE`` with commas or lines between."""
@@ -73,7 +73,7 @@ def find_editors(environment: Mapping[str, str] | None = None) -> dict[str, Offe
         name, equals, place = word.partition("=")
         if not (equals and place):
             raise InvalidInputError(f"{VARIABLE}: expected NAME=PLACE or NAME=ID@COMMIT, got {word!r}")
-        if not hasattr(load_plugin(EDITORS, name, "editing system"), "from_pretrained"):
+        if name not in _with_weights():
             raise UnknownNameError("editing system with weights", name, _with_weights())
         place, _, revision = place.partition("@")
         offers[name] = Offer(name, place, revision)
@@ -89,8 +89,5 @@ def _edits_alone(name: str) -> bool:
 
 
 def _with_weights() -> list[str]:
-    return [name for name in EDITORS if hasattr(load_plugin(EDITORS, name, "editing system"), "from_pretrained")]
-
-
-def _module_of(name: str) -> Any:
-    return inspect.getmodule(load_plugin(EDITORS, name, "editing system"))
+    """Return the systems whose weights have a licence that a visitor can accept; a codec alone has none of its own."""
+    return [name for name in EDITORS if load_plugin(EDITORS, name, "editing system").licence]
