@@ -66,14 +66,14 @@ def pairs_of_edits(runs: Sequence[str | os.PathLike[str]]) -> tuple[StudyPair, .
 def _edits(folder: Path) -> dict[str, dict[str, Any]]:
     """Return item -> the last record of what was edited without an error."""
     if not (folder / RECORDS).is_file():
-        raise NoDataError(f"{folder} holds no {RECORDS}; name the --out of music-evals edit")
+        raise NoDataError(f"{folder} holds no {RECORDS}; name a folder that a run of edits wrote")
     last = {row["item"]: row for row in read_records(folder / RECORDS).of("edit")}
     found = {item: row for item, row in last.items() if "error" not in row}
     if not found:
         raise NoDataError(f"{folder}: no edit succeeded; run it again")
     written = [item for item, row in found.items() if Path(row["files"]["estimate"]).suffix != ".flac"]
     if written:
-        raise InvalidInputError(f"{folder}: {written[0]} is a score, which is not heard; edit with --render")
+        raise InvalidInputError(f"{folder}: {written[0]} is a score, which is not heard; have it rendered (`render`)")
     return found
 
 
