@@ -7,7 +7,7 @@ drawn from the seed, the epoch and the step. A run that is killed and started ag
 weights, bit for bit, on the same machine with the same number of threads.
 
 The result is a whole model of transformers, LoRA's matrices added to the weights: `lyric_writers.TransformersWriter`
-and ``write-lyrics --model`` read it, without peft.
+and the verb ``write-lyrics`` read it, without peft.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TextTrainingResult(NamedTuple):
     Attributes
     ----------
     folder
-        Of the tuned model: give it to ``write-lyrics --model``.
+        Of the tuned model, which the verb ``write-lyrics`` takes.
     epochs, best_epoch
         Epochs run, and the one whose weights were kept, counted from 1.
     songs
