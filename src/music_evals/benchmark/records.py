@@ -22,15 +22,12 @@ score
 kernels
     The processor kernels that make the scores after it; a run that is resumed on another kind of machine has several.
 sitting
-    Wall time of one sitting; a run that was killed and resumed has several.
+    Wall time of one; a run that was killed and resumed has several.
 selection, pair
-    What is compared in the sittings that follow, where that may grow: the systems, then one row a pair, with names and
-    hashes of its files, or the reason why there is none. A score is then known by these hashes (`content`), and by no
-    seed.
-remarks
-    What a reader should know of one pair.
-explanation
-    Where a pair lost points.
+    What is compared in the sittings that follow, where that may grow: the systems, then a row a pair, with names and
+    hashes of its files, or why there is none. A score is then known by these hashes (`content`), and by no seed.
+remarks, explanation
+    What a reader should know of one pair, and where it lost points.
 outline
     What can be drawn of one file: beats, chords, sections and melody; and a hash of its music, which other tags or
     another container leave as it is.
