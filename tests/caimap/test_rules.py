@@ -408,6 +408,6 @@ def test_the_documentation_draws_the_tables_as_they_are(name: str) -> None:
 
 def test_the_documentation_has_a_section_for_each_requirement() -> None:
     page = (Path(__file__).parents[2] / "docs" / "tasks" / "caimap.md").read_text(encoding="utf-8")
-    assert [line.split(".")[0] for line in page.splitlines() if line.startswith("### ")] == [
-        f"### {number}" for number in range(1, 17)
+    assert [line.split(":")[0] for line in page.splitlines() if line.startswith("### ")] == [
+        f"### Requirement {number}" for number in range(1, 17)
     ]

@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from music_evals.benchmark.edits.sources import expand, sources_in_files
+from music_evals.datasets.edit_sources import STAND_IN_PIECES, render_pieces, write_sources
 from music_evals.datasets.manifest import rows_sha256
 from music_evals.datasets.medleydb_editing import build as mdb
 from music_evals.errors import NoDataError, UnreadableFileError
@@ -57,7 +58,7 @@ def test_sentences_are_the_published_ones():
 def test_the_stand_in_has_a_sentence_and_a_label_in_each_row():
     rows = mdb.build_config("stand_in")
     assert all(row["instruction"] and row["origin"] == "music_evals" for row in rows)
-    assert Counter(row["excerpt"] for row in rows) == dict.fromkeys(mdb.STAND_IN_PIECES, 3)
+    assert Counter(row["excerpt"] for row in rows) == dict.fromkeys(STAND_IN_PIECES, 3)
 
 
 def test_the_table_is_made_of_the_published_ones():
@@ -113,7 +114,7 @@ class TestAttach:
 def test_the_stand_in_can_be_rendered_and_attached(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
     rows = mdb.build_config("stand_in")
-    attached = mdb.attach(rows, mdb.render_stand_in(tmp_path / "pieces"))
+    attached = mdb.attach(rows, render_pieces(tmp_path / "pieces"))
     assert len(attached.rows) == len(rows)
     assert not attached.missing
     assert soundfile.info(attached.rows[0]["audio"]).duration > 20
@@ -121,8 +122,8 @@ def test_the_stand_in_can_be_rendered_and_attached(tmp_path, monkeypatch):
 
 def test_edit_reads_what_is_attached(tmp_path, monkeypatch):
     monkeypatch.setenv("MUSIC_EVALS_CACHE", str(tmp_path / "cache"))
-    attached = mdb.attach(mdb.build_config("stand_in")[:3], mdb.render_stand_in(tmp_path / "pieces"))
-    sources = sources_in_files([str(mdb.write_sources(attached, tmp_path / "lists" / "sources.jsonl"))])
+    attached = mdb.attach(mdb.build_config("stand_in")[:3], render_pieces(tmp_path / "pieces"))
+    sources = sources_in_files([str(write_sources(attached, tmp_path / "lists" / "sources.jsonl"))])
     ready = expand(sources, None, generate=(), default="Anything.", seed=0)
     assert [one.item for one in ready] == [row["id"] for row in attached.rows]
     assert {one.group for one in ready} == {"song_rock"}

@@ -1,19 +1,17 @@
 """MedleyDB excerpts and the edits that are asked of them: the sources of ZETA and of the vanilla baseline.
 
 The sentences are those of MedleyMDPrompts (Manor and Michaeli, ICML 2024, CC BY 4.0), as published. The audio of
-MedleyDB may not be passed on: `attach` finds it in the user's own copy, and `write_sources` writes the table that
-``music-evals edit`` reads. The config ``stand_in`` needs no copy: pieces of `known_edits`, with prompts of our own.
+MedleyDB may not be passed on: `attach` finds it in the user's own copy, and `edit_sources.write_sources` writes the
+table that ``music-evals edit`` reads. The config ``stand_in`` needs no copy: pieces of `known_edits`, with prompts of
+our own.
 """
 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import functools
-import hashlib
 import io
 import itertools
-import json
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -21,19 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from music_evals.datasets.known_edits import build as known_edits
-from music_evals.errors import NoDataError, UnreadableFileError
-from music_evals.files import write_atomically
+from music_evals.datasets import edit_sources
+from music_evals.datasets.edit_sources import STAND_IN_PIECES, Attached
+from music_evals.errors import UnreadableFileError
 
 __all__ = [
     "CONFIGS",
-    "Attached",
     "attach",
     "build_config",
     "features",
     "published_table",
-    "render_stand_in",
-    "write_sources",
 ]
 
 CONFIGS = ("zeta", "vanilla", "stand_in")
@@ -55,29 +50,7 @@ STAND_IN_WISHES = (
     ("Leave out everything but the tune and the bass.", "A tune with a bass and nothing else."),
 )
 """What is asked, and a description of the result."""
-STAND_IN_PIECES = (
-    "song_rock", "song_waltz", "song_ballad", "song_bossa", "song_disco", "song_synth",
-    "song_pop", "song_jig", "song_funk", "song_march", "song_blues", "song_minuet",
-)  # fmt: skip
-
 Row = dict[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Attached:
-    """Rows with a recording, and what had to be left out."""
-
-    rows: tuple[Row, ...]  # rows whose recording is there; ``audio`` holds its path
-    missing: tuple[str, ...]  # recordings that are not there, relative to the root, each once
-    wrong: tuple[str, ...]  # recordings that are there but are not the ones of the manifest, each once
-
-    @property
-    def summary(self) -> str:
-        """Counts in words."""
-        return (
-            f"{len(self.rows)} rows with a recording; {len(self.missing)} recordings missing, "
-            f"{len(self.wrong)} with another checksum"
-        )
 
 
 def features() -> Any:
@@ -220,7 +193,7 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         Rows of one of the configs.
     root
         Folder of MedleyDB (with or without its folder ``Audio``), or any folder that holds the files; for ``stand_in``
-        the one that `render_stand_in` wrote to.
+        the one that `edit_sources.render_pieces` wrote to.
 
     Returns
     -------
@@ -233,79 +206,13 @@ def attach(rows: Iterable[Row], root: str | Path) -> Attached:
         The folder does not exist, or holds none of the recordings.
 
     """
-    folder = Path(root)
-    if not folder.is_dir():
-        raise NoDataError(f"{folder}: no such folder; give the root of your copy of MedleyDB")
-    found: list[Row] = []
-    missing: dict[str, None] = {}
-    wrong: dict[str, None] = {}
-    for row in rows:
-        path = _find(folder, row["audio_file"])
-        if path is None:
-            missing[row["audio_file"]] = None
-        elif row["audio_sha256"] not in {None, _file_sha256(path)}:
-            wrong[row["audio_file"]] = None
-        else:
-            found.append({**row, "audio": str(path)})
-    if not found:
-        wanted = [*missing, *wrong]
-        raise NoDataError(
-            f"{folder}: none of the {len(wanted)} recordings is there, such as {wanted[0] if wanted else 'any'}; "
-            "MedleyDB is given out by its authors, https://medleydb.weebly.com; render_stand_in makes those of stand_in"
-        )
-    return Attached(tuple(found), tuple(missing), tuple(wrong))
-
-
-def write_sources(attached: Attached, path: str | Path) -> Path:
-    """Write the rows with a recording as the manifest that ``music-evals edit`` reads, and return its path.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-
-    """
-    rows = [
-        {
-            "id": row["id"],
-            "source": str(Path(row["audio"]).resolve()),
-            "group": row["excerpt"],
-            **{name: row[name] for name in ("instruction", "source_prompt", "target_prompt") if row[name]},
-        }
-        for row in attached.rows
-    ]
-    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-    return write_atomically(Path(path), text.encode(), parents=True)
-
-
-def render_stand_in(folder: str | Path, *, renderer: str = "additive") -> Path:
-    """Write the recordings of ``stand_in`` into a folder, which `attach` takes, and return it.
-
-    Raises
-    ------
-    UnknownNameError
-        A renderer that does not exist.
-    MissingBackendError
-        The renderer is not installed.
-    OutputError
-        The folder cannot be written to.
-
-    """
-    target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
-    rows = {row["piece"]: row for half in ("tuning", "held_out") for row in known_edits.load_rows("default", half)}
-    for piece in STAND_IN_PIECES:
-        recording = known_edits.render(rows[piece], renderer=renderer, which="reference")
-        write_atomically(target / f"{piece}.wav", recording.read_bytes())
-    return target
-
-
-def _find(folder: Path, name: str) -> Path | None:
-    """Return the recording, which MedleyDB keeps in a folder a song, and other copies side by side."""
-    candidates = (folder / name, folder / "Audio" / name, folder / Path(name).name)
-    return next((path for path in candidates if path.is_file()), None)
-
-
-def _file_sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return edit_sources.attach(
+        rows,
+        root,
+        places=lambda name: (name, f"Audio/{name}", Path(name).name),  # MedleyDB keeps a folder a song
+        what="MedleyDB",
+        where=(
+            "MedleyDB is given out by its authors, https://medleydb.weebly.com; edit_sources.render_pieces makes those "
+            "of stand_in"
+        ),
+    )
