@@ -13,7 +13,7 @@ from music_evals.datasets.known_edits import build as known_edits
 from music_evals.errors import NoDataError
 from music_evals.files import write_atomically
 
-__all__ = ["STAND_IN_PIECES", "Attached", "attach", "render_pieces", "write_sources"]
+__all__ = ["STAND_IN_PIECES", "Attached", "attach", "file_hash", "render_pieces", "write_sources"]
 
 STAND_IN_PIECES: Final = (
     "song_rock", "song_waltz", "song_ballad", "song_bossa", "song_disco", "song_synth",
@@ -21,24 +21,27 @@ STAND_IN_PIECES: Final = (
 )  # fmt: skip
 """Pieces of `known_edits` that stand in for music that may not be passed on."""
 
-_PROMPTS = ("instruction", "source_prompt", "target_prompt", "before", "after", "task", "intended")
+_INSTRUCTED = (
+    "instruction", "source_prompt", "target_prompt", "before", "after", "task", "intended", "bars", "confidence"
+)  # fmt: skip
 
 Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Attached:
-    """Rows with a recording, and what had to be left out."""
+    """Rows with a recording or a score, and what had to be left out."""
 
-    rows: tuple[Row, ...]  # rows whose recording is there; ``audio`` holds its path
-    missing: tuple[str, ...]  # recordings that are not there, relative to the root, each once
-    wrong: tuple[str, ...]  # recordings that are there but are not the ones of the manifest, each once
+    rows: tuple[Row, ...]  # rows whose file is there; ``audio`` holds its path
+    missing: tuple[str, ...]  # files that are not there, relative to the root, each once
+    wrong: tuple[str, ...]  # files that are there but are not the ones of the manifest, each once
+    noun: str = "recording"  # what a file is
 
     @property
     def summary(self) -> str:
         """Counts in words."""
         return (
-            f"{len(self.rows)} rows with a recording; {len(self.missing)} recordings missing, "
+            f"{len(self.rows)} rows with a {self.noun}; {len(self.missing)} {self.noun}s missing, "
             f"{len(self.wrong)} with another checksum"
         )
 
@@ -81,7 +84,7 @@ def attach(
         path = next((path for path in candidates if path.is_file()), None)
         if path is None:
             missing[row["audio_file"]] = None
-        elif row.get("audio_sha256") not in {None, _file_sha256(path)}:
+        elif row.get("audio_sha256") not in {None, file_hash(path)}:
             wrong[row["audio_file"]] = None
         else:
             found.append({**row, "audio": str(path)})
@@ -92,7 +95,7 @@ def attach(
 
 
 def write_sources(attached: Attached, path: str | Path) -> Path:
-    """Write the rows with a recording as the manifest that ``music-evals edit`` reads, and return its path.
+    """Write the rows with a file as the manifest that ``music-evals edit`` reads, and return its path.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def write_sources(attached: Attached, path: str | Path) -> Path:
             "id": row["id"],
             "source": str(Path(row["audio"]).resolve()),
             "group": row["excerpt"],
-            **{name: row[name] for name in _PROMPTS if row.get(name)},
+            **{name: row[name] for name in _INSTRUCTED if row.get(name) not in {None, ""}},
         }
         for row in attached.rows
     ]
@@ -135,6 +138,7 @@ def render_pieces(folder: str | Path, *, renderer: str = "additive") -> Path:
     return target
 
 
-def _file_sha256(path: Path) -> str:
+def file_hash(path: Path, kind: str = "sha256") -> str:
+    """Return the checksum of a file in hexadecimal digits."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, kind).hexdigest()
