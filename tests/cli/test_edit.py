@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.writing import Server, completion
 
 from music_evals.benchmark.edits.work import read_parameter
 from music_evals.cli import main
@@ -73,3 +74,26 @@ def test_parameters_are_numbers_truths_or_texts() -> None:
     for wrong in ("a", "=3", "a=", "a=[1]"):
         with pytest.raises(InvalidInputError, match=r"NAME=VALUE|a number, true"):
             read_parameter(wrong)
+
+
+def test_a_language_model_writes_instructions(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = {"before": "rock", "after": "jazz", "instruction": "Turn the rock into jazz."}
+    server = Server()
+    server.answers((200, completion(json.dumps(answer))))
+    monkeypatch.setenv("KEY_OF_A_TEST", "abc123")
+    song = str(root / "examples" / "originals" / "song_rock.ogg")
+    command = ["edit", song, "--system", "identity", "--source-prompt", "a rock song", "--generate", "genre"]
+    asked = ["--instruction-model", "lab/poet", "--instruction-endpoint", server.url]
+    try:
+        assert main([*command, *asked, "--api-key-env", "KEY_OF_A_TEST", "--out", str(tmp_path / "a")]) == 0
+    finally:
+        server.close()
+    assert [request["key"] for request in server.requests] == ["Bearer abc123"]
+    row = json.loads((tmp_path / "a" / "manifest.jsonl").read_text())
+    assert (row["id"], row["instruction"]) == ("song_rock-genre", "Turn the rock into jazz.")
+    assert not any(b"abc123" in path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file())
+    capsys.readouterr()
+    assert main([*command, *asked[2:], "--out", str(tmp_path / "b")]) == 2
+    assert "go with --instruction-model" in capsys.readouterr().err

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from music_evals.benchmark.sources import model_type_of
-from music_evals.errors import NoDataError, UnreadableFileError
+from music_evals.errors import InvalidInputError, NoDataError, UnreadableFileError
 from music_evals.protocols import load_plugin
 from music_evals.windows import MODELS, find_window
 
-__all__ = ["ModelFolder", "find_model", "hash_of", "own_rng"]
+__all__ = ["ModelFolder", "find_model", "hash_of", "own_rng", "split_model"]
 
 
 class ModelFolder(NamedTuple):
@@ -68,6 +68,20 @@ def own_rng(seed: int, system: str, label: str) -> np.random.Generator:
     """Return the generator of one answer: it depends on these names alone, not on what else is run."""
     digest = hashlib.sha256(f"{seed}\0{system}\0{label}".encode()).digest()
     return np.random.default_rng(np.random.SeedSequence(np.frombuffer(digest, dtype=np.uint32).tolist()))
+
+
+def split_model(text: str) -> tuple[str | None, str, str | None]:
+    """Return name, folder or Hub id, and revision; a path that exists is never cut."""
+    name: str | None
+    revision: str | None = None
+    name, equals, source = text.partition("=")
+    if not equals or Path(text).exists():
+        name, source = None, text
+    if "@" in source and not Path(source).exists():
+        source, _, revision = source.partition("@")
+    if "" in {name, source, revision}:
+        raise InvalidInputError(f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}")
+    return name, source, revision
 
 
 def _fetch(place: str) -> tuple[str, Path, str]:

@@ -111,8 +111,18 @@ def _add_instruction(asked: Any) -> None:
         "--generate",
         default="",
         metavar="TASKS",
-        help="write instructions for these tasks (genre, style, mood, timbre) by templates from the description of "
-        "each source: its column description, or --source-prompt",
+        help="write instructions for these tasks (genre, style, mood, timbre) from the description of each source: its "
+        "column description, or --source-prompt; by templates unless a model is named",
+    )
+    asked.add_argument(
+        "--instruction-model",
+        metavar="ID",
+        help="language model that writes them: folder or Hub id[@revision], or with --instruction-endpoint its id "
+        "there; asked once, and kept in instructions.jsonl",
+    )
+    asked.add_argument("--instruction-endpoint", metavar="URL", help="OpenAI-compatible address, up to /v1")
+    asked.add_argument(
+        "--api-key-env", metavar="VARIABLE", help="environment variable that holds its key (default: no key)"
     )
 
 
@@ -123,6 +133,7 @@ def _run(options: argparse.Namespace) -> int:
     values = chosen(options, Settings)
     values["instruction"] = _instruction(options)
     values["generate"] = _names(options.generate)
+    values["writer"] = _writer(options)
     values["weights"] = _weights(options)
     values["parameters"] = dict(map(read_parameter, options.settings))
     settings = Settings(**values)
@@ -160,6 +171,18 @@ def _instruction(options: argparse.Namespace) -> EditInstruction | None:
         confidence=options.keep,
         intended_facets=_names(options.intended),
     )
+
+
+def _writer(options: argparse.Namespace) -> dict[str, Any] | None:
+    given = {
+        "model": options.instruction_model,
+        "endpoint": options.instruction_endpoint,
+        "api_key_env": options.api_key_env,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and options.instruction_model is None:
+        raise InvalidInputError("--instruction-endpoint and --api-key-env go with --instruction-model; give that too")
+    return given or None
 
 
 def _weights(options: argparse.Namespace) -> dict[str, Any]:

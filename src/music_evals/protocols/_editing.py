@@ -63,5 +63,7 @@ has ``from_pretrained(source, revision=, device=, **parameters)``, and without t
 
 INSTRUCTION_WRITERS: dict[str, str] = {
     "templates": "music_evals.editing.instructions:generate",
+    "language_model": "music_evals.editing.instruction_writing:write_instructions",
 }
-"""Who writes instructions for a description -> ``module:function`` (source id, description, tasks=, seed=)."""
+"""Who writes instructions for a description -> ``module:function`` (source id, description, tasks=, seed=); that of the
+language model takes the model first, a `LyricWriter`."""

@@ -28,6 +28,7 @@ from music_evals.errors import (
     PairCountError,
     UnknownNameError,
 )
+from music_evals.models.lyric_writers import CallableWriter
 from music_evals.symbolic.files import save_midi
 
 
@@ -162,6 +163,54 @@ def test_templates_make_an_item_of_each_instruction(folder: Path, tmp_path: Path
     assert {row["group"] for row in edits.rows} == {"a"}
     with pytest.raises(NoDataError, match="names no style"):
         edit(folder / "a.wav", tmp_path / "other", system="identity", instruction=base, generate=["style"])
+
+
+class TestLanguageModel:
+    """Instructions that a language model writes: asked once, kept, and refused by name."""
+
+    DESCRIPTION = EditInstruction(text="x", source_prompt="a happy rock song")
+
+    @staticmethod
+    def writer(after: str = "jazz", asked: list[str] | None = None) -> CallableWriter:
+        def answer(prompt: str) -> str:
+            if asked is not None:
+                asked.append(prompt)
+            before = "rock" if "its genre," in prompt else None
+            return json.dumps({"before": before, "after": after, "instruction": "Turn it into jazz."})
+
+        return CallableWriter(answer, "poet")
+
+    def run(self, folder: Path, out: Path, **settings: Any) -> Edits:
+        given = {"system": "identity", "instruction": self.DESCRIPTION, "generate": ["genre", "mood"], **settings}
+        return edit(folder / "a.wav", out, **given)
+
+    def test_what_it_wrote_is_kept_and_not_asked_again(self, folder: Path, tmp_path: Path) -> None:
+        asked: list[str] = []
+        first = self.run(folder, tmp_path / "out", writer=self.writer(asked=asked))
+        assert [row["item"] for row in first.rows] == ["a-genre"]
+        assert first.rows[0]["instruction"]["author"].startswith("poet, 20")
+        assert len(asked) == 2
+        again = self.run(folder, tmp_path / "out", writer=self.writer("ska", asked))
+        assert again.rows == first.rows
+        assert len(asked) == 2
+        self.run(folder, tmp_path / "out", writer=self.writer(asked=asked), overwrite=True)
+        assert len(asked) == 4
+
+    def test_an_answer_that_is_none_is_named(self, folder: Path, tmp_path: Path) -> None:
+        with pytest.raises(BackendError, match=r"1 of 1 answers.*does not say 'ska'"):
+            self.run(folder, tmp_path / "out", writer=self.writer("ska"))
+        with pytest.raises(NoDataError, match="poet found no mood in the description of a"):
+            self.run(folder, tmp_path / "out", writer=self.writer(), generate=["mood"])
+        with pytest.raises(InvalidInputError, match="name some"):
+            self.run(folder, tmp_path / "out", writer=self.writer(), generate=[])
+        with pytest.raises(InvalidInputError, match="goes with an endpoint"):
+            self.run(folder, tmp_path / "out", writer={"model": "poet", "api_key_env": "KEY"})
+
+    def test_a_damaged_file_is_named(self, folder: Path, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "instructions.jsonl").write_text('{"asked": 1')
+        with pytest.raises(CorruptRecordsError, match=r"instructions.jsonl, line 1.*move the file away"):
+            self.run(folder, tmp_path / "out", writer=self.writer())
 
 
 def test_a_dataset_gives_its_originals_once(tmp_path: Path, root: Path) -> None:

@@ -11,12 +11,13 @@ from typing import Any
 
 from music_evals.annotations import EditInstruction
 from music_evals.audio.io import AUDIO_SUFFIXES
+from music_evals.benchmark.edits.instructions import Generate, by_templates
 from music_evals.benchmark.manifests import files_of, manifest_rows, some
 from music_evals.benchmark.sources import load_split, resolve_revision
 from music_evals.errors import InvalidInputError, NoDataError, PairCountError
 from music_evals.locations import beside, location
 from music_evals.pipelines.suffixes import suffix_of
-from music_evals.protocols import INSTRUCTION_WRITERS, RENDERED_DATASETS, load_plugin
+from music_evals.protocols import RENDERED_DATASETS, load_plugin
 from music_evals.symbolic.files import READERS
 
 __all__ = ["Source", "bars_of", "expand", "sources_in_files", "sources_of_dataset"]
@@ -120,29 +121,38 @@ def _stored(rows: Any, dataset: str, column: str, folder: Path) -> Iterator[Sour
 
 
 def expand(
-    sources: Sequence[Source], base: EditInstruction | None, *, generate: Sequence[str], default: str, seed: int
+    sources: Sequence[Source],
+    base: EditInstruction | None,
+    *,
+    generate: Sequence[str],
+    default: str,
+    seed: int,
+    write: Generate = by_templates,
 ) -> list[Source]:
     """Return the sources with their instructions: those of their rows over those of the whole run.
 
-    With `generate` each source whose description names something known gets an instruction for each of these tasks.
+    With `generate` each source gets an instruction for each of these tasks of which its description names something.
     """
-    ready: list[Source] = []
     for source in sources:
         _check_item(source.item)
-        columns = source.columns
-        if generate:
-            description = str(columns.get("description") or columns.get("source_prompt") or "")
-            description = description or (base.source_prompt if base else "")
-            write = load_plugin(INSTRUCTION_WRITERS, "templates", "writer of instructions")
-            made = write(source.item, description, tasks=generate, seed=seed)
-            ready += [dataclasses.replace(source, item=one.id, instruction=one) for one in made]
-        else:
-            ready.append(dataclasses.replace(source, instruction=_instruction(source, base, default)))
+    if generate:
+        made = write({source.item: _description(source, base) for source in sources}, generate, seed)
+        ready = [
+            dataclasses.replace(source, item=one.id, instruction=one) for source in sources for one in made[source.item]
+        ]
+    else:
+        ready = [dataclasses.replace(source, instruction=_instruction(source, base, default)) for source in sources]
     counts = Counter(source.item for source in ready)
     twice = [item for item, count in counts.items() if count > 1]
     if twice:
         raise PairCountError(f"ids must be unique, twice or more: {some(twice)}; give each source its own id")
     return ready
+
+
+def _description(source: Source, base: EditInstruction | None) -> str:
+    columns = source.columns
+    own = str(columns.get("description") or columns.get("source_prompt") or "")
+    return own or (base.source_prompt if base else "")
 
 
 def _check_item(item: str) -> None:

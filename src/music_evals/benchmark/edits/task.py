@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from music_evals.annotations import EditInstruction
+from music_evals.benchmark.edits.instructions import Generate, by_model, by_templates, hire
 from music_evals.benchmark.edits.sources import Source, expand, sources_in_files, sources_of_dataset
 from music_evals.benchmark.edits.work import EditWork, Task, is_score, sounds_of
 from music_evals.benchmark.engines import Failed, Unit
@@ -24,7 +25,7 @@ from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
 from music_evals.files import write_atomically
-from music_evals.protocols import RENDERERS
+from music_evals.protocols import RENDERERS, LyricWriter
 
 __all__ = ["MANIFEST", "RECORDS", "Edits", "Settings", "run_edits"]
 
@@ -54,7 +55,10 @@ class Settings(RunSettings):
     instruction
         For all sources; the columns of a manifest or dataset have precedence, each for itself.
     generate
-        Tasks for which instructions are written by templates from the description of each source.
+        Tasks for which instructions are written from the description of each source: by templates, or by `writer`.
+    writer
+        A language model that writes them; asked once, its answers are kept in ``instructions.jsonl``. The options of
+        `instructions.hire`, or a `protocols.LyricWriter`.
     seconds
         Cut each recording to its beginning; the manifest then names the cut source.
     mono
@@ -78,6 +82,7 @@ class Settings(RunSettings):
     weights: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     instruction: EditInstruction | None = None
     generate: Sequence[str] = ()
+    writer: LyricWriter | Mapping[str, Any] | None = None
     seconds: float | None = None
     mono: bool = False
     render: str | None = None
@@ -86,6 +91,8 @@ class Settings(RunSettings):
 
     def __post_init__(self) -> None:
         self._one_of("sources", "dataset")
+        if self.writer is not None and not self.generate:
+            raise InvalidInputError("a language model writes instructions for the tasks of `generate`; name some")
         if self.seconds is not None and not self.seconds >= 1:
             raise InvalidInputError(f"`seconds` must be at least 1, got {self.seconds}")
         if self.render not in {None, *RENDERERS}:
@@ -130,7 +137,14 @@ def run_edits(settings: Settings, *, progress: Progress | None = None) -> Edits:
     info = _built(work, settings).info
     sources, about = _sources(settings, out)
     default = f"What the parameters of {info.name} say."
-    ready = expand(sources, settings.instruction, generate=settings.generate, default=default, seed=settings.seed)
+    ready = expand(
+        sources,
+        settings.instruction,
+        generate=settings.generate,
+        default=default,
+        seed=settings.seed,
+        write=_instructed_by(settings, out),
+    )
     header = {
         "task": "edits",
         "dataset": about,
@@ -157,6 +171,13 @@ def _built(work: EditWork, settings: Settings) -> Any:
         raise InvalidInputError(
             f"{settings.system} cannot be made with {dict(settings.parameters)}: {error}"
         ) from error
+
+
+def _instructed_by(settings: Settings, out: Path) -> Generate:
+    if settings.writer is None:
+        return by_templates
+    writer = hire(settings.writer) if isinstance(settings.writer, Mapping) else settings.writer
+    return by_model(writer, out, afresh=settings.overwrite)
 
 
 def _sources(settings: Settings, out: Path) -> tuple[list[Source], dict[str, Any]]:

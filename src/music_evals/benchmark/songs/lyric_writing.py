@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 from music_evals.annotations import GROUPS
 from music_evals.benchmark.cells import counted
 from music_evals.benchmark.manifests import check_systems, read_text
+from music_evals.benchmark.model_folders import split_model
 from music_evals.benchmark.outputs import NOTHING_BESIDE, Beside, Outcome, remove_results
 from music_evals.benchmark.records import RecordFile, dump_json, reading_rows
 from music_evals.benchmark.songs import lyrics, writing_log
@@ -330,7 +331,7 @@ def _system(writer: LyricWriter, settings: Settings) -> _Hired:
 
 
 def _transformers(text: str | os.PathLike[str], settings: Settings, asked: Mapping[str, Any]) -> LyricWriter:
-    name, source, revision = _split_model(os.fspath(text))
+    name, source, revision = split_model(os.fspath(text))
     given = {"batch_size": settings.batch_size, "device": settings.device, "dtype": settings.dtype}
     make = load_plugin(WRITERS, "transformers", "writer")
     writer: LyricWriter = make(
@@ -366,20 +367,6 @@ def _endpoint(endpoint: Endpoint, settings: Settings, asked: Mapping[str, Any]) 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _split_model(text: str) -> tuple[str | None, str, str | None]:
-    """Return name, folder or Hub id, and revision; a path that exists is never cut."""
-    name: str | None
-    revision: str | None = None
-    name, equals, source = text.partition("=")
-    if not equals or Path(text).exists():
-        name, source = None, text
-    if "@" in source and not Path(source).exists():
-        source, _, revision = source.partition("@")
-    if "" in {name, source, revision}:
-        raise InvalidInputError(f"`models` takes ID, NAME=ID or ID@REVISION, got {text!r}")
-    return name, source, revision
 
 
 def _read_example(path: str | os.PathLike[str] | None) -> Example | None:
