@@ -31,8 +31,10 @@ $(STAMP): pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --quiet --constraint $(CONSTRAINTS) --editable ".[$(EXTRAS)]"
 	touch $(STAMP)
 
-run: venv ## judge known edits, then five networks and all baselines on JSB Chorales; writes results/
+run: venv ## judge known edits, edits without weights, then five networks and all baselines on JSB Chorales; writes results/
 	$(BIN)/music-evals preserve --dataset known_edits --config small --out results/known_edits
+	$(BIN)/music-evals benchmark musecpbench --pieces 4 --seconds 20 --no-report --out results/musecpbench \
+		--systems transposition,time_stretch,reorchestration,noise_vocoder,hpss_remix,equaliser,effects
 	$(BIN)/music-evals inpainting --dataset jsb_chorales --config musib --split test \
 		--model models/anticipation_rnn --model models/inpaintnet --model models/sketchnet --model models/vli \
 		--model models/infill_transformer --model models/infill_transformer:sample \

@@ -19,6 +19,7 @@ from music_evals.annotations.descriptions import (
     theme_of_row,
 )
 from music_evals.annotations.edits import (
+    BACKBONES,
     EDIT_TASKS,
     FACETS,
     EditInstruction,
@@ -64,6 +65,7 @@ from music_evals.annotations.scores import (
 __all__ = [
     "AMATEUR",
     "AUDIO_EFFECTS",
+    "BACKBONES",
     "DEFAULT_BPM",
     "DIMENSIONS",
     "DRUMS",

@@ -23,6 +23,7 @@ from music_evals.annotations.scores import Score
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 
 __all__ = [
+    "BACKBONES",
     "EDIT_TASKS",
     "FACETS",
     "MOST_CONFIDENCE",
@@ -38,6 +39,9 @@ FACETS: Final = ("harmony", "rhythm", "structure", "melody")
 
 EDIT_TASKS: Final = ("style", "genre", "mood", "timbre", "refine", "other")
 """What an instruction asks for, in words; the first three are those of MuseCPBench."""
+
+BACKBONES: Final = ("autoregressive", "diffusion", "refinement", "codec", "no weights")
+"""Kinds of models behind editing systems; a codec alone is that of a control."""
 
 MOST_CONFIDENCE: Final = 10
 """Confidence at which RefinPaint keeps every token (its paper, section 3)."""
@@ -322,6 +326,8 @@ class EditorInfo:
         Name -> value, JSON types only: all that decides the result besides source, instruction and seed.
     control
         Stands outside of comparisons.
+    backbone
+        One of `BACKBONES`: what kind of model makes the edit.
 
     """
 
@@ -340,3 +346,4 @@ class EditorInfo:
     changes: tuple[str, ...] = ()
     parameters: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     control: bool = False
+    backbone: str = "no weights"

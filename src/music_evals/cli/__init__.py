@@ -14,6 +14,7 @@ from typing import Any
 
 from music_evals import __version__
 from music_evals.cli import (
+    benchmark,
     caimap,
     completion,
     corpus,
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     style_transfer.add(verbs)
     edit.add(verbs)
     preserve.add(verbs)
+    benchmark.add(verbs)
     lyrics.add(verbs)
     describe.add(verbs)
     discrepancy.add(verbs)

@@ -116,8 +116,8 @@ def write_sources(attached: Attached, path: str | Path) -> Path:
     return write_atomically(Path(path), text.encode(), parents=True)
 
 
-def render_pieces(folder: str | Path, *, renderer: str = "additive") -> Path:
-    """Write the recordings of `STAND_IN_PIECES` into a folder, which `attach` takes, and return it.
+def render_pieces(folder: str | Path, *, pieces: Sequence[str] = STAND_IN_PIECES, renderer: str = "additive") -> Path:
+    """Write the recordings of pieces of `known_edits` into a folder, which `attach` takes, and return it.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def render_pieces(folder: str | Path, *, renderer: str = "additive") -> Path:
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     rows = {row["piece"]: row for half in ("tuning", "held_out") for row in known_edits.load_rows("default", half)}
-    for piece in STAND_IN_PIECES:
+    for piece in pieces:
         recording = known_edits.render(rows[piece], renderer=renderer, which="reference")
         write_atomically(target / f"{piece}.wav", recording.read_bytes())
     return target

@@ -101,6 +101,7 @@ class MusicGen(Editor):
             max_seconds=MAX_SECONDS,
             deterministic=False,
             parameters=self._parameters,
+            backbone="autoregressive",
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:

@@ -273,6 +273,7 @@ class MusicMagus(Editor):
             max_seconds=30.0,
             deterministic=not drawn,
             parameters=self._parameters,
+            backbone="diffusion",
         )
 
     def supports(self, request: EditRequest) -> str:

@@ -152,6 +152,7 @@ class RefinPaint(Editor):
                 "free_tokens": self._free_tokens,
                 "skip_last_two": self._skip_last_two,
             },
+            backbone="refinement",
         )
 
     def supports(self, request: EditRequest) -> str:

@@ -88,6 +88,7 @@ class Resynth(Editor):
             max_seconds=30.0,
             parameters={"codec": self._codec},
             control=True,
+            backbone="codec",
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:  # noqa: ARG002 (nothing is drawn)

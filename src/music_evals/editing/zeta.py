@@ -200,6 +200,7 @@ class Zeta(Editor):
             max_seconds=30.0,
             deterministic=False,
             parameters=self._parameters,
+            backbone="diffusion",
         )
 
     def _edited(self, request: EditRequest, seeds: Seeds) -> Edited:

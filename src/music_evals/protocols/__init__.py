@@ -18,13 +18,14 @@ import numpy.typing as npt
 
 from music_evals.annotations import Arrangement, Cells, PianoRoll, Tokens
 from music_evals.errors import UnknownNameError, importing
-from music_evals.protocols._editing import EDITORS, INSTRUCTION_WRITERS, EditingSystem
+from music_evals.protocols._editing import EDIT_STUDIES, EDITORS, INSTRUCTION_WRITERS, EditingSystem
 
 __all__ = [
     "BASELINES",
     "CONTROL",
     "CONTROLS",
     "EDITORS",
+    "EDIT_STUDIES",
     "INPAINTERS",
     "INSTRUCTION_WRITERS",
     "NEAR_COPY",

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from music_evals.annotations import EditorInfo, EditRequest, EditResult
 
-__all__ = ["EDITORS", "INSTRUCTION_WRITERS", "EditingSystem"]
+__all__ = ["EDITORS", "EDIT_STUDIES", "INSTRUCTION_WRITERS", "EditingSystem"]
 
 
 @runtime_checkable
@@ -38,6 +38,12 @@ class EditingSystem(Protocol):
         """
         ...
 
+
+EDIT_STUDIES: dict[str, str] = {
+    "stand_in": "music_evals.datasets.edit_study:write_study_sources",
+}
+"""Sources of a study of editing systems -> ``module:function`` (folder, n_pieces=), which writes the tables
+``recordings`` and ``scores``."""
 
 _WEIGHTLESS = "music_evals.editing.weightless"
 

@@ -1,0 +1,127 @@
+"""The verb ``benchmark``: studies that run several verbs over several systems."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from music_evals.cli._shared import Bar, add_verb, list_failures, quieten, say, to_stdout
+from music_evals.errors import InvalidInputError
+from music_evals.protocols import EDITORS
+
+__all__ = ["add"]
+
+_HELP = """\
+MuseCPBench: let editing systems edit the same music, judge what each preserved, and print the tables of the study.
+
+The protocol `ours` gives all systems the same pieces and instructions: recordings to those that edit sound, the same
+pieces as scores to those that edit nothing else. The protocol `paper` gives each what the paper gave it, as far as you
+attach it. Systems whose weights are not named are left out, with the reason.
+
+Writes into --out: edits/, a folder a system; preserved/, what the verb preserve writes; musecpbench.json and
+musecpbench.md, the tables by facet, by task and by backbone, and the published table 2 beside them with the reason for
+each cell that cannot be compared. A study that was stopped goes on when the same command is given again.
+"""
+
+_EXAMPLES = """\
+examples:
+  music-evals benchmark musecpbench --out study
+  music-evals benchmark musecpbench --sources songs.jsonl --systems noise_vocoder,zeta \\
+      --weights zeta=cvssp/audioldm2-music@COMMIT --device cuda --out study
+  music-evals benchmark musecpbench --protocol paper --paper-sources zeta=medleydb.jsonl \\
+      --weights zeta=cvssp/audioldm2-music@COMMIT --device cuda --out paper
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb ``benchmark``."""
+    verb = add_verb(verbs, "benchmark", _run, help="run a whole study", description="Run a whole study.")
+    studies = verb.add_subparsers(title="studies", required=True, metavar="STUDY")
+    study = add_verb(
+        studies, "musecpbench", _run, help="what editing systems preserve", description=_HELP, epilog=_EXAMPLES
+    )
+    what = study.add_argument_group("what is edited")
+    what.add_argument("--protocol", default="ours", help="ours (default) or paper")
+    what.add_argument(
+        "--sources",
+        metavar="TABLE",
+        help="recordings and instructions, as the verb edit reads them (default: our own pieces, rendered)",
+    )
+    what.add_argument("--scores", metavar="TABLE", help="the same pieces as scores; they are rendered")
+    what.add_argument(
+        "--pieces", type=int, default=12, dest="n_pieces", metavar="N", help="of our own (default: %(default)s)"
+    )
+    what.add_argument(
+        "--paper-sources",
+        action="append",
+        default=[],
+        metavar="SYSTEM=TABLE",
+        help="what the paper gave to a system, see the data sets medleydb_editing, musiccaps_edits, audioldm2_samples "
+        "and lakh_refinpaint; may be given again",
+    )
+    what.add_argument("--limit", type=int, metavar="N", help="the first N rows of each table only")
+    what.add_argument("--seconds", type=float, metavar="S", help="the first S seconds of each recording only")
+    who = study.add_argument_group("who edits")
+    who.add_argument("--systems", default="", metavar="NAMES", help=f"with commas (default: all): {', '.join(EDITORS)}")
+    who.add_argument(
+        "--weights",
+        action="append",
+        default=[],
+        metavar="SYSTEM=PLACE",
+        help="folder, or Hub id@COMMIT, of a system that needs weights; may be given again",
+    )
+    who.add_argument("--device", help="where systems with weights compute, as cpu or cuda:1 (default: cpu)")
+    who.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    who.add_argument("--workers", type=int, metavar="N", help="processes (default: as edit and preserve choose)")
+    where = study.add_argument_group("where it goes")
+    where.add_argument("--out", required=True, metavar="DIR", help="folder of the study")
+    where.add_argument("--overwrite", action="store_true", help="start afresh, whatever the folder holds")
+    where.add_argument("--no-report", action="store_false", dest="report", help="no page of preserve in preserved/")
+    where.add_argument("--json", action="store_true", help="print the tables as JSON")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from music_evals.benchmark.musecpbench.task import Settings, run_musecpbench
+
+    names = ("protocol", "sources", "scores", "n_pieces", "limit", "seconds", "seed", "workers", "out", "overwrite")
+    settings = Settings(
+        **{name: getattr(options, name) for name in names},
+        report=options.report,
+        systems=[name.strip() for name in options.systems.split(",") if name.strip()],
+        paper_sources=_by_system(options.paper_sources, "--paper-sources"),
+        weights=_weights(options),
+    )
+    quieten()
+    with Bar("piece") as bar:
+        study = run_musecpbench(settings, progress=bar)
+    code = list_failures(study.failures, f"see the records below {settings.out}")
+    for system, why in study.results["left_out"].items():
+        say(f"note: {system} was left out: {why}")
+    with to_stdout():
+        print(json.dumps(study.results, ensure_ascii=False) if options.json else study.files["table"].read_text())
+    return code
+
+
+def _by_system(texts: Sequence[str], option: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise InvalidInputError(f"{option} takes SYSTEM=PLACE, such as zeta=folder, got {text!r}")
+        if name in found:
+            raise InvalidInputError(f"{option} names {name} twice; give it once")
+        found[name] = value
+    return found
+
+
+def _weights(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    found = {}
+    for name, place in _by_system(options.weights, "--weights").items():
+        source, _, revision = place.partition("@")
+        given = {"source": source, "revision": revision or None, "device": options.device}
+        found[name] = {key: value for key, value in given.items() if value is not None}
+    if options.device and not found:
+        raise InvalidInputError("--device goes with --weights; give that too")
+    return found

@@ -1,0 +1,84 @@
+"""Pieces of our own for a study of editing systems: the same music as recordings and as scores, each with its edits."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from music_evals.datasets.edit_sources import STAND_IN_PIECES, attach, render_pieces, write_sources
+from music_evals.datasets.known_edits import build as known_edits
+from music_evals.datasets.musiccaps_edits import build as musiccaps_edits
+from music_evals.errors import InvalidInputError
+from music_evals.files import write_atomically
+from music_evals.symbolic.midi import write_midi
+
+__all__ = ["REFINEMENTS", "StudySources", "write_study_sources"]
+
+REFINEMENTS: Final = (((0, 4), 0), ((4, 8), 5), ((0, 8), 8))
+"""Bars and how much of them is kept, of 10: three a score, as many as a recording has instructions."""
+
+
+class StudySources(NamedTuple):
+    """Tables that ``music-evals edit`` reads."""
+
+    recordings: Path
+    scores: Path
+
+
+def write_study_sources(
+    folder: str | Path, *, n_pieces: int = len(STAND_IN_PIECES), renderer: str = "additive"
+) -> StudySources:
+    """Write pieces of `known_edits` as recordings and as MIDI files, and a table of each.
+
+    Recordings have the instructions of ``musiccaps_edits``, config ``stand_in``, three a piece; scores have
+    `REFINEMENTS`. Both are grouped by piece.
+
+    Parameters
+    ----------
+    folder
+        Where to; files that are there are written again.
+    n_pieces
+        The first so many of `edit_sources.STAND_IN_PIECES`, at least 1.
+    renderer
+        ``"additive"`` or ``"fluidsynth"``.
+
+    Raises
+    ------
+    InvalidInputError
+        A number of pieces that there is not.
+    UnknownNameError
+        A renderer that does not exist.
+    MissingBackendError
+        The renderer is not installed.
+    OutputError
+        The folder cannot be written to.
+
+    """
+    if not 1 <= n_pieces <= len(STAND_IN_PIECES):
+        raise InvalidInputError(f"there are 1 to {len(STAND_IN_PIECES)} pieces, got {n_pieces}")
+    target = Path(folder)
+    pieces = STAND_IN_PIECES[:n_pieces]
+    rows = [row for row in musiccaps_edits.build_config("stand_in") if row["excerpt"] in pieces]
+    root = render_pieces(target / "recordings", pieces=pieces, renderer=renderer)
+    attached = attach(rows, root, places=lambda name: (name,), what="the rendered pieces", where="")
+    recordings = write_sources(attached, target / "recordings.jsonl")
+    scores = [row for piece in pieces for row in _refinements(piece, target / "scores")]
+    text = "".join(f"{json.dumps(row)}\n" for row in scores)
+    return StudySources(recordings, write_atomically(target / "scores.jsonl", text.encode(), parents=True))
+
+
+def _refinements(piece: str, folder: Path) -> list[dict[str, Any]]:
+    path = write_atomically(folder / f"{piece}.mid", write_midi(known_edits.compose_piece(piece).score()), parents=True)
+    return [
+        {
+            "id": f"{piece}_bars_{first}_{end}_keep_{kept}",
+            "source": str(path.resolve()),
+            "group": piece,
+            "instruction": f"Refine bars {first + 1} to {end} at confidence {kept} of 10.",
+            "task": "refine",
+            "bars": f"{first}:{end}",
+            "confidence": kept,
+        }
+        for (first, end), kept in REFINEMENTS
+    ]
