@@ -19,6 +19,7 @@ from typing import Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.annotations.recordings import Beats, Chords
 from music_evals.annotations.scores import Score
 from music_evals.errors import InvalidAudioError, InvalidInputError, UnknownNameError
 
@@ -27,6 +28,7 @@ __all__ = [
     "EDIT_TASKS",
     "FACETS",
     "MOST_CONFIDENCE",
+    "EditConditions",
     "EditInstruction",
     "EditRequest",
     "EditResult",
@@ -169,6 +171,42 @@ def check_facets(names: tuple[str, ...]) -> None:
         raise InvalidInputError(f"facets are named once each, got {', '.join(names)}")
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class EditConditions:
+    """What was heard in a source, for systems that are told it.
+
+    Parameters
+    ----------
+    chords
+        Chords of the source.
+    beats
+        Beats of the source.
+    downbeats_sec
+        Those of the beats that begin a bar, shape (n,), increasing.
+
+    Raises
+    ------
+    InvalidInputError
+        A downbeat that is no beat.
+
+    """
+
+    chords: Chords
+    beats: Beats
+    downbeats_sec: npt.NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        if not np.isin(self.downbeats_sec, self.beats.times_sec).all():
+            raise InvalidInputError("each downbeat must be one of the beats; take them from there")
+
+    def content(self) -> str:
+        """Return the SHA-256 of the values."""
+        digest = hashlib.sha256("\0".join(self.chords.labels).encode())
+        for values in (self.chords.intervals_sec, self.beats.times_sec, self.downbeats_sec):
+            digest.update(np.ascontiguousarray(values, dtype=np.float64).tobytes())
+        return digest.hexdigest()
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class EditRequest:
     """One source and what is to be done with it.
@@ -187,6 +225,8 @@ class EditRequest:
         The source as a score; None where it is a recording.
     seed
         Of the run; the numbers of an item also depend on what it is (`editing.seeds`).
+    conditions
+        Chords and beats of the source, for systems that need them (`pipelines.edit_conditions`).
 
     Raises
     ------
@@ -203,6 +243,7 @@ class EditRequest:
     sample_rate: int | None = None
     score: Score | None = None
     seed: int = 0
+    conditions: EditConditions | None = None
 
     def __post_init__(self) -> None:
         if (self.audio is None) == (self.score is None):
@@ -308,8 +349,8 @@ class EditorInfo:
     entrances
         ``"audio"``, ``"score"`` or both.
     needs
-        What an instruction must give: ``"target_caption"``, ``"word_pair"``, ``"bars"``; empty where the system does
-        the same whatever is asked.
+        What an instruction must give: ``"target_caption"``, ``"word_pair"``, ``"bars"``; and ``"conditions"`` where the
+        request must have them. Empty where the system does the same whatever is asked.
     sample_rate
         Of the model in Hz; None where it works at that of the source.
     mono

@@ -19,7 +19,7 @@ def request_key(info: EditorInfo, request: EditRequest, *, content: str | None =
     info
         Of the system: its name, its parameters and the revisions of its weights count.
     request
-        Its source, its instruction and its seed count, and what the source is called does not.
+        Its source, its instruction, its conditions and its seed count, and what the source is called does not.
     content
         Hash of the source (`EditRequest.content`), where the caller has it.
 
@@ -32,6 +32,8 @@ def request_key(info: EditorInfo, request: EditRequest, *, content: str | None =
         "instruction": request.instruction.to_dict(),
         "seed": request.seed,
     }
+    if request.conditions is not None:
+        decides["conditions"] = request.conditions.content()
     return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
 

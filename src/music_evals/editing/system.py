@@ -26,6 +26,7 @@ _NEEDS = {
     "word_pair": "the word that is exchanged and the one that replaces it: give `before` and `after`",
     "bars": "the bars that may change: give `bars`",
     "confidence": "how much of the bars is kept: give `confidence`, 0 to 10",
+    "conditions": "chords and beats of the source: give `conditions` (`pipelines.edit_conditions` hears them)",
 }
 
 Samples = npt.NDArray[np.float32]
@@ -84,6 +85,7 @@ class Editor(abc.ABC):
             "word_pair": instruction.word_pair,
             "bars": instruction.bars,
             "confidence": None if instruction.confidence is None else (instruction.confidence,),
+            "conditions": request.conditions,
         }
         missing = [_NEEDS[name] for name in info.needs if not given[name]]
         return f"{info.name} needs {'; and '.join(missing)}" if missing else ""

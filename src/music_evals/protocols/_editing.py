@@ -59,6 +59,7 @@ EDITORS: dict[str, str] = {
     "effects": f"{_WEIGHTLESS}:Effects",
     "musicgen": "music_evals.editing.musicgen:MusicGen",
     "musicgen_melody": "music_evals.editing.musicgen_melody:MusicGenMelody",
+    "musicongen": "music_evals.editing.musicongen:MusiConGen",
     "resynth": "music_evals.editing.resynth:Resynth",
     "zeta": "music_evals.editing.zeta:Zeta",
     "musicmagus": "music_evals.editing.musicmagus:MusicMagus",

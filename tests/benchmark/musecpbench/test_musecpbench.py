@@ -169,7 +169,7 @@ def test_every_system_of_the_paper_has_its_row_and_sources() -> None:
 
 def test_the_paper_gives_each_its_own_sources(tmp_path: Path) -> None:
     table = write_study_sources(tmp_path / "own", n_pieces=1).recordings
-    given = {"protocol": "paper", "systems": ["follower", "zeta", "effects"], "out": tmp_path / "out"}
+    given: dict[str, Any] = {"protocol": "paper", "systems": ["follower", "zeta", "effects"], "out": tmp_path / "out"}
     with pytest.raises(NoDataError, match=r"no system edited anything: follower: not a system of the paper; zeta: no"):
         run_musecpbench(Settings(**given))
     with pytest.raises(NoDataError, match="zeta: zeta needs the weights"):

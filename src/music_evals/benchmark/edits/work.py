@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction, EditRequest, EditResult, Score
-from music_evals.audio.io import encode_flac, load_channels
+from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.audio.loudness import integrated_loudness, level_gains
 from music_evals.audio.rendering import find_soundfont, identify_sounds, render_additive, render_fluidsynth
 from music_evals.errors import InvalidInputError, UnknownNameError
+from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols import EDITORS, EditingSystem, load_plugin
 from music_evals.symbolic.files import READERS, read_score, write_midi
 
@@ -108,7 +109,7 @@ class EditWork:
 
     def __call__(self, task: Task) -> dict[str, Any]:
         """Return the bytes of the edit, those of the source where it is not the file itself, and what records say."""
-        request = _request(task)
+        request = _request(task, self.editor.info.needs)
         (result,) = self.editor.edit([request])
         warnings = list(result.warnings)
         source, rate = request.audio, request.sample_rate
@@ -132,7 +133,7 @@ class EditWork:
         }
 
 
-def _request(task: Task) -> EditRequest:
+def _request(task: Task, needs: Sequence[str]) -> EditRequest:
     given: dict[str, Any] = {"source_id": task.item, "instruction": task.instruction, "seed": task.seed}
     if is_score(task.path):
         return EditRequest(**given, score=read_score(task.path))
@@ -142,7 +143,8 @@ def _request(task: Task) -> EditRequest:
         audio = audio[:, : round(task.seconds * rate)]
     if task.mono:
         audio = audio.mean(axis=0, keepdims=True, dtype=np.float64).astype(np.float32)
-    return EditRequest(**given, audio=audio, sample_rate=rate)
+    conditions = hear_conditions(load_audio(audio, rate=rate)) if "conditions" in needs else None
+    return EditRequest(**given, audio=audio, sample_rate=rate, conditions=conditions)
 
 
 def _rendered(source: Score, edited: Score, renderer: str) -> tuple[Samples, Samples, dict[str, Any]]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import shlex
@@ -18,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from music_evals.annotations import EditInstruction, EditRequest, EditResult
-from music_evals.audio.io import encode_flac, load_channels
+from music_evals.audio.io import encode_flac, load_audio, load_channels
 from music_evals.errors import InvalidInputError, MusicEvalsError, UnknownNameError
+from music_evals.pipelines.edit_conditions import hear_conditions
 from music_evals.protocols import EditingSystem
 from music_evals.ui.frame import edits_of, forget_when, friendly, on_click, privacy, space, temporary_folder
 from music_evals.ui.gpu import moved_to_card, on_gpu
@@ -105,6 +107,10 @@ def edit_upload(upload: str | None, wishes: Wishes) -> Generator[Stage, None, Ed
     request, name = _request(upload, wishes)
     yield Stage(SHARE_EDITING / 4, f"Editing with {offer.name}")
     editor = offer.make(wishes.parameters)
+    if "conditions" in editor.info.needs:
+        assert request.audio is not None  # an upload is a recording
+        heard = hear_conditions(load_audio(request.audio, rate=request.sample_rate))
+        request = dataclasses.replace(request, conditions=heard)
     result = _edit(editor, request)
     yield Stage(SHARE_EDITING, "Comparing the edit with the original")
     assert request.audio is not None and result.audio is not None  # noqa: PT018 (recordings stay recordings)

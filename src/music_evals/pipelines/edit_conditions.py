@@ -1,0 +1,98 @@
+"""Chords and beats of a source, for editing systems that are told them (MusiConGen).
+
+They are heard by other means than the metrics have: a system that follows the chords and beats of the judge would be
+judged by what it was told. Beats are librosa's, where the metrics' come from a network; the chord of a beat is the
+triad that its chroma is nearest to, where the metrics' come from a hidden Markov model; the two share the chroma.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from music_evals.annotations import Beats, Chords, EditConditions
+from music_evals.audio.chroma import accompaniment_chroma
+from music_evals.audio.extraction import extract
+from music_evals.audio.io import Audio
+from music_evals.audio.spectra import HOP_LENGTH
+from music_evals.errors import InvalidAudioError, InvalidInputError
+
+__all__ = ["BEATS_BACKEND", "CHORD_LABELS", "hear_conditions"]
+
+BEATS_BACKEND: Final = "librosa"
+"""Backend of `audio.extraction` that hears the beats; the metrics' own is another one."""
+
+_ROOTS: Final = ("C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B")
+_TRIADS: Final = {"maj": (0, 4, 7), "min": (0, 3, 7)}
+CHORD_LABELS: Final = tuple(f"{root}:{kind}" for kind in _TRIADS for root in _ROOTS)
+"""What the chord of a beat may be, in Harte syntax, or ``"N"`` where nothing sounds."""
+
+
+def hear_conditions(audio: Audio, *, beats_per_bar: int = 4) -> EditConditions:
+    """Return chords, beats and downbeats of a recording.
+
+    Parameters
+    ----------
+    audio
+        At least 2 s long.
+    beats_per_bar
+        Of the bars that are counted; the first downbeat is that of the first `beats_per_bar` beats from which on chords
+        change most often.
+
+    Returns
+    -------
+    EditConditions
+        Chords cover the recording from 0 to its end; they change on beats only.
+
+    Raises
+    ------
+    InvalidAudioError
+        No beats are found: silence, or less than 2 s.
+    InvalidInputError
+        Bars of less than one beat.
+    MissingBackendError
+        librosa is not installed.
+
+    """
+    if beats_per_bar < 1:
+        raise InvalidInputError(f"a bar has at least one beat, got {beats_per_bar}")
+    features = extract(audio, features=["beats"], backends={"beats": BEATS_BACKEND})
+    beats = features.beats
+    if beats is None or not len(beats.times_sec):
+        why = features.undefined.get("beats", "none found")
+        raise InvalidAudioError(f"no beats, which the editing system must be told ({why}); leave this source out")
+    chords = _chords_on_beats(audio, beats.times_sec)
+    return EditConditions(chords, beats, _downbeats(beats, chords, beats_per_bar))
+
+
+def _chords_on_beats(audio: Audio, beats_sec: npt.NDArray[np.float64]) -> Chords:
+    chroma = accompaniment_chroma(audio)  # (12, n_frames)
+    inside = beats_sec[(beats_sec > 0) & (beats_sec < audio.duration_sec)]
+    edges = np.array([0.0, *inside, audio.duration_sec])
+    frames = np.clip(np.round(edges * audio.sample_rate / HOP_LENGTH).astype(int), 0, chroma.shape[1])
+    labels = [_nearest_triad(chroma[:, a:b]) for a, b in itertools.pairwise(frames)]
+    # a chord goes on until another one sounds
+    starts = [0, *(n for n in range(1, len(labels)) if labels[n] != labels[n - 1])]
+    times = [*edges[starts], audio.duration_sec]
+    return Chords(np.array([times[:-1], times[1:]]).T, tuple(labels[n] for n in starts))
+
+
+def _nearest_triad(chroma: npt.NDArray[np.floating]) -> str:
+    """Return the label of the triad whose pitch classes stand out most from the others."""
+    mean = chroma.mean(axis=1) if chroma.shape[1] else np.zeros(12)
+    if not mean.any():
+        return "N"
+    centred = mean - mean.mean()
+    found = [np.roll(centred, -root)[list(steps)].sum() for steps in _TRIADS.values() for root in range(12)]
+    return CHORD_LABELS[int(np.argmax(found))]
+
+
+def _downbeats(beats: Beats, chords: Chords, beats_per_bar: int) -> npt.NDArray[np.float64]:
+    times = beats.times_sec
+    changes = np.isin(times, chords.intervals_sec[1:, 0])
+    counts = [np.count_nonzero(changes[phase::beats_per_bar]) for phase in range(min(beats_per_bar, len(times)))]
+    downbeats: npt.NDArray[np.float64] = times[int(np.argmax(counts)) :: beats_per_bar]
+    return downbeats
