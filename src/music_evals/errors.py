@@ -261,6 +261,10 @@ class BatchPendingError(ModelUnavailableError):
     """A batch of requests is not done yet; the same command collects it later."""
 
 
+class NotEnoughMemoryError(MusicEvalsError, MemoryError):
+    """A device has less memory than a run needs; nothing was computed."""
+
+
 class OutputError(MusicEvalsError, OSError):
     """Results cannot be written."""
 

@@ -215,3 +215,57 @@ def test_the_mel_spectrogram_has_its_tone_in_the_right_band() -> None:
     assert abs(np.median(mel.argmax(axis=1)) - expected) <= 1
     assert np.allclose(log_mel(tone * 0.1), mel, atol=1e-3), "its peak is scaled"
     assert "zeta" in EDITORS
+
+
+@pytest.mark.parametrize("part", ["unet", "vae", "text_encoder_2", "language_model", "vocoder", "projection_model"])
+def test_every_part_is_loaded_strictly(model: AudioLDM2, part: str, tmp_path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    model.pipeline.save_pretrained(tmp_path)
+    (path,) = (tmp_path / part).glob("*.safetensors")
+    tensors = load_file(path)
+    name = next(name for name in sorted(tensors) if tensors[name].ndim >= 2)
+    for wrong in ({key: value for key, value in tensors.items() if key != name}, {**tensors, "x": torch.ones(1)}):
+        save_file(wrong, path, metadata={"format": "pt"})
+        with pytest.raises(ModelUnavailableError, match=f"{part}: the weights are not those of"):
+            AudioLDM2.from_pretrained(tmp_path)
+
+
+def test_a_language_model_without_its_head_is_the_published_one(model: AudioLDM2, tmp_path: Path) -> None:
+    """The repositories hold a `GPT2Model`: the head is tied to the embedding and is not missed."""
+    model.pipeline.save_pretrained(tmp_path)
+    model.pipeline.language_model.transformer.save_pretrained(tmp_path / "language_model")
+    loaded = AudioLDM2.from_pretrained(tmp_path)
+    theirs, ours = (one.condition("a rock song").generated for one in (loaded, model))
+    assert torch.allclose(theirs, ours, atol=1e-6)
+
+
+def test_edits_of_one_source_share_its_inversion(model: AudioLDM2, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    plain = AudioLDM2.noise
+
+    def counted(self: AudioLDM2, *given: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        return plain(self, *given)
+
+    monkeypatch.setattr(AudioLDM2, "noise", counted)
+    steps, start = 6, 4
+    system = Zeta(model, steps=steps, start=start)
+    other = dataclasses.replace(ROCK, source_prompt="a calm song", before="calm")
+    first = [heard(dataclasses.replace(ROCK, after=word), seconds=1) for word in ("jazz", "calm", "piano")]
+    second = [heard(dataclasses.replace(other, after=word), seconds=1.2) for word in ("jazz", "rock")]
+    system.edit([*first, *second])
+    # with guidance two calls a step: once a source for the inversion, and once an edit
+    assert calls == 2 * (2 * steps + 5 * start)
+
+
+def test_the_network_may_compute_in_another_type(model: AudioLDM2, tmp_path: Path) -> None:
+    model.pipeline.save_pretrained(tmp_path)
+    with pytest.raises(InvalidInputError, match="needs a GPU"):
+        make_editor("zeta", {"precision": "bf16"}, {"source": str(tmp_path)})
+    halved = AudioLDM2.from_pretrained(tmp_path)
+    halved.pipeline.unet.to(torch.bfloat16)
+    (coarse,), (fine,) = (Zeta(one, steps=6, start=2).edit([heard(ROCK, seconds=1)]) for one in (halved, model))
+    assert coarse.audio.dtype == np.float32
+    assert 0 < np.abs(coarse.audio - fine.audio).max() < 0.2

@@ -139,7 +139,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(**values)
     quieten()
     with Bar("edit") as bar:
-        edits = run_edits(settings, progress=bar)
+        edits = run_edits(settings, progress=bar, tell=lambda text: say(f"note: {text}"))
     code = list_failures(edits.failures, f"see {edits.files['records']}")
     warned = [(row["item"], text) for row in edits.rows for text in row.get("warnings", ())]
     for item, text in warned:

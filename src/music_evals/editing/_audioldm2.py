@@ -7,6 +7,7 @@ weights.
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -14,6 +15,8 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from music_evals.editing.memory import check_stored, weight_bytes
+from music_evals.editing.precision import dtype_of
 from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
 
 __all__ = ["HOP", "SAMPLE_RATE", "AudioLDM2", "Condition"]
@@ -25,7 +28,34 @@ N_MELS: Final = 64
 HIGHEST_HZ: Final = 8000.0
 FLOOR: Final = 1e-5  # of the magnitude, before the logarithm
 SOURCE_PEAK: Final = 0.5  # what the model was trained on
+MAPS: Final = 16  # feature maps that a network holds at once: an estimate
 TEXTS_KEPT: Final = 1024  # about 100 kB each
+
+
+_PARTS: Final = {
+    "text_encoder": ("transformers", "ClapModel"),
+    "text_encoder_2": ("transformers", "T5EncoderModel"),
+    "language_model": ("transformers", "GPT2LMHeadModel"),
+    "vocoder": ("transformers", "SpeechT5HifiGan"),
+    "projection_model": ("diffusers", "AudioLDM2ProjectionModel"),
+    "vae": ("diffusers", "AutoencoderKL"),
+    "unet": ("diffusers", "AudioLDM2UNet2DConditionModel"),
+}
+"""Folder of a part with weights -> the library and class that read it."""
+
+
+def _part(source: str, name: str, options: dict[str, Any], licence: str) -> Any:
+    """Load a part, strictly: the pipeline itself would only warn of tensors that are missing, and draw them."""
+    library, kind = _PARTS[name]
+    part, found = getattr(importlib.import_module(library), kind).from_pretrained(
+        source, subfolder=name, output_loading_info=True, **options
+    )
+    wrong = {what: sorted(map(str, keys)) for what, keys in found.items() if keys and what != "error_msgs"}
+    if wrong:
+        raise ModelUnavailableError(
+            f"{source}, {name}: the weights are not those of {kind}: {wrong}{f'; licence {licence}' if licence else ''}"
+        )
+    return part
 
 
 class Condition(NamedTuple):
@@ -46,11 +76,13 @@ class AudioLDM2:
     ----------
     pipeline
         `diffusers.AudioLDM2Pipeline`.
+    precision
+        What its U-Net computes in, for records; all else is in float32.
 
     """
 
-    def __init__(self, pipeline: Any) -> None:
-        self.pipeline = pipeline
+    def __init__(self, pipeline: Any, *, precision: str = "fp32") -> None:
+        self.pipeline, self.precision = pipeline, precision
         self._conditions: dict[str, Condition] = {}
         self._vectors: dict[str, Any] = {}
         for part in pipeline.components.values():
@@ -59,16 +91,25 @@ class AudioLDM2:
 
     @classmethod
     def from_pretrained(
-        cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", licence: str = ""
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+        licence: str = "",
     ) -> AudioLDM2:
-        """Load a folder, or a repository of the Hub at a revision, in float32.
+        """Load a folder, or a repository of the Hub at a revision: every tensor of each part, and no other.
+
+        `precision` is that of the U-Net alone: what is added up over many steps stays in float32.
 
         Raises
         ------
         InvalidInputError
-            An id without a revision: its weights could change.
+            An id without a revision: its weights could change; a precision that the device does not have.
         ModelUnavailableError
-            The weights are not there; the message says which, from where and under what licence.
+            The weights are not there, or have tensors missing or too many; the message says which, from where and
+            under what licence.
 
         """
         local = Path(source).is_dir()
@@ -78,20 +119,21 @@ class AudioLDM2:
             )
         with importing("editing", "AudioLDM 2"):
             from diffusers import AudioLDM2Pipeline
-            from transformers import GPT2LMHeadModel
-        options: dict[str, Any] = {} if local else {"revision": revision}
+        dtype = dtype_of(precision, device)
+        check_stored(source, device)
+        options: dict[str, Any] = {"use_safetensors": True, **({} if local else {"revision": revision})}
         try:
-            language = GPT2LMHeadModel.from_pretrained(os.fspath(source), subfolder="language_model", **options)
-            pipeline = AudioLDM2Pipeline.from_pretrained(
-                os.fspath(source), language_model=language, use_safetensors=True, **options
-            )
+            parts = {name: _part(os.fspath(source), name, options, licence) for name in _PARTS}
+            pipeline = AudioLDM2Pipeline.from_pretrained(os.fspath(source), **parts, **options)
         except hub_errors() as error:
             raise ModelUnavailableError(
                 f"{source}: AudioLDM 2 cannot be loaded ({error}); needed are the folders of its pipeline with "
                 f"safetensors, at the revision that is named{f', licence {licence}' if licence else ''}"
             ) from error
         pipeline.set_progress_bar_config(disable=True)
-        return cls(pipeline.to(device))
+        pipeline.to(device)
+        pipeline.unet.to(dtype)
+        return cls(pipeline, precision=precision)
 
     def to(self, device: str) -> Self:
         """Move all parts to a device; texts that were encoded are encoded again there."""
@@ -125,6 +167,18 @@ class AudioLDM2:
         while len(texts) > TEXTS_KEPT:
             del texts[next(iter(texts))]
         return texts[text]
+
+    def memory(self, seconds: float, n_kept: int = 1) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides: `n_kept` latents among them."""
+        parts = self.pipeline.components
+        frames = -(-int(seconds * SAMPLE_RATE) // HOP)
+        places = frames * N_MELS // 2 ** (2 * (len(self.pipeline.vae.config.block_out_channels) - 1))
+        unet, vae = self.pipeline.unet, self.pipeline.vae
+        latents = n_kept * places * unet.config.in_channels * 4
+        # a map of each kind that the widest layers keep at once, in the U-Net and in the decoder of the mel spectrogram
+        maps = MAPS * places * unet.config.block_out_channels[0] * unet.dtype.itemsize
+        mel = MAPS * frames * N_MELS * vae.config.block_out_channels[0] * 4
+        return weight_bytes(*(parts[name] for name in _PARTS)), latents + max(maps, mel)
 
     def noise(self, latent: Any, step: Any, condition: Condition) -> Any:
         """Return the noise that the network sees in a latent, of its shape and type."""

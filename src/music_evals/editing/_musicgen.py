@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction
+from music_evals.editing.memory import check_stored, decoder_bytes, weight_bytes
 from music_evals.editing.precision import dtype_of
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
 
@@ -98,6 +99,7 @@ class MusicGenModel:
         with importing("editing", "MusicGen"):
             import transformers
         dtype = dtype_of(precision, device)
+        check_stored(source, device)
         options: dict[str, Any] = {} if local else {"revision": revision}
         try:
             model, found = getattr(transformers, kind).from_pretrained(
@@ -118,6 +120,16 @@ class MusicGenModel:
     def sample_rate(self) -> int:
         """Of its codec in Hz."""
         return int(self.model.config.audio_encoder.sampling_rate)
+
+    def memory(self, seconds: float, guidance: float, n_prefix: int = 0) -> tuple[int, int]:
+        """Return the bytes of the weights, and of what is kept of the steps of a piece and of its sound."""
+        model = self.model
+        frames = int(np.ceil(seconds * model.config.audio_encoder.frame_rate))
+        rows, size = 2 if guidance > 1 else 1, model.dtype.itemsize
+        kept = decoder_bytes(model.decoder.config, positions=frames + n_prefix, rows=rows, element_size=size)
+        # the codec's last layers hold a vector a sample
+        sound = int(seconds * self.sample_rate) * 2 * model.config.audio_encoder.num_filters * size
+        return weight_bytes(model), kept + sound
 
     def generate(
         self, text: str, seconds: float, seed: int, chosen: dict[str, Any], **conditions: Any

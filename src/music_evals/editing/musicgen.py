@@ -17,6 +17,7 @@ from music_evals.errors import ModelUnavailableError
 __all__ = ["MusicGen"]
 
 WEIGHTS: Final = "facebook/musicgen-small"
+N_PREFIX: Final = 300  # 235 positions of a melody or chords, and words
 
 
 class MusicGen(Editor):
@@ -86,6 +87,10 @@ class MusicGen(Editor):
         """Load the model from a folder, or from the Hub at a commit; `precision` is one of `precision.PRECISIONS`."""
         model = MusicGenModel.from_pretrained(cls._kind, source, revision=revision, device=device, precision=precision)
         return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
+
+    def memory(self, seconds: float) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        return self._model.memory(seconds, self._parameters["guidance"], N_PREFIX)
 
     @property
     def info(self) -> EditorInfo:

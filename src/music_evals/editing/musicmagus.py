@@ -254,9 +254,16 @@ class MusicMagus(Editor):
     def from_pretrained(
         cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", **parameters: Any
     ) -> MusicMagus:
-        """Load the parts of AudioLDM 2 from a folder, or from the Hub at a commit."""
+        """Load the parts of AudioLDM 2 from a folder, or from the Hub at a commit, in float32.
+
+        Its step is a gradient through the network, which narrower types could lose.
+        """
         model = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=LICENCE)
         return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
+
+    def memory(self, seconds: float) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        return self._model.memory(seconds, int(self._parameters["steps"]))
 
     @property
     def info(self) -> EditorInfo:

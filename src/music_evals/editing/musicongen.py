@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._musicgen import TEXTS, MusicGenModel, text_of
 from music_evals.editing._musicongen import MusiConGenModel, mapped_tensors, read_checkpoint, repeated
+from music_evals.editing.memory import weight_bytes
 from music_evals.editing.musicgen import MusicGen
 from music_evals.editing.system import Edited, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors
@@ -96,6 +97,11 @@ class MusiConGen(MusicGen):
         )
         model = from_checkpoint(held, path)
         return cls(model, weights=Weights(os.fspath(source), revision or "", cls.licence, (CHECKPOINT,)), **parameters)
+
+    def memory(self, seconds: float) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        weights, working = super().memory(seconds)
+        return weights + weight_bytes(self._model.chord_proj, self._model.beat_proj), working
 
     @property
     def info(self) -> EditorInfo:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from music_evals.annotations import EditorInfo, EditRequest, Score, Weights
 from music_evals.annotations.edits import MOST_CONFIDENCE
 from music_evals.editing import _refinpaint_tokens as codec
+from music_evals.editing.memory import weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError, importing
 
@@ -130,6 +131,14 @@ class RefinPaint(Editor):
         networks = load(Path(source) if Path(source).is_dir() else os.fspath(source), revision)
         where = Weights(os.fspath(source), revision or "", LICENCE)
         return cls(networks.to(device), weights=where, **parameters)
+
+    def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (it sees so many tokens and no more)
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        inpainter = self._model.inpainter
+        rows, width = inpainter.position.weight.shape
+        vectors = 4 * (len(inpainter.decoder) + len(inpainter.encoder)) * rows * width
+        maps = inpainter.n_heads * rows * rows
+        return weight_bytes(self._model), 4 * (vectors + maps)
 
     @property
     def info(self) -> EditorInfo:

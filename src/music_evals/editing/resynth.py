@@ -10,6 +10,7 @@ import numpy as np
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
+from music_evals.editing.memory import weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
 
@@ -74,6 +75,14 @@ class Resynth(Editor):
         else:
             model = _encodec(source, revision, licence).to(device)
         return cls(model, codec=codec, weights=Weights(os.fspath(source), revision or "", licence))
+
+    def memory(self, seconds: float) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        if self._codec == "audioldm2":
+            found: tuple[int, int] = self._model.memory(seconds)
+            return found
+        config = self._model.config
+        return weight_bytes(self._model), int(seconds * config.sampling_rate) * 2 * config.num_filters * 4
 
     @property
     def info(self) -> EditorInfo:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from music_evals.annotations import EditorInfo, EditRequest, EditResult, Score
 from music_evals.editing.alignment import align, loudness_of
+from music_evals.editing.memory import MemoryPlan, free_bytes
 from music_evals.editing.seeds import item_seed, request_key, source_seed
 from music_evals.errors import FileTooLargeError, InvalidAudioError, UnsupportedEditError
 
@@ -63,6 +64,22 @@ class Editor(abc.ABC):
     def to(self, device: str) -> Self:  # noqa: ARG002 (there is nothing to move)
         """Move the model to a device; a system without weights is everywhere."""
         return self
+
+    def memory(self, seconds: float) -> tuple[int, int]:  # noqa: ARG002 (a system without weights needs next to none)
+        """Return the bytes of the weights, and about how many an edit of so many seconds takes besides."""
+        return 0, 0
+
+    def plan(self, seconds: float, *, device: str = "cpu", processes: int = 1) -> MemoryPlan | None:
+        """Return what edits of so many seconds need of a device, where the model is loaded once already.
+
+        None for a system without weights. With several processes each holds a model of its own, besides this one.
+        """
+        weights, working = self.memory(seconds)
+        if not weights:
+            return None
+        left = free_bytes(device)
+        held = processes + (processes > 1)
+        return MemoryPlan(device, weights, working, held, None if left is None else left + weights)
 
     @property
     @abc.abstractmethod

@@ -162,22 +162,31 @@ class Zeta(Editor):
         if not 0 <= start <= steps or not 1 <= steps <= 1000:
             raise InvalidInputError(f"expected 0 <= `start` <= `steps` <= 1000, got {start} and {steps}")
         self._model, self._weights = model, weights
-        self._parameters = {
+        self._parameters: dict[str, Any] = {
             "steps": steps,
             "start": start,
             "source_guidance": source_guidance,
             "target_guidance": target_guidance,
             "zero_last": zero_last,
+            "precision": model.precision,
         }
         self._schedule = Schedule.of(model.pipeline.scheduler, steps)
         self._inverted: tuple[Any, Inversion] | None = None  # of the last source: its edits come one after the other
 
     @classmethod
     def from_pretrained(
-        cls, source: str | os.PathLike[str], *, revision: str | None = None, device: str = "cpu", **parameters: Any
+        cls,
+        source: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        device: str = "cpu",
+        precision: str = "fp32",
+        **parameters: Any,
     ) -> Zeta:
-        """Load the parts of AudioLDM 2 from a folder, or from the Hub at a commit."""
-        model = AudioLDM2.from_pretrained(source, revision=revision, device=device, licence=LICENCE)
+        """Load the parts of AudioLDM 2 from a folder, or from the Hub at a commit; `precision` is that of the U-Net."""
+        model = AudioLDM2.from_pretrained(
+            source, revision=revision, device=device, precision=precision, licence=LICENCE
+        )
         return cls(model, weights=Weights(os.fspath(source), revision or "", LICENCE), **parameters)
 
     def to(self, device: str) -> Self:
@@ -185,6 +194,10 @@ class Zeta(Editor):
         self._model.to(device)
         self._inverted = None
         return self
+
+    def memory(self, seconds: float) -> tuple[int, int]:
+        """Return the bytes of the weights, and about how many an edit takes besides."""
+        return self._model.memory(seconds, 2 * int(self._parameters["steps"]))
 
     @property
     def info(self) -> EditorInfo:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +29,8 @@ from music_evals.files import write_atomically
 from music_evals.protocols import RENDERERS, LyricWriter
 
 __all__ = ["MANIFEST", "RECORDS", "Edits", "Settings", "run_edits"]
+
+MOST_SECONDS = 30.0  # that systems with weights take; for the plan of the memory where nothing says less
 
 RECORDS, MANIFEST = "edits.jsonl", "manifest.jsonl"
 
@@ -121,20 +124,34 @@ class Edits:
     files: dict[str, Path]
 
 
-def run_edits(settings: Settings, *, progress: Progress | None = None) -> Edits:
+def run_edits(
+    settings: Settings, *, progress: Progress | None = None, tell: Callable[[str], None] | None = None
+) -> Edits:
     """Let a system edit all sources, and write the edits, their records and the manifest.
+
+    Parameters
+    ----------
+    settings
+        What is edited, by which system, and how.
+    progress
+        Called after each edit.
+    tell
+        Called before the first edit with what it will need of the device, where the system has weights.
 
     Raises
     ------
     UnknownNameError, MissingBackendError, ModelUnavailableError
         The system cannot be built; nothing was read.
+    NotEnoughMemoryError
+        The device has less than the edits need; nothing was edited.
     NoDataError, PairCountError, InvalidInputError
         The sources, or what is asked of them; nothing was edited.
 
     """
     out = Path(settings.out)
     work = EditWork(settings.system, dict(settings.parameters), dict(settings.weights))
-    info = _built(work, settings).info
+    editor = _built(work, settings)
+    info = editor.info
     sources, about = _sources(settings, out)
     default = f"What the parameters of {info.name} say."
     ready = expand(
@@ -145,6 +162,7 @@ def run_edits(settings: Settings, *, progress: Progress | None = None) -> Edits:
         seed=settings.seed,
         write=_instructed_by(settings, out),
     )
+    _plan(editor, settings, tell)
     header = {
         "task": "edits",
         "dataset": about,
@@ -171,6 +189,19 @@ def _built(work: EditWork, settings: Settings) -> Any:
         raise InvalidInputError(
             f"{settings.system} cannot be made with {dict(settings.parameters)}: {error}"
         ) from error
+
+
+def _plan(editor: Any, settings: Settings, tell: Callable[[str], None] | None) -> None:
+    """Say what the edits need of the device, and stop where it has less; a system of others may not know."""
+    if not hasattr(editor, "plan"):
+        return
+    longest = min(settings.seconds or math.inf, editor.info.max_seconds or math.inf, MOST_SECONDS)
+    plan = editor.plan(longest, device=settings.weights.get("device", "cpu"), processes=settings.workers or 1)
+    if plan is None:
+        return
+    if tell is not None:
+        tell(plan.text)
+    plan.check()
 
 
 def _instructed_by(settings: Settings, out: Path) -> Generate:

@@ -1,0 +1,70 @@
+"""How much memory edits need: formulas at the published sizes, and a run that stops before it computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import soundfile
+from tests.editing.house import RATE, recording
+
+from music_evals.benchmark.edits.task import Settings, run_edits
+from music_evals.editing import memory
+from music_evals.editing.memory import GIB, MemoryPlan, decoder_bytes, free_bytes
+from music_evals.errors import NotEnoughMemoryError
+
+torch = pytest.importorskip("torch")
+from tests.editing.tiny_musicgen import save, tiny_musicgen  # noqa: E402
+
+
+def test_keys_and_values_of_the_melody_model() -> None:
+    """48 layers of 1536 in 16 bits, 1755 positions, two rows for the guidance: 1.0 GB (the fact sheet's figure)."""
+    config = SimpleNamespace(num_hidden_layers=48, hidden_size=1536)
+    assert decoder_bytes(config, positions=1755, rows=2, element_size=2) == pytest.approx(1.035e9, rel=1e-3)
+
+
+def test_a_plan_that_does_not_fit_is_refused() -> None:
+    plan = MemoryPlan("cuda:0", 3 * GIB, GIB, 2, 7 * GIB)
+    assert plan.needed == 8 * GIB
+    with pytest.raises(NotEnoughMemoryError, match=r"3.00 GiB.*2 processes; free: 7.00 GiB; take a shorter part"):
+        plan.check()
+    plan._replace(free=8 * GIB).check()
+    plan._replace(free=None).check()
+    assert "unknown" in plan._replace(free=None).text
+
+
+def test_what_this_machine_has_left() -> None:
+    left = free_bytes("cpu")
+    assert left is None or left > 0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    soundfile.write(tmp_path / "song.wav", recording(seconds=0.5).T, RATE)
+    return save(tiny_musicgen("musicgen"), tmp_path / "tiny").parent
+
+
+def test_a_run_says_its_plan_and_stops_before_it_edits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    settings = Settings(
+        folder / "out",
+        sources=[str(folder / "song.wav")],
+        system="musicgen",
+        parameters={"text": "instruction"},
+        weights={"source": str(folder / "tiny")},
+    )
+    edits = run_edits(settings, tell=said.append)
+    assert not edits.failures
+    (text,) = said
+    assert text.startswith("memory on cpu: 0.00 GiB for the weights and about 0.03 GiB for an edit; free: ")
+    monkeypatch.setattr("music_evals.editing.system.free_bytes", lambda _: 1000)
+    with pytest.raises(NotEnoughMemoryError, match="memory on cpu"):
+        run_edits(settings)
+
+
+def test_weights_that_are_too_large_are_not_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 1000)
+    with pytest.raises(NotEnoughMemoryError, match=r"tiny: the weights have .* this machine has 0.00 GiB left"):
+        memory.check_stored(folder / "tiny", "cuda")
+    memory.check_stored("facebook/musicgen-small", "cuda")
