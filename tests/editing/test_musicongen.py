@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.editing.house import ASK, heard
+from tests.editing.house import ASK, RATE, heard, recording
 
 from music_evals.annotations import Beats, Chords, EditConditions, EditInstruction
+from music_evals.benchmark.edits.task import Settings, run_edits
 from music_evals.benchmark.edits.work import make_editor
 from music_evals.editing._musicongen import N_FRAMES, beat_frames, chord_frames, fused, mapped_tensors, repeated
 from music_evals.errors import (
@@ -320,3 +322,20 @@ def test_the_real_weights_fit() -> None:
     system = MusiConGen.from_pretrained("Cyan0731/MusiConGen", revision=ours, base_revision=base)
     (result,) = system.edit([heard(ROCK, seconds=1, conditions=conditions("C:maj", seconds=1))])
     assert float(np.abs(result.audio).max()) > 1e-3
+
+
+def test_the_run_hears_what_the_system_is_told(folder: Path, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "song.wav", recording(seconds=3).T, RATE)
+    settings = Settings(
+        tmp_path / "out",
+        sources=[str(tmp_path / "song.wav")],
+        system="musicongen",
+        parameters={"base": str(folder)},
+        weights={"source": str(folder)},
+        instruction=ROCK,
+    )
+    edits = run_edits(settings)
+    assert edits.failures == []
+    soundfile.write(tmp_path / "song.wav", recording(seconds=1).T, RATE)
+    ((_, why),) = run_edits(settings).failures
+    assert "no beats" in why

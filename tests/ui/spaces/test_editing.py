@@ -169,3 +169,11 @@ def test_everything_that_is_shown_is_there(transposed: EditedUpload) -> None:
     assert "--set semitones=3" in shell
     assert Path(json_path).is_file()
     assert [_cancelled("Editing ..."), _cancelled("Done.")] == ["Cancelled.", "Done."]
+
+
+def test_an_instruction_in_words_is_told_as_it_is(tune: str) -> None:
+    wishes = Wishes("equaliser", text="  Make it warmer.")
+    assert wishes.instruction.text == "Make it warmer."
+    assert Wishes("equaliser", before="rock", after="jazz").instruction.text == "Change rock to jazz."
+    _, shell = code_of(edited(tune, wishes))
+    assert "--instruction 'Make it warmer.'" in shell

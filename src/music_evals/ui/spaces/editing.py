@@ -60,13 +60,15 @@ class Wishes(NamedTuple):
     seed: int = 0
     accepted: bool = False
     """The licence of the weights."""
+    text: str = ""
+    """What is to change, in words; systems are told it that take the instruction as it is (``text=instruction``)."""
 
     @property
     def instruction(self) -> EditInstruction:
         """The same for a system; without words it says that the parameters decide."""
         pair = f"Change {self.before} to {self.after}." if self.before.strip() else ""
         return EditInstruction(
-            text=self.target_prompt.strip() or pair or "What the parameters say.",
+            text=self.text.strip() or self.target_prompt.strip() or pair or "What the parameters say.",
             target_prompt=self.target_prompt.strip(),
             source_prompt=self.source_prompt.strip(),
             before=self.before.strip(),
@@ -197,7 +199,7 @@ def code_of(edited: EditedUpload) -> tuple[str, str]:
     if offer.place:
         words += ["--weights", offer.place, *(("--weights-revision", offer.revision) if offer.revision else ())]
     asked = {
-        "--target-prompt": wishes.target_prompt, "--source-prompt": wishes.source_prompt,
+        "--instruction": wishes.text, "--target-prompt": wishes.target_prompt, "--source-prompt": wishes.source_prompt,
         "--before": wishes.before, "--after": wishes.after,
     }  # fmt: skip
     words += [part for flag, text in asked.items() if text.strip() for part in (flag, text.strip())]
@@ -264,6 +266,7 @@ def build_demo() -> gr.Blocks:
             )
         about = gr.Markdown(about_html(offers[first]), elem_id="about")
         with gr.Accordion("In words, for systems with weights", open=False):
+            text = gr.Textbox("", label="What is to change", max_length=500, elem_id="instruction")
             target = gr.Textbox("", label="Description of the music that is wanted", max_length=500)
             source = gr.Textbox("", label="Description of the recording", max_length=500)
             with gr.Row():
@@ -277,7 +280,7 @@ def build_demo() -> gr.Blocks:
             cancel = gr.Button("Cancel", elem_id="cancel")
         status = gr.Markdown("", elem_id="status", min_height=64)
         archive = gr.DownloadButton("The edit (FLAC) with how it was made (JSON)", elem_id="archive", size="sm")
-        inputs = [upload, system, parameters, target, source, before, after, seed, accepted]
+        inputs = [upload, system, parameters, target, source, before, after, seed, accepted, text]
         outputs = [status, archive, *add_results()]
         system.input(friendly(lambda name: about_html(find_editors()[name])), system, about, api_visibility="private")
         run = on_click(
@@ -299,6 +302,7 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
     after: str,
     seed: float,
     accepted: bool,  # noqa: FBT001
+    text: str = "",
     progress: Progress = lambda _done, _text: None,
 ) -> Iterator[tuple[Any, ...]]:
     """Edit the first half minute of a recording and judge the edit.
@@ -313,11 +317,12 @@ def _run(  # noqa: PLR0917  (a page gives its fields in their order)
         after: word that takes its place.
         seed: a whole number from 0.
         accepted: whether the licence of the weights is accepted.
+        text: what is to change, in words, for systems that are told it as it is.
 
     """
     import gradio as gr
 
-    wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted)
+    wishes = Wishes(system, parameters, target_prompt, source_prompt, before, after, int(seed or 0), accepted, text)
     done: list[EditedUpload] = []
 
     def stages() -> Iterator[Stage]:
