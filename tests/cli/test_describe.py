@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import datasets
 import pytest
 
 from music_evals import cli
+from music_evals.pipelines._description_input import description_of_row
 
 
 @pytest.fixture
@@ -111,3 +113,25 @@ def test_songs_without_descriptions(tmp_path: Path, capsys: pytest.CaptureFixtur
     path.write_text('{"id": "s1", "structure": []}\n')
     arguments = ["describe", "--dataset", str(path), "--encoder", "char-ngrams", "--out", str(tmp_path / "out")]
     assert "line 1: nothing in professional, amateur" in refused(arguments, capsys)
+
+
+def test_free_text_is_described_by_the_tags_that_are_found_in_it(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    songs = datasets.load_dataset(str(root / "datasets_scripts" / "caimd"), "demo", split="test")
+    lines = []
+    for song in songs:
+        tags = [tag for names in description_of_row(song)["amateur"].values() for tag in names]
+        lines.append(json.dumps({"id": song["id"], "text": "、".join(tags)}))
+    (tmp_path / "captions.jsonl").write_text("\n".join(lines))
+    command = ["describe", "--dataset", "caimd", "--config", "demo", "--encoder", "char-ngrams", "--no-report"]
+    asked = [*command, "--predictions", f"captioner={tmp_path / 'captions.jsonl'}"]
+    assert cli.main([*asked, "--out", str(tmp_path / "a")]) == 2
+    assert "say how tags are found in it (--text-tags)" in capsys.readouterr().err
+    assert cli.main([*asked, "--text-tags", "vocabulary", "--out", str(tmp_path / "b")]) == 0
+    results = json.loads((tmp_path / "b" / "results.json").read_text())
+    assert results["options"]["text_tags"] == "vocabulary"
+    scores = results["scores"]
+    assert scores["captioner"]["amateur_average"]["value"] > scores["another song"]["amateur_average"]["value"]
+    assert cli.main([*asked, "--text-tags", "words", "--out", str(tmp_path / "c")]) == 2
+    capsys.readouterr()

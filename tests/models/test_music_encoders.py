@@ -153,14 +153,22 @@ def as_mert(source: Path, folder: Path, **changes) -> Path:
     return folder
 
 
-def test_mert_without_its_own_code(models, tmp_path, song):
-    models = {**models, "remote": as_mert(models["mert"], tmp_path / "remote")}
+@pytest.mark.parametrize("relax", [-1.0, 32.0])
+def test_mert_without_its_own_code(models, tmp_path, song, relax):
+    folder = as_mert(models["mert"], tmp_path / "remote", attention_relax=relax)
     plain = mert(models, tmp_path, cache=False).features(song)
-    remote = mert({"mert": models["remote"]}, tmp_path, cache=False).features(song)
+    remote = mert({"mert": folder}, tmp_path, cache=False).features(song)
     np.testing.assert_array_equal(plain, remote)
 
 
-@pytest.mark.parametrize("extra", [{"feature_extractor_cqt": True}, {"attention_relax": 32.0}, {"deepnorm": True}])
+def test_relaxed_attention_is_attention():
+    """MERT's own code takes the largest score of a row away before the softmax, on a smaller scale."""
+    scores = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0)) * 20
+    relaxed = (scores / 32 - (scores / 32).amax(dim=-1, keepdim=True)) * 32
+    assert torch.allclose(relaxed.softmax(-1), scores.softmax(-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("extra", [{"feature_extractor_cqt": True}, {"deepnorm": True}])
 def test_mert_that_needs_its_own_code_says_so(models, tmp_path, extra):
     folder = as_mert(models["mert"], tmp_path / "remote", **extra)
     with pytest.raises(ModelUnavailableError, match="trust_remote_code=True"):

@@ -36,7 +36,8 @@ examples:
   music-evals describe --dataset songs.jsonl --model mert=models/my_tagger --audio recordings --out results/tagger
 
 A prediction is a line {"id": SONG, "professional": {DIMENSION: [TAGS]}, "amateur": {...}}; one of the two groups is
-enough. Recordings are called by the id of their song, as s_0001.flac.
+enough. With --text-tags it may be {"id": SONG, "text": "what a captioning model wrote"}. Recordings are called by the
+id of their song, as s_0001.flac.
 """
 
 
@@ -52,6 +53,12 @@ def add(verbs: Any) -> None:
     )
     what = verb.add_argument_group("what is scored")
     add_songs(what, '"professional": {DIMENSION: [TAGS]}, "amateur": {...}')
+    what.add_argument(
+        "--text-tags",
+        metavar="HOW",
+        help='predictions may be free text, {"id": SONG, "text": ...}: find tags in it; vocabulary: those that '
+        "annotators used anywhere in the data set (default: tags alone)",
+    )
     what.add_argument(
         "--model",
         action="append",

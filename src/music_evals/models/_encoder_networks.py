@@ -28,11 +28,11 @@ __all__ = ["Encodec", "Origin", "Transformer", "load_data2vec", "load_encodec", 
 Samples = npt.NDArray[np.float32]
 Value = TypeVar("Value")
 
-# Of MERT's configuration: what its own code does beyond HuBERT, and the value that switches it off.
+# Of MERT's configuration: what its own code does beyond HuBERT, and the value that switches it off. Its
+# `attention_relax` is no such thing: it subtracts the largest score of a row before the softmax, which changes nothing.
 _MERT_EXTRAS: Mapping[str, Callable[[Any], bool]] = {
     "feature_extractor_cqt": lambda value: value is False,
     "deepnorm": lambda value: value is False,
-    "attention_relax": lambda value: value <= 0,
 }
 _OF_THE_CLASS = ("model_type", "architectures", "auto_map", "transformers_version")
 
@@ -192,8 +192,8 @@ def _batches(windows: Iterator[_Window], size: int) -> Iterator[list[_Window]]:
 def load_mert(origin: Origin) -> tuple[Any, Any, str]:
     """Load MERT or another HuBERT; return the network, its feature extractor, and what identifies the two."""
     # MERT's repository brings code of its own. Where the configuration switches everything off that this code adds to
-    # HuBERT, as that of MERT-v1-95M does, the weights are loaded into transformers' own class, and every tensor must
-    # find its place there; otherwise that code must be trusted.
+    # HuBERT, as those of both sizes of MERT-v1 do, the weights are loaded into transformers' own class, and every
+    # tensor must find its place there; otherwise that code must be trusted.
     # All is read at one commit, whatever happens on the Hub in between.
     transformers = _transformers()
     values, pinned, identity = _configuration(transformers, origin)

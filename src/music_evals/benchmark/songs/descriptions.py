@@ -11,6 +11,7 @@ the two groups in any song has no score of this group, nor over both; a score th
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +35,12 @@ from music_evals.benchmark.songs.text_controls import ANOTHER_SONG, OWN_TAGS, TA
 from music_evals.benchmark.songs.text_pairs import TextPair, TextSide
 from music_evals.benchmark.songs.text_predictions import Prediction, pairs_of_predictions, read_predictions
 from music_evals.benchmark.versions import package_versions
-from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError
+from music_evals.errors import InvalidInputError, InvalidTagsError, NoDataError, UnknownNameError, located
 from music_evals.lyrics.embeddings import DEFAULT_ENCODER, embed, load_encoder
 from music_evals.metrics.catalogue import DESCRIPTION_SCORES
 from music_evals.metrics.semantics import check_options
 from music_evals.pipelines.descriptions import TOTAL, check_description, judge_description
+from music_evals.pipelines.tag_extraction import EXTRACTIONS, Vocabulary, extract_tags, vocabulary_of
 from music_evals.protocols import TextEncoder
 
 __all__ = ["DESCRIPTIONS", "Settings", "run_descriptions"]
@@ -114,6 +116,9 @@ class Settings(SongSettings):
     seed, controls, overwrite, report
         See `songs.SongSettings`. Predictions are lines ``{"id": ..., "professional": {dimension: [tags]}, "amateur":
         {...}}``; one of the groups is enough. Without predictions the controls alone are scored.
+    text_tags
+        How tags are found in predictions that are free text, ``{"id": ..., "text": ...}``: one of
+        `pipelines.tag_extraction.EXTRACTIONS`. None takes tags alone.
     models
         ``DIR`` or ``NAME=DIR`` of taggers with weights; see `tag_predictions.tag_songs`.
     audio
@@ -134,6 +139,7 @@ class Settings(SongSettings):
 
     """
 
+    text_tags: str | None = None
     models: Sequence[str | os.PathLike[str]] = ()
     audio: str | os.PathLike[str] | None = None
     threshold: float | None = None
@@ -152,6 +158,10 @@ class Settings(SongSettings):
         if bool(self.models) != (self.audio is not None):
             raise InvalidInputError("`models` and `audio` go together: a tagger hears recordings")
         self._goes_with("models", "threshold", "trust_remote_code")
+        self._goes_with("predictions", "text_tags")
+        if self.text_tags not in {None, *EXTRACTIONS}:
+            what = "way to find tags in a text"
+            raise UnknownNameError(what, str(self.text_tags), EXTRACTIONS)
         self._local("audio")
         self._local("cache")
         check_options(self.aggregation, self.empty, normalize_by_self=self.normalize_by_self)
@@ -178,7 +188,8 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
     # A run that was killed is taken up where it stood when it is started again with the same settings.
     songs = settings.read_songs(GROUPS)
     out = Path(settings.out)
-    predictions = read_predictions(settings.predictions, _tags, EXPECTED)
+    words = vocabulary_of(song.tags for song in songs.songs) if settings.text_tags else None
+    predictions = read_predictions(settings.predictions, functools.partial(_tags, words=words), EXPECTED)
     encoder = load_encoder(
         settings.encoder, revision=settings.encoder_revision, device=settings.device, cache=settings.cache
     )
@@ -206,7 +217,7 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
         "metrics": list(DESCRIPTION_SCORES),
         "companions": [],
         "encoder": {"name": encoder.name, "revision": encoder.revision},
-        "options": settings.options,
+        "options": settings.options | ({"text_tags": settings.text_tags} if settings.text_tags else {}),
         "versions": package_versions(PACKAGES),
     }
     judge = SongJudge(encoder, settings.options)
@@ -215,8 +226,15 @@ def run_descriptions(settings: Settings, *, progress: Progress | None = None) ->
     return write_scores(DESCRIPTIONS, record(job, out / RECORDS, settings, progress=progress), settings, _render)
 
 
-def _tags(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _tags(row: Mapping[str, Any], where: str, *, words: Vocabulary | None = None) -> dict[str, Any]:
     given = {group: row[group] for group in GROUPS if row.get(group) is not None}
+    if not given and isinstance(row.get("text"), str):
+        if words is None:
+            raise InvalidTagsError(f"{where}: free text; say how tags are found in it (`text_tags`), or give tags")
+        try:
+            given = extract_tags(row["text"], words)
+        except InvalidTagsError as error:
+            raise located(error, where) from error
     if not given:
         raise InvalidTagsError(
             f"{where}: neither {' nor '.join(GROUPS)}; expected {{dimension: [tags]}} under one of them or both"
