@@ -69,6 +69,21 @@ def test_the_text_is_heard(system: MusicGen) -> None:
     assert not np.array_equal(first, second)
 
 
+def test_a_text_is_encoded_once(system: MusicGen) -> None:
+    encoder = system._model.model.text_encoder
+    calls: list[int] = []
+    hook = encoder.encoder.register_forward_hook(lambda *_: calls.append(1))
+    texts = [dataclasses.replace(ROCK, target_prompt=text) for text in ("a calm piano", "a piano", "a calm piano")]
+    requests = [heard(instruction, seconds=0.5, seed=seed) for seed in (0, 1) for instruction in texts]
+    batch = system.edit(requests)
+    hook.remove()
+    assert len(calls) == 2, "two texts in six requests"
+    fresh = type(system)(tiny_musicgen(system.info.name))
+    for request, result in list(zip(requests, batch, strict=True))[2:4]:
+        (alone,) = fresh.edit([request])
+        assert np.array_equal(alone.audio, result.audio), "what was kept is what would be encoded again"
+
+
 def test_the_melody_is_heard_by_the_one_that_takes_it() -> None:
     model = tiny_musicgen("musicgen_melody")
     low, high = (

@@ -191,6 +191,19 @@ result = [len(card.data.eval_results), [entry.task_id for entry in found]]
     assert hub.client.python(code) == [4, ["one_test_note_f1", "one_test_silence_divergence"]]
 
 
+def test_a_study_of_editing_systems_is_proposed_and_never_committed(hub: House, run: Path, tmp_path: Path) -> None:
+    judged = tmp_path / "study" / "preserved"
+    judged.mkdir(parents=True)
+    (judged / "results.json").write_text((run / "results.json").read_text())
+    (tmp_path / "study" / "musecpbench.json").write_text("{}")
+    before = hub.hub.repo("model", f"{hub.org}/mine").history()
+    for place in (judged.parent, judged):
+        done = push(hub, place)
+        assert done.code == 0, done.stderr
+        assert "/discussions/" in done.stdout
+        assert hub.hub.repo("model", f"{hub.org}/mine").history() == before
+
+
 def test_the_same_again_sends_nothing(hub: House, run: Path) -> None:
     assert push(hub, run).code == 0
     before = hub.hub.text("model", f"{hub.org}/mine", ".eval_results/tiny_set.yaml")

@@ -39,7 +39,11 @@ _ADVICE: dict[type[MusicEvalsError], str] = {
 def add(verbs: Any) -> None:
     """Add the verb ``push``."""
     verb = add_verb(verbs, "push", _run, help="write scores into a model card", description=_HELP, epilog=_EXAMPLES)
-    verb.add_argument("results", metavar="RESULTS", help="folder of a run (its --out), or its results.json")
+    verb.add_argument(
+        "results",
+        metavar="RESULTS",
+        help="folder of a run or study (its --out), or its results.json; what `benchmark` found is always proposed",
+    )
     verb.add_argument("--model", required=True, metavar="ORG/NAME", help="model on the Hub")
     verb.add_argument("--system", metavar="NAME", help="system in the results (default: the one called like the model)")
     what = verb.add_argument_group("what it was judged on, where the results do not say")

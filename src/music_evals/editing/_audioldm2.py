@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.editing.memory import check_stored, weight_bytes
+from music_evals.editing.memory import audioldm2_bytes, check_stored, weight_bytes
 from music_evals.editing.precision import dtype_of
 from music_evals.errors import InvalidInputError, ModelUnavailableError, hub_errors, importing
 
@@ -28,7 +28,6 @@ N_MELS: Final = 64
 HIGHEST_HZ: Final = 8000.0
 FLOOR: Final = 1e-5  # of the magnitude, before the logarithm
 SOURCE_PEAK: Final = 0.5  # what the model was trained on
-MAPS: Final = 16  # feature maps that a network holds at once: an estimate
 TEXTS_KEPT: Final = 1024  # about 100 kB each
 
 
@@ -168,17 +167,10 @@ class AudioLDM2:
             del texts[next(iter(texts))]
         return texts[text]
 
-    def memory(self, seconds: float, n_kept: int = 1) -> tuple[int, int]:
-        """Return the bytes of the weights, and about how many an edit takes besides: `n_kept` latents among them."""
-        parts = self.pipeline.components
-        frames = -(-int(seconds * SAMPLE_RATE) // HOP)
-        places = frames * N_MELS // 2 ** (2 * (len(self.pipeline.vae.config.block_out_channels) - 1))
-        unet, vae = self.pipeline.unet, self.pipeline.vae
-        latents = n_kept * places * unet.config.in_channels * 4
-        # a map of each kind that the widest layers keep at once, in the U-Net and in the decoder of the mel spectrogram
-        maps = MAPS * places * unet.config.block_out_channels[0] * unet.dtype.itemsize
-        mel = MAPS * frames * N_MELS * vae.config.block_out_channels[0] * 4
-        return weight_bytes(*(parts[name] for name in _PARTS)), latents + max(maps, mel)
+    def memory(self, seconds: float, n_kept: int = 1, *, gradient: bool = False) -> tuple[int, int]:
+        """Return the bytes of the weights, and of what an edit works with while so many latents are kept."""
+        weights = weight_bytes(*self.pipeline.components.values())
+        return weights, audioldm2_bytes(self.pipeline, seconds, n_kept=n_kept, gradient=gradient)
 
     def noise(self, latent: Any, step: Any, condition: Condition) -> Any:
         """Return the noise that the network sees in a latent, of its shape and type."""

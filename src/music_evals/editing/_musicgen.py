@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from music_evals.annotations import EditInstruction
-from music_evals.editing.memory import check_stored, decoder_bytes, weight_bytes
+from music_evals.editing.memory import check_stored
 from music_evals.editing.precision import dtype_of
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
 
@@ -18,6 +20,7 @@ __all__ = ["LICENCE", "MAX_SECONDS", "TEXTS", "MusicGenModel", "check_sampling",
 
 LICENCE: Final = "CC-BY-NC-4.0"
 MAX_SECONDS: Final = 30.0  # the models were trained on
+TEXTS_KEPT: Final = 1024  # encoded, about 100 kB each
 TEXTS: Final = {"target_caption": ("target_caption",), "source_prompt": ("source_prompt",), "instruction": ()}
 """What of an instruction the model is told -> what the instruction must hold for it."""
 
@@ -45,7 +48,7 @@ def check_sampling(text: str, guidance: float, top_k: int, temperature: float) -
 
 
 class MusicGenModel:
-    """A model of the family in transformers with its tokenizer, in evaluation mode.
+    """A model of the family in transformers with its tokenizer, in evaluation mode; a text is encoded once.
 
     Parameters
     ----------
@@ -60,6 +63,8 @@ class MusicGenModel:
 
     def __init__(self, model: Any, tokenizer: Any, *, precision: str = "fp32") -> None:
         self.model = model.eval().requires_grad_(requires_grad=False)
+        encoder = self.model.text_encoder
+        encoder.forward = _remembering(encoder.forward)
         self.tokenizer, self.precision = tokenizer, precision
 
     @classmethod
@@ -121,16 +126,6 @@ class MusicGenModel:
         """Of its codec in Hz."""
         return int(self.model.config.audio_encoder.sampling_rate)
 
-    def memory(self, seconds: float, guidance: float, n_prefix: int = 0) -> tuple[int, int]:
-        """Return the bytes of the weights, and of what is kept of the steps of a piece and of its sound."""
-        model = self.model
-        frames = int(np.ceil(seconds * model.config.audio_encoder.frame_rate))
-        rows, size = 2 if guidance > 1 else 1, model.dtype.itemsize
-        kept = decoder_bytes(model.decoder.config, positions=frames + n_prefix, rows=rows, element_size=size)
-        # the codec's last layers hold a vector a sample
-        sound = int(seconds * self.sample_rate) * 2 * model.config.audio_encoder.num_filters * size
-        return weight_bytes(model), kept + sound
-
     def generate(
         self, text: str, seconds: float, seed: int, chosen: dict[str, Any], **conditions: Any
     ) -> npt.NDArray[np.float32]:
@@ -158,3 +153,22 @@ class MusicGenModel:
             )
         samples: npt.NDArray[np.float32] = found[0].float().cpu().numpy()
         return samples
+
+
+def _remembering(encode: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an encoder of texts that keeps what it made of the last ones, each where it was made."""
+    made: dict[Any, Any] = {}
+
+    @functools.wraps(encode)
+    def encoded(*given: Any, **options: Any) -> Any:
+        ids, mask = options.get("input_ids"), options.get("attention_mask")
+        if given or ids is None or mask is None:
+            return encode(*given, **options)
+        key = (str(ids.device), tuple(ids.shape), tuple(ids.flatten().tolist()), tuple(mask.flatten().tolist()))
+        if key not in made:
+            made[key] = encode(**options)
+            while len(made) > TEXTS_KEPT:
+                del made[next(iter(made))]
+        return type(made[key])(**made[key])  # the caller may write to what it gets
+
+    return encoded

@@ -8,10 +8,28 @@ from typing import Any, Final, NamedTuple
 
 from music_evals.errors import NotEnoughMemoryError
 
-__all__ = ["MemoryPlan", "check_stored", "decoder_bytes", "free_bytes", "weight_bytes"]
+__all__ = [
+    "MemoryPlan",
+    "audioldm2_bytes",
+    "check_stored",
+    "codec_bytes",
+    "free_bytes",
+    "musicgen_bytes",
+    "weight_bytes",
+]
 
 WEIGHT_SUFFIXES: Final = (".safetensors", ".bin", ".pth")
 GIB: Final = 2**30
+
+# Upper bounds of what was counted on the tiny models of the tests: numbers at a network's widest moment, in units of
+# its first level.
+WORKING_UNET: Final = 20  # tensors of the first level, beside those that wait for the way up
+KEPT_UNET: Final = 96  # tensors that a layer keeps for a gradient
+WORKING_VAE: Final = 8
+WORKING_VOCODER: Final = 6
+WORKING_CODEC: Final = 5
+MOST_WORDS: Final = 256  # of a text that MusicGen is told
+FLOAT: Final = 4  # bytes
 
 
 class MemoryPlan(NamedTuple):
@@ -80,12 +98,74 @@ def check_stored(folder: str | os.PathLike[str], device: str) -> None:
         )
 
 
-def weight_bytes(*networks: Any) -> int:
-    """Return the size of the parameters and buffers of networks of torch."""
-    tensors = (tensor for network in networks for tensor in (*network.parameters(), *network.buffers()))
+def weight_bytes(*parts: Any) -> int:
+    """Return the bytes of all parameters and buffers of `torch.nn.Module`; what is no module has none."""
+    tensors = [
+        tensor for part in parts if hasattr(part, "parameters") for tensor in (*part.parameters(), *part.buffers())
+    ]
     return int(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
 
 
-def decoder_bytes(config: Any, *, positions: int, rows: int, element_size: int) -> int:
-    """Return the size of the keys and values that a decoder keeps of so many positions in so many rows."""
-    return int(2 * config.num_hidden_layers * config.hidden_size * positions * rows * element_size)
+def codec_bytes(config: Any, seconds: float) -> int:
+    """Return the bytes that EnCodec needs to decode a recording: its last layer has `num_filters` channels."""
+    return int(round(WORKING_CODEC * config.num_filters * seconds * config.sampling_rate) * FLOAT)
+
+
+def musicgen_bytes(model: Any, seconds: float, n_prefix: int = 0) -> int:
+    """Return the bytes that a model of the MusicGen family needs for a recording.
+
+    That is the larger of what the language model keeps, and what the codec decodes with. The first are keys and values
+    of each layer, for two rows of guidance: prefix, text, a position a frame and one a codebook.
+
+    Parameters
+    ----------
+    model
+        Of transformers.
+    seconds
+        Length of what is made.
+    n_prefix
+        Vectors in front of the text, where there are any.
+
+    """
+    decoder, codec = model.config.decoder, model.config.audio_encoder
+    positions = n_prefix + MOST_WORDS + round(seconds * codec.frame_rate) + decoder.num_codebooks
+    cached = 2 * 2 * decoder.num_hidden_layers * decoder.hidden_size * positions
+    return max(int(cached * model.decoder.dtype.itemsize), codec_bytes(codec, seconds))
+
+
+def audioldm2_bytes(pipeline: Any, seconds: float, *, n_kept: int, n_rows: int = 1, gradient: bool = False) -> int:
+    """Return the bytes that AudioLDM 2 needs for a recording.
+
+    The larger of what U-Net, autoencoder and vocoder work with, and the latents that are kept all the time. The U-Net
+    computes in its own type, all else in float32.
+
+    Parameters
+    ----------
+    pipeline
+        Of diffusers.
+    seconds
+        Length of the recording.
+    n_kept
+        Latents that are kept.
+    n_rows
+        Latents that pass the U-Net at once.
+    gradient
+        Whether the U-Net is passed backwards too.
+
+    """
+    unet, vae, vocoder = pipeline.unet, pipeline.vae.config, pipeline.vocoder.config
+    widths, depth = unet.config.block_out_channels, unet.config.layers_per_block
+    n_frames, n_mels = round(100 * seconds), vocoder.model_in_dim
+    coarser = 2 ** (len(vae.block_out_channels) - 1)
+    positions = (n_frames // coarser + 1) * n_mels // coarser
+    levels = [width / 4**level for level, width in enumerate(widths)]  # numbers a position of the first level
+    if gradient:
+        working = KEPT_UNET * ((2 * depth + 1) * sum(levels) + 2 * levels[-1])
+    else:
+        working = (depth + 1) * sum(levels) + WORKING_UNET * levels[0]
+    in_unet = round(working * positions * n_rows) * unet.dtype.itemsize
+    in_vae = WORKING_VAE * vae.block_out_channels[0] * n_frames * n_mels * FLOAT
+    last = vocoder.upsample_initial_channel / 2 ** len(vocoder.upsample_rates)
+    in_vocoder = round(WORKING_VOCODER * last * seconds * vocoder.sampling_rate) * FLOAT
+    kept = n_kept * n_rows * vae.latent_channels * positions * FLOAT
+    return int(kept + max(in_unet, in_vae, in_vocoder))

@@ -11,13 +11,13 @@ from typing import Any, Final, Self
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._musicgen import LICENCE, MAX_SECONDS, TEXTS, MusicGenModel, check_sampling, text_of
+from music_evals.editing.memory import musicgen_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import ModelUnavailableError
 
 __all__ = ["MusicGen"]
 
 WEIGHTS: Final = "facebook/musicgen-small"
-N_PREFIX: Final = 300  # 235 positions of a melody or chords, and words
 
 
 class MusicGen(Editor):
@@ -90,7 +90,8 @@ class MusicGen(Editor):
 
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
-        return self._model.memory(seconds, self._parameters["guidance"], N_PREFIX)
+        model = self._model.model
+        return weight_bytes(model), musicgen_bytes(model, seconds, getattr(model.config, "chroma_length", 0))
 
     @property
     def info(self) -> EditorInfo:

@@ -263,7 +263,7 @@ class MusicMagus(Editor):
 
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
-        return self._model.memory(seconds, int(self._parameters["steps"]))
+        return self._model.memory(seconds, 4, gradient=bool(self._parameters["pull"]))
 
     @property
     def info(self) -> EditorInfo:

@@ -10,7 +10,7 @@ import numpy as np
 
 from music_evals.annotations import EditorInfo, EditRequest, Weights
 from music_evals.editing._audioldm2 import SAMPLE_RATE, AudioLDM2
-from music_evals.editing.memory import weight_bytes
+from music_evals.editing.memory import codec_bytes, weight_bytes
 from music_evals.editing.system import Edited, Editor, Seeds
 from music_evals.errors import InvalidInputError, ModelUnavailableError, UnknownNameError, hub_errors, importing
 
@@ -81,8 +81,7 @@ class Resynth(Editor):
         if self._codec == "audioldm2":
             found: tuple[int, int] = self._model.memory(seconds)
             return found
-        config = self._model.config
-        return weight_bytes(self._model), int(seconds * config.sampling_rate) * 2 * config.num_filters * 4
+        return weight_bytes(self._model), codec_bytes(self._model.config, seconds)
 
     @property
     def info(self) -> EditorInfo:

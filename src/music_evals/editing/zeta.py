@@ -197,7 +197,7 @@ class Zeta(Editor):
 
     def memory(self, seconds: float) -> tuple[int, int]:
         """Return the bytes of the weights, and about how many an edit takes besides."""
-        return self._model.memory(seconds, 2 * int(self._parameters["steps"]))
+        return self._model.memory(seconds, 2 * int(self._parameters["steps"]) + 2)
 
     @property
     def info(self) -> EditorInfo:

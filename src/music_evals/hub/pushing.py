@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from music_evals.benchmark.load import load_results
+from music_evals.benchmark.musecpbench.folders import judged_in
 from music_evals.errors import HubNotFoundError, InvalidInputError, OtherResultsError
 from music_evals.hub.client import Held, Hub, Repository, Sent, Waiting
 from music_evals.hub.eval_files import (
@@ -103,7 +104,8 @@ def push_results(
     Parameters
     ----------
     results
-        results.json of a run, its folder, or its content.
+        results.json of a run, its folder, or its content. Of a study of editing systems, whose weights are others',
+        also the folder of the study; a study is always proposed.
     model
         ``owner/name`` of the model on the Hub.
     system
@@ -117,7 +119,7 @@ def push_results(
     date
         Day of the entries, ``YYYY-MM-DD``; None is today, in UTC.
     pull_request
-        Propose the change instead of making it.
+        Propose the change instead of making it; a study of editing systems is never committed.
     dry_run
         Read only; the result tells what would change.
     overwrite
@@ -151,7 +153,9 @@ def push_results(
     """
     day = date or dt.datetime.now(dt.UTC).date().isoformat()
     _check_said(source, day)
-    content = results if isinstance(results, Mapping) else load_results(results).results
+    studied = None if isinstance(results, Mapping) else judged_in(results)
+    pull_request = pull_request or studied is not None
+    content = results if isinstance(results, Mapping) else load_results(studied or results).results
     repository = Repository("model", _repository_id(model, "model"))
     name = repository.id.partition("/")[2]
     scores = system_scores(content, system, model=name)

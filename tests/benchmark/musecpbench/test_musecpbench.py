@@ -12,6 +12,7 @@ import pytest
 from music_evals import protocols
 from music_evals.annotations import BACKBONES, EditRequest
 from music_evals.benchmark.musecpbench import tables
+from music_evals.benchmark.musecpbench.folders import RESULTS, judged_in
 from music_evals.benchmark.musecpbench.task import PAPER_DATA, Settings, Study, run_musecpbench
 from music_evals.benchmark.published import published_preservation
 from music_evals.cli import main
@@ -232,3 +233,15 @@ def test_the_backbones_of_systems_without_weights_are_known() -> None:
 
 def _makers() -> dict[str, type[Editor]]:
     return {name: protocols.load_plugin(protocols.EDITORS, name, "editing system") for name in protocols.EDITORS}
+
+
+def test_a_study_is_found_from_its_folder_and_from_what_was_judged(
+    made: tuple[Study, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = made[1]
+    places = (out, out / RESULTS, out / "preserved", out / "preserved" / "results.json")
+    assert [judged_in(place) for place in places] == [out / "preserved"] * 4
+    assert judged_in(out / "edits") is None
+    assert judged_in(out.parent) is None
+    monkeypatch.chdir(out / "preserved")
+    assert judged_in(".") is not None

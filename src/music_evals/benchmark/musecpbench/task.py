@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from music_evals.annotations import EditorInfo
 from music_evals.benchmark.cells import plain
 from music_evals.benchmark.manifests import manifest_rows
+from music_evals.benchmark.musecpbench.folders import JUDGED, RESULTS, TABLE
 from music_evals.benchmark.musecpbench.tables import markdown, study
 from music_evals.benchmark.records import dump_json
 from music_evals.benchmark.run import Progress, find, run
@@ -165,7 +166,7 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
     merged = write_atomically(out / "manifest.jsonl", written, parents=True)
     outcome = run(
         "preservation",
-        out / "preserved",
+        out / JUDGED,
         progress=progress,
         manifest=str(merged),
         seed=settings.seed,
@@ -181,8 +182,8 @@ def run_musecpbench(settings: Settings, *, progress: Progress | None = None) -> 
     }
     results = plain(study(outcome.results, outcome.found, infos, edits, about))
     files = {
-        "study": write_atomically(out / "musecpbench.json", f"{dump_json(results)}\n".encode()),
-        "table": write_atomically(out / "musecpbench.md", markdown(results).encode()),
+        "study": write_atomically(out / RESULTS, f"{dump_json(results)}\n".encode()),
+        "table": write_atomically(out / TABLE, markdown(results).encode()),
         "results": outcome.files["results"],
     }
     failures = [(f"{row['item']} ({row['system']})", row["error"]) for row in edits if "error" in row]
