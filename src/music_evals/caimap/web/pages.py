@@ -106,7 +106,8 @@ def _withdraw(asked: Asked) -> Answer:
 
 
 def _work(asked: Asked) -> Answer:
-    return Answer("work.html", {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query})
+    values = {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query}
+    return Answer("work.html", {**values, "rests": views.rests(asked.desk, asked.who)})
 
 
 def _next(asked: Asked) -> Answer:
@@ -119,10 +120,14 @@ def _next(asked: Asked) -> Answer:
 
 def _task(asked: Asked) -> Answer:
     seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    found = annotating.heard(asked.desk, asked.who, asked.path["number"])
     shared = {
         "seen": seen,
         "fields": seen.draft or seen.fields(structure_fields),
         "reasons": structure.SCREENING_REASONS,
+        "rests": views.rests(asked.desk, asked.who),
+        "heard": found,
+        "writes": found.may_write(seen.song.duration_sec),
     }
     if seen.task.kind == "structure":
         return Answer("structure.html", {**shared, "labels": _LABELS})
@@ -136,6 +141,20 @@ def _save(asked: Asked) -> Answer:
     fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
     annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, fields)
     return Answer(go_to=f"/task/{asked.path['number']}")
+
+
+def _draft(asked: Asked) -> Answer:
+    """Keep the draft that the script of the page sends by itself."""
+    number = asked.path["number"]
+    views.task_view(asked.desk, asked.who, number)  # whose it is, before what was sent
+    given = asked.json if isinstance(asked.json, dict) else {}
+    fields, version = given.get("fields"), given.get("version")
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
+        raise InvalidInputError("expected the fields of a draft, as texts")
+    if type(version) is not int:
+        raise InvalidInputError("expected the version of the task that the page shows")
+    kept = {str(name): value for name, value in fields.items() if name not in {"csrf", "version"}}
+    return Answer(values={"version": annotating.save(asked.desk, asked.who, number, version, kept)})
 
 
 def _submit(asked: Asked) -> Answer:
@@ -162,8 +181,10 @@ def _events(asked: Asked) -> Answer:
     reports = asked.json.get("events", []) if isinstance(asked.json, dict) else []
     if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
         raise InvalidInputError("expected a list of events")
-    found = annotating.record(asked.desk, asked.who, asked.path["number"], reports)
-    return Answer(values=found._asdict())
+    number = asked.path["number"]
+    found = annotating.record(asked.desk, asked.who, number, reports)
+    duration = views.task_view(asked.desk, asked.who, number).song.duration_sec
+    return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
 
 
 def _audio(asked: Asked) -> Answer:
@@ -294,6 +315,7 @@ PAGES: Final = (
     Page("POST", "/work/next", "annotate", _next),
     Page("GET", "/task/{number:int}", "annotate", _task),
     Page("POST", "/task/{number:int}/save", "annotate", _kept(_task, _save)),
+    Page("POST", "/task/{number:int}/draft", "annotate", _draft),
     Page("POST", "/task/{number:int}/submit", "annotate", _kept(_task, _submit)),
     Page("POST", "/task/{number:int}/skip", "annotate", _kept(_task, _skip)),
     Page("POST", "/task/{number:int}/restart", "annotate", _kept(_task, _restart)),
