@@ -29,8 +29,7 @@ class Browser:
         self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
         self.who = who
         if who:
-            with bench.store.writing() as session:
-                token = accounts._open_session(bench.desk, session, who)
+            token = accounts.open_session(bench.desk, who)
             self.client.cookies.set(COOKIE, token)
             self.csrf = accounts.visit(bench.desk, token).csrf
 

@@ -225,10 +225,11 @@ def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int =
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn
-    # no access log: it would hold addresses
+    # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
-        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False
-    )
+        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False,
+        timeout_keep_alive=30,
+    )  # fmt: skip
 
 
 def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLimit) -> Callable[[Request], Any]:
