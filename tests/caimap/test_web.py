@@ -69,7 +69,7 @@ OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/draf
 def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -> None:
     number = first_task(bench)
     filled = {"{number:int}": str(number), "{song}": "s1", "{token}": "none", "{group}": "amateur",
-              "{dimension}": "instrumentation"}  # fmt: skip
+              "{dimension}": "instrumentation", "{person:int}": "4"}  # fmt: skip
     path = page.path
     for name, value in filled.items():
         path = path.replace(name, value)
