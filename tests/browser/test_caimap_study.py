@@ -180,8 +180,9 @@ def test_a_study_from_invitation_to_finished_song(chromium: Any, study: Study) -
 
     write_structure(first, "verse1")
     write_structure(second, "chorus1")
+    inspector.open("/inspect")
     page = inspector.press("a[href='/inspect/song/s1']")
-    assert page.locator(".differs").count() == 2
+    assert page.locator(".differs").count() == 4  # the label of both lines, on both sides
     page.click("main form button")
     page.wait_for_url("**/inspect")
 
