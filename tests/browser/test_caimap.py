@@ -54,18 +54,24 @@ def sign_in(chromium: Any, base: str, name: str, wrong: list[str]) -> Any:
 
 
 def test_people_work_at_the_demo_study(chromium: Any, address: str) -> None:
+    from playwright.sync_api import expect
+
     wrong: list[str] = []
     amateur = sign_in(chromium, address, "amateur2", wrong)
     amateur.click("form[action='/work/next'] button")
     amateur.wait_for_load_state()
     assert "/task/" in amateur.url
+    assert amateur.locator("#tags_instrumentation").get_attribute("readonly") is not None
+    amateur.click(".play")
+    # the song, of about 20 s, is shorter than the 30 s that are heard first
+    amateur.wait_for_selector("#tags_instrumentation:not([readonly])", timeout=90_000)
     amateur.locator("#tags_instrumentation").press_sequentially("钢")
     amateur.click("#terms_instrumentation button")
     assert amateur.input_value("#tags_instrumentation") == "钢琴、"
-    assert amateur.locator(".rate").is_disabled()
-    amateur.click(".play")
-    # the whole song, of about 20 s, is played; only then the speed may be changed
     amateur.wait_for_selector(".rate:not([disabled])", timeout=90_000)
+    expect(amateur.locator(".saved")).to_have_text("草稿已保存", timeout=30_000)
+    amateur.reload()
+    assert amateur.input_value("#tags_instrumentation") == "钢琴、"
 
     inspector = sign_in(chromium, address, "inspector1", wrong)
     inspector.click("a[href^='/inspect/song/']")

@@ -77,6 +77,15 @@ def test_the_drawing_has_one_arrow_a_step() -> None:
     assert "    structuring --> inspecting: differ (system)" in arrows
 
 
+def test_a_page_that_is_loaded_again_while_it_plays_begins_a_new_sitting() -> None:
+    events = [PlaybackEvent("play", 0, 0), PlaybackEvent("beat", 5, 5), PlaybackEvent("play", 0, 8)]
+    events += [PlaybackEvent("beat", at, 8 + at) for at in range(5, 61, 5)]
+    found = listening.listening_of(events, 60.0)
+    assert (found.complete, found.problems) == (True, ())
+    assert not listening.listening_of(events[:-3], 60.0).complete
+    assert [listening.listening_of(events[:n], 60.0).may_write(60.0) for n in (8, 9)] == [False, True]
+
+
 # --- requirement 1: roles
 
 

@@ -29,8 +29,7 @@ class Browser:
         self.client = testclient.TestClient(app, base_url="http://testserver", follow_redirects=False)
         self.who = who
         if who:
-            with bench.store.writing() as session:
-                token = accounts._open_session(bench.desk, session, who)
+            token = accounts.open_session(bench.desk, who)
             self.client.cookies.set(COOKIE, token)
             self.csrf = accounts.visit(bench.desk, token).csrf
 
@@ -61,7 +60,8 @@ def first_task(bench: StudyBench) -> int:
 
 WHO = {"amateur": StudyBench.FAN, "professional": StudyBench.OTHER_PRO, "inspector": StudyBench.INSPECTOR,
        "administrator": StudyBench.ADMIN}  # fmt: skip
-OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/submit", "/task/{number:int}/skip",
+OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/draft",
+       "/task/{number:int}/submit", "/task/{number:int}/skip",
        "/task/{number:int}/restart", "/task/{number:int}/events", "/task/{number:int}/audio"}  # fmt: skip
 
 
@@ -69,7 +69,7 @@ OWN = {"/task/{number:int}", "/task/{number:int}/save", "/task/{number:int}/subm
 def test_authorisation_of_each_role_and_page(bench: StudyBench, visitor, page) -> None:
     number = first_task(bench)
     filled = {"{number:int}": str(number), "{song}": "s1", "{token}": "none", "{group}": "amateur",
-              "{dimension}": "instrumentation"}  # fmt: skip
+              "{dimension}": "instrumentation", "{person:int}": "4"}  # fmt: skip
     path = page.path
     for name, value in filled.items():
         path = path.replace(name, value)
@@ -258,3 +258,62 @@ def test_both_languages_have_every_text() -> None:
 def test_pages_speak_both_languages(visitor) -> None:
     assert "登录" in visitor(0).get("/sign-in").text
     assert "Sign in" in visitor(0).get("/sign-in?language=en").text
+
+
+def test_drafts_save_themselves_and_nothing_is_written_too_early(bench: StudyBench, visitor) -> None:
+    number = first_task(bench)
+    browser, address = visitor(bench.PRO), f"/task/{number}/draft"
+    headers = {"x-csrf": browser.csrf}
+
+    def draft(version: object, **fields: object):
+        return browser.client.post(address, json={"version": version, "fields": fields}, headers=headers)
+
+    seen = bench.version(TaskRow, number)
+    kept = draft(seen, line_0="春眠", theme="早晨", csrf="x")
+    assert kept.json() == {"version": seen + 1}
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, number).draft == {"line_0": "春眠", "theme": "早晨"}
+    assert "早晨" in browser.get(f"/task/{number}").text
+    late = draft(seen, theme="x")
+    assert (late.status_code, "has changed" in late.json()["error"]) == (409, True)
+    for version, fields in (("1", {}), (seen + 1, {"theme": 3})):
+        assert draft(version, **fields).status_code == 400
+    assert browser.client.post(address, json={"version": seen + 1}, headers=headers).status_code == 400
+    assert browser.client.post(address, json={"version": seen + 1, "fields": {}}).status_code == 403
+
+
+def test_a_page_says_whether_its_reader_may_write(bench: StudyBench, visitor) -> None:
+    bench.songs("s1")
+    for who in (bench.PRO, bench.OTHER_PRO):
+        task = bench.take(who)
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+        bench.clock.wait(days=2)
+    browser = visitor(bench.FAN)
+    where = browser.post("/work/next").headers["location"]
+    headers = {"x-csrf": browser.csrf}
+    assert 'data-writes="no"' in browser.get(where).text
+    early = browser.client.post(
+        f"{where}/draft", json={"version": 2, "fields": {"overall_text": "字"}}, headers=headers
+    )
+    assert early.status_code == 400
+    browser.client.post(f"{where}/events", json={"events": [{"kind": "play", "position_sec": 0}]}, headers=headers)
+    for at, may in ((15, False), (30, True)):
+        bench.clock.wait(15)
+        beat = {"events": [{"kind": "beat", "position_sec": at}]}
+        assert browser.client.post(f"{where}/events", json=beat, headers=headers).json()["writes"] is may
+    assert 'data-writes="yes"' in browser.get(where).text
+    kept = browser.client.post(f"{where}/draft", json={"version": 2, "fields": {"overall_text": "字"}}, headers=headers)
+    assert kept.status_code == 200
+
+
+def test_a_break_is_suggested_after_long_work(bench: StudyBench, visitor) -> None:
+    number = first_task(bench)
+    browser = visitor(bench.PRO)
+    for minute in range(0, 52, 4):
+        assert 'class="rest"' not in browser.get(f"/task/{number}").text, minute
+        annotating.save(bench.desk, bench.PRO, number, bench.version(TaskRow, number), {"theme": str(minute)})
+        bench.clock.wait(240)
+    assert 'class="rest"' in browser.get(f"/task/{number}").text
+    assert 'class="rest"' in browser.get("/work").text
+    bench.clock.wait(600)
+    assert 'class="rest"' not in browser.get("/work").text

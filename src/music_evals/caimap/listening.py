@@ -31,8 +31,10 @@ __all__ = [
     "warnings_of",
 ]
 
-EVENT_KINDS: Final = ("play", "pause", "seek", "rate", "beat", "ended", "write", "paste", "hidden", "shown")
-"""What a page may report."""
+EVENT_KINDS: Final = (
+    "play", "pause", "seek", "rate", "beat", "ended", "write", "paste", "blocked", "hidden", "shown",
+)  # fmt: skip
+"""What a page may report; ``"blocked"`` is a paste that it kept away, which is counted and breaks no rule."""
 
 SILENT_START: Final = 30.0
 """Seconds of the song that are heard before anything is written; a shorter song is heard whole."""
@@ -80,6 +82,10 @@ class Listening(NamedTuple):
     pauses: int
     seeks: int
     page_sec: float
+
+    def may_write(self, duration_sec: float) -> bool:
+        """Tell whether enough was heard to write, of a song of so many seconds."""
+        return self.complete or self.longest_sec >= min(SILENT_START, duration_sec) - SLACK
 
 
 def check_event(event: PlaybackEvent, duration_sec: float, previous: PlaybackEvent | None = None) -> None:
@@ -141,8 +147,8 @@ class _Player:
 
     def _start(self, event: PlaybackEvent, passed: float) -> None:
         """Go on where the sitting was, or begin a new one."""
-        if self.playing:
-            return
+        if self.playing and self.heard >= 0:
+            return  # a page that was loaded again while it played says nothing of a pause: that one is broken by now
         self.playing = True
         on = self.heard >= 0 and abs(event.position_sec - self.heard) <= SLACK and passed <= MAX_PAUSE
         if not on:

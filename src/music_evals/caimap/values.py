@@ -387,7 +387,7 @@ class PlaybackEvent:
     ----------
     kind
         ``"play"``, ``"pause"``, ``"seek"``, ``"rate"``, ``"beat"`` (the player is still playing), ``"ended"``,
-        ``"write"``, ``"paste"``, ``"hidden"`` or ``"shown"``.
+        ``"write"``, ``"paste"``, ``"blocked"`` (a paste that the page kept away), ``"hidden"`` or ``"shown"``.
     position_sec
         Of the player, when it happened.
     received_sec

@@ -70,6 +70,8 @@ class Asked(NamedTuple):
         ``"zh"`` or ``"en"``.
     audio
         Folder of the recordings.
+    address
+        Path of the page.
 
     """
 
@@ -81,6 +83,7 @@ class Asked(NamedTuple):
     json: Any
     language: str
     audio: Path
+    address: str = "/"
 
     @property
     def who(self) -> int:
@@ -107,6 +110,8 @@ class Answer(NamedTuple):
         Address of another page.
     file
         What is sent.
+    download
+        Name of a file and its text, to be kept.
     session
         Token of a new session, or ``""`` to end it; None leaves it.
     status
@@ -118,6 +123,7 @@ class Answer(NamedTuple):
     values: Mapping[str, Any] | None = None
     go_to: str = ""
     file: Path | None = None
+    download: tuple[str, str] | None = None
     session: str | None = None
     status: int = 200
 
@@ -225,10 +231,11 @@ def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int =
     """
     with importing("caimap", "the annotation platform"):
         import uvicorn
-    # no access log: it would hold addresses
+    # no access log: it would hold addresses; pages speak every 5 s, for which connections stay open
     uvicorn.run(
-        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False
-    )
+        build_app(desk, audio), host=host, port=port, access_log=False, log_level="warning", server_header=False,
+        timeout_keep_alive=30,
+    )  # fmt: skip
 
 
 def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLimit) -> Callable[[Request], Any]:
@@ -240,7 +247,9 @@ def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLi
         language = request.query_params.get("language") or (visit.language if visit else "zh")
         language = language if language in {"zh", "en"} else "zh"
         form, json = await _body(request)
-        asked = Asked(desk, visit, request.path_params, dict(request.query_params), form, json, language, audio)
+        asked = Asked(
+            desk, visit, request.path_params, dict(request.query_params), form, json, language, audio, request.url.path
+        )
         try:
             _check(page, request, asked, limit)
             answer = await run_in_threadpool(page.act, asked)
@@ -323,13 +332,18 @@ def _refusal(error: MusicEvalsError, visit: accounts.Visit | None, *, as_json: b
 
 
 def _response(answer: Answer, request: Request, asked: Asked, templates: Any) -> Response:
-    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, RedirectResponse
+    from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
     made: Response
     if answer.go_to:
         made = RedirectResponse(answer.go_to, 303)
     elif answer.file is not None:
         made = FileResponse(answer.file)
+    elif answer.download is not None:
+        name, text = answer.download
+        made = PlainTextResponse(
+            text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
+        )
     elif answer.template:
         shared = {"t": translator(asked.language), "visit": asked.visit, "language": asked.language, "message": ""}
         page = templates.get_template(answer.template).render({**shared, **(answer.values or {})})

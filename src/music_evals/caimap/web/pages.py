@@ -16,10 +16,11 @@ from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError
-from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, Structure
+from music_evals.caimap.training import MAX_SPREAD
+from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page, status_of
 from music_evals.caimap.web.forms import description_of, sheet_of, structure_fields, structure_of
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, views
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, watching
 from music_evals.errors import InvalidInputError, MusicEvalsError
 
 __all__ = ["PAGES"]
@@ -97,6 +98,10 @@ def _ledger(asked: Asked) -> Answer:
     return Answer("ledger.html", values)
 
 
+def _ledger_csv(asked: Asked) -> Answer:
+    return Answer(download=("ledger.csv", ledger.ledger_csv(managing.ledger_of(asked.desk, asked.who))))
+
+
 def _withdraw(asked: Asked) -> Answer:
     managing.withdraw(asked.desk, asked.who, asked.who)
     return Answer(go_to="/sign-in", session="")
@@ -106,7 +111,8 @@ def _withdraw(asked: Asked) -> Answer:
 
 
 def _work(asked: Asked) -> Answer:
-    return Answer("work.html", {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query})
+    values = {"tasks": views.tasks_of(asked.desk, asked.who), "waits": "none" not in asked.query}
+    return Answer("work.html", {**values, "rests": views.rests(asked.desk, asked.who)})
 
 
 def _next(asked: Asked) -> Answer:
@@ -119,10 +125,14 @@ def _next(asked: Asked) -> Answer:
 
 def _task(asked: Asked) -> Answer:
     seen = views.task_view(asked.desk, asked.who, asked.path["number"])
+    found = annotating.heard(asked.desk, asked.who, asked.path["number"])
     shared = {
         "seen": seen,
         "fields": seen.draft or seen.fields(structure_fields),
         "reasons": structure.SCREENING_REASONS,
+        "rests": views.rests(asked.desk, asked.who),
+        "heard": found,
+        "writes": found.may_write(seen.song.duration_sec),
     }
     if seen.task.kind == "structure":
         return Answer("structure.html", {**shared, "labels": _LABELS})
@@ -136,6 +146,20 @@ def _save(asked: Asked) -> Answer:
     fields = {name: value for name, value in asked.form.items() if name not in {"csrf", "version"}}
     annotating.save(asked.desk, asked.who, asked.path["number"], asked.version, fields)
     return Answer(go_to=f"/task/{asked.path['number']}")
+
+
+def _draft(asked: Asked) -> Answer:
+    """Keep the draft that the script of the page sends by itself."""
+    number = asked.path["number"]
+    views.task_view(asked.desk, asked.who, number)  # whose it is, before what was sent
+    given = asked.json if isinstance(asked.json, dict) else {}
+    fields, version = given.get("fields"), given.get("version")
+    if not isinstance(fields, dict) or not all(isinstance(value, str) for value in fields.values()):
+        raise InvalidInputError("expected the fields of a draft, as texts")
+    if type(version) is not int:
+        raise InvalidInputError("expected the version of the task that the page shows")
+    kept = {str(name): value for name, value in fields.items() if name not in {"csrf", "version"}}
+    return Answer(values={"version": annotating.save(asked.desk, asked.who, number, version, kept)})
 
 
 def _submit(asked: Asked) -> Answer:
@@ -162,8 +186,10 @@ def _events(asked: Asked) -> Answer:
     reports = asked.json.get("events", []) if isinstance(asked.json, dict) else []
     if not isinstance(reports, list) or not all(isinstance(report, dict) for report in reports):
         raise InvalidInputError("expected a list of events")
-    found = annotating.record(asked.desk, asked.who, asked.path["number"], reports)
-    return Answer(values=found._asdict())
+    number = asked.path["number"]
+    found = annotating.record(asked.desk, asked.who, number, reports)
+    duration = views.task_view(asked.desk, asked.who, number).song.duration_sec
+    return Answer(values={**found._asdict(), "writes": found.may_write(duration)})
 
 
 def _audio(asked: Asked) -> Answer:
@@ -207,6 +233,7 @@ def _score_page(asked: Asked) -> Answer:
     if seen.result is None or seen.task.kind not in assurance.FORMS:
         raise InvalidInputError("only descriptions that were handed in are scored")
     values = {
+        "action": asked.address,
         "form": assurance.FORMS[seen.task.kind],
         "parts": assurance.PARTS,
         "dimensions": DIMENSIONS[seen.task.kind],
@@ -215,11 +242,7 @@ def _score_page(asked: Asked) -> Answer:
 
 
 def _score(asked: Asked) -> Answer:
-    number = asked.path["number"]
-    group = views.task_view(asked.desk, asked.who, number).task.kind
-    if group not in assurance.FORMS:
-        raise InvalidInputError("only descriptions are scored")
-    inspecting.score(asked.desk, sheet_of(asked.form, group, number, asked.who), asked.version)
+    inspecting.score(asked.desk, _sheet(asked), asked.version)
     return Answer(go_to="/inspect")
 
 
@@ -279,6 +302,63 @@ def _enter(asked: Asked) -> Answer:
     return Answer(go_to="/ledger")
 
 
+def _analytics(asked: Asked) -> Answer:
+    return Answer("analytics.html", {"habits": watching.habits(asked.desk, asked.who)})
+
+
+def _submissions(asked: Asked) -> Answer:
+    return Answer("person.html", {"tasks": watching.submissions(asked.desk, asked.who, asked.path["person"])})
+
+
+def _verifications(asked: Asked) -> Answer:
+    return Answer("verify.html", {"sampled": watching.verifications(asked.desk, asked.who)})
+
+
+def _sheet(asked: Asked) -> ScoreSheet:
+    """Read the scoring form of a description."""
+    group = views.task_view(asked.desk, asked.who, asked.path["number"]).task.kind
+    if group not in assurance.FORMS:
+        raise InvalidInputError("only descriptions are scored")
+    return sheet_of(asked.form, group, asked.path["number"], asked.who)
+
+
+def _verify(asked: Asked) -> Answer:
+    watching.verify(asked.desk, _sheet(asked))
+    return Answer(go_to="/manage/verify")
+
+
+# training
+
+
+def _training(asked: Asked) -> Answer:
+    found = practising.practice(asked.desk, asked.who)
+    return Answer("training.html", {"practice": found, "most": MAX_SPREAD, "fields": {}})
+
+
+def _practise(asked: Asked) -> Answer:
+    task = practising.take_training(asked.desk, asked.who)
+    if task is None:
+        return Answer(go_to="/training")
+    annotating.open_task(asked.desk, asked.who, task.id)
+    return Answer(go_to=f"/task/{task.id}")
+
+
+def _choose_training(asked: Asked) -> Answer:
+    number = asked.form.get("songs", "")
+    practising.choose_songs(asked.desk, asked.who, int(number) if number.isdecimal() else 0)
+    return Answer(go_to="/training")
+
+
+def _new_round(asked: Asked) -> Answer:
+    practising.new_round(asked.desk, asked.who)
+    return Answer(go_to="/training")
+
+
+def _score_training(asked: Asked) -> Answer:
+    practising.score_item(asked.desk, _sheet(asked))
+    return Answer(go_to="/training")
+
+
 PAGES: Final = (
     Page("GET", "/", "ask", _home),
     Page("GET", "/sign-in", "public", _sign_in),
@@ -294,6 +374,7 @@ PAGES: Final = (
     Page("POST", "/work/next", "annotate", _next),
     Page("GET", "/task/{number:int}", "annotate", _task),
     Page("POST", "/task/{number:int}/save", "annotate", _kept(_task, _save)),
+    Page("POST", "/task/{number:int}/draft", "annotate", _draft),
     Page("POST", "/task/{number:int}/submit", "annotate", _kept(_task, _submit)),
     Page("POST", "/task/{number:int}/skip", "annotate", _kept(_task, _skip)),
     Page("POST", "/task/{number:int}/restart", "annotate", _kept(_task, _restart)),
@@ -312,5 +393,17 @@ PAGES: Final = (
     Page("POST", "/manage/song/{song}", "manage", _kept(_manage, _decide)),
     Page("POST", "/manage/week", "manage", _kept(_manage, _week)),
     Page("POST", "/ledger", "manage", _kept(_ledger, _enter)),
+    Page("GET", "/ledger.csv", "ask", _ledger_csv),
+    Page("GET", "/manage/analytics", "manage", _analytics),
+    Page("GET", "/manage/person/{person:int}", "manage", _submissions),
+    Page("GET", "/manage/verify", "manage", _verifications),
+    Page("GET", "/manage/verify/{number:int}", "manage", _score_page),
+    Page("POST", "/manage/verify/{number:int}", "manage", _kept(_score_page, _verify)),
+    Page("GET", "/training", "ask", _training),
+    Page("POST", "/training/next", "annotate", _practise),
+    Page("POST", "/training/songs", "manage", _kept(_training, _choose_training)),
+    Page("POST", "/training/round", "manage", _kept(_training, _new_round)),
+    Page("GET", "/training/task/{number:int}", "inspect", _score_page),
+    Page("POST", "/training/task/{number:int}", "inspect", _kept(_score_page, _score_training)),
 )
 """Every page there is."""

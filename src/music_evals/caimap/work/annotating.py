@@ -261,8 +261,8 @@ def screen(desk: Desk, who: int, number: int, version: int, *, reason: str, note
     with desk.store.writing() as session:
         person = desk.person(session, who, "annotate")
         row = desk.own_task(session, person, number, version)
-        if row.kind != "structure":
-            raise InvalidAnnotationError("songs are screened before they are described")
+        if row.kind != "structure" or row.training:
+            raise InvalidAnnotationError("songs are screened before they are described, and not in training")
         desk.move(session, row, "screen", person, reason=reason, note=note)
         desk.move(session, desk.song(session, row.song), "screen", person, reason=reason, note=note)
         row.note = f"{reason}: {note}"[:1000]
@@ -301,7 +301,7 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
             found = check_listening(events, duration)
         row.result, row.draft, row.submitted = given.to_dict(), {}, desk.clock()
         desk.move(session, row, "submit", person)
-        if not isinstance(given, Structure):
+        if not isinstance(given, Structure) and not row.training:
             for kind in warnings_of(found, duration):
                 session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
         if not row.training:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
+from music_evals.caimap import breaks
 from music_evals.caimap.roles import ForbiddenError
-from music_evals.caimap.storage.tables import MessageRow, PersonRow, SheetRow, SongRow, TaskRow
+from music_evals.caimap.storage.tables import AuditRow, MessageRow, PersonRow, SheetRow, SongRow, TaskRow
 from music_evals.caimap.structure import pre_annotated
 from music_evals.caimap.values import Description, Song, Structure, Task
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
@@ -21,6 +22,7 @@ __all__ = [
     "TaskView",
     "decisions",
     "messages",
+    "rests",
     "song_view",
     "task_view",
     "tasks_of",
@@ -106,6 +108,22 @@ def task_view(desk: Desk, who: int, number: int) -> TaskView:
         remarks = [(sheet.total, sheet.remark) for sheet in sheets]
         song = song_of(desk.song(session, row.song))
         return TaskView(task_of(row), song, row.version, dict(row.draft), _result(row), remarks)
+
+
+def rests(desk: Desk, who: int) -> bool:
+    """Tell whether a break is suggested: somebody has worked for long without one.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "ask")
+        since = desk.clock() - 4 * breaks.LONGEST_STRETCH
+        done = select(AuditRow.moment).where(AuditRow.person == who, AuditRow.moment >= since).order_by(AuditRow.moment)
+        return breaks.suggests_break(list(session.scalars(done)), desk.clock())
 
 
 def tasks_of(desk: Desk, who: int) -> list[Task]:

@@ -1,0 +1,194 @@
+"""Training mode: songs set aside, annotators practise on them, inspectors score the results until they agree.
+
+Nothing of it is paid, graded or exported. What inspectors gave is shown to all of them once everybody has scored an
+item; those that spread over `training.MAX_SPREAD` points are discussed, and the administrator begins another round.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from sqlalchemy import select
+
+from music_evals.caimap import assurance
+from music_evals.caimap.roles import KINDS_OF_ROLE
+from music_evals.caimap.storage.tables import PersonRow, SettingRow, SheetRow, SongRow, TaskRow
+from music_evals.caimap.training import TRAINING_SONGS, Round, judge_round
+from music_evals.caimap.values import Description, ScoreSheet, Task
+from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+__all__ = ["Practice", "choose_songs", "new_round", "practice", "score_item", "take_training"]
+
+_SETTING: Final = "training"
+
+
+class Practice(NamedTuple):
+    """How far training is.
+
+    Attributes
+    ----------
+    songs
+        How many are set aside.
+    number
+        Of the round.
+    scores
+        Item -> inspector -> (points, remark); an item that somebody has not scored holds the asker's own alone.
+    judged
+        The round; None with fewer than two inspectors or no item.
+
+    """
+
+    songs: int
+    number: int
+    scores: dict[int, dict[int, tuple[float, str]]]
+    judged: Round | None
+
+
+def choose_songs(desk: Desk, who: int, n: int = TRAINING_SONGS) -> int:
+    """Set songs aside on which nobody has worked; they never enter the data. Return how many there are now.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        Not so many songs are left.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        begun = select(TaskRow.song)
+        free = select(SongRow).where(
+            SongRow.state == "structuring", SongRow.training.is_(False), SongRow.id.not_in(begun)
+        )
+        rows = list(session.scalars(free.order_by(SongRow.id)))
+        if not 0 < n <= len(rows):
+            raise InvalidInputError(f"{len(rows)} songs can still be set aside, got {n}")
+        for at in desk.rng(session, len(rows)).choice(len(rows), n, replace=False):
+            rows[int(at)].training = True
+            desk.note(session, person, "song", rows[int(at)].id, "train")
+        session.flush()
+        return len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
+
+
+def take_training(desk: Desk, who: int) -> Task | None:
+    """Give a person their next training task: one that they have begun, or a new one; None where all are done.
+
+    Raises
+    ------
+    ForbiddenError
+        The person does not annotate.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "annotate")
+        own = list(session.scalars(select(TaskRow).where(TaskRow.person == who, TaskRow.training.is_(True))))
+        begun = next((row for row in own if row.state in {"assigned", "working"}), None)
+        if begun is not None:
+            return task_of(begun)
+        had = {(row.song, row.kind) for row in own}
+        songs = session.scalars(select(SongRow.id).where(SongRow.training.is_(True)).order_by(SongRow.id))
+        left = [(song, kind) for song in songs for kind in KINDS_OF_ROLE[person.role] if (song, kind) not in had]
+        if not left:
+            return None
+        row = TaskRow(song=left[0][0], kind=left[0][1], number=1, person=who, assigned=desk.clock(), training=True)
+        session.add(row)
+        session.flush()
+        desk.note(session, None, "task", str(row.id), "assign", after=row.state, detail={"person": who})
+        return task_of(row)
+
+
+def practice(desk: Desk, who: int) -> Practice:
+    """Return the round of scoring as this person may see it.
+
+    Raises
+    ------
+    ForbiddenError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        person = desk.person(session, who, "ask")
+        songs = len(list(session.scalars(select(SongRow.id).where(SongRow.training.is_(True)))))
+        number = _round(session)
+        if person.role not in {"inspector", "administrator"}:
+            return Practice(songs, number, {}, None)
+        inspectors = frozenset(
+            session.scalars(select(PersonRow.id).where(PersonRow.role == "inspector", PersonRow.withdrawn.is_(False)))
+        )
+        given: dict[int, dict[int, tuple[float, str]]] = {item: {} for item in _items(session)}
+        for sheet in session.scalars(select(SheetRow).where(SheetRow.purpose == f"training{number}")):
+            given.setdefault(sheet.task, {})[sheet.inspector] = (sheet.total, sheet.remark)
+        totals = {item: {by: total for by, (total, _) in row.items()} for item, row in given.items()}
+        judged = judge_round(totals, inspectors) if len(inspectors) > 1 and totals else None
+        seen = {
+            item: row if inspectors <= set(row) else {by: said for by, said in row.items() if by == who}
+            for item, row in given.items()
+        }
+        return Practice(songs, number, seen, judged)
+
+
+def score_item(desk: Desk, sheet: ScoreSheet) -> None:
+    """Score an item of the training set, once a round.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no inspector.
+    StaleError
+        They have scored it in this round.
+    InvalidAnnotationError
+        It is no item of the set, or the points are not those of the form.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, sheet.inspector, "inspect")
+        row = desk.own_task(session, person, sheet.task)
+        if row.id not in _items(session):
+            raise InvalidAnnotationError("this description is not of the training set")
+        assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
+        points = [[*key, given] for key, given in sheet.points.items()]
+        session.add(
+            SheetRow(
+                task=row.id, inspector=person.id, purpose=f"training{_round(session)}", points=points,
+                total=sheet.total, remark=sheet.remark[:1000], moment=desk.clock(),
+            )
+        )  # fmt: skip
+
+
+def new_round(desk: Desk, who: int) -> int:
+    """Begin another round, after what was discussed, and return its number.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        The round is not over: somebody has not scored everything.
+
+    """
+    found = practice(desk, who)
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        if found.judged is None or found.judged.missing:
+            raise InvalidInputError("this round is not over: every inspector scores every item first")
+        session.merge(SettingRow(name=_SETTING, value={"round": found.number + 1}))
+        desk.note(session, person, "study", "training", "round", detail={"round": found.number + 1})
+        return found.number + 1
+
+
+def _round(session: Session) -> int:
+    row = session.get(SettingRow, _SETTING)
+    return 1 if row is None else int(row.value["round"])
+
+
+def _items(session: Session) -> list[int]:
+    """Return the descriptions that were handed in as training."""
+    chosen = select(TaskRow.id).where(
+        TaskRow.training.is_(True), TaskRow.state == "submitted", TaskRow.kind.in_(tuple(assurance.FORMS))
+    )
+    return list(session.scalars(chosen.order_by(TaskRow.id)))

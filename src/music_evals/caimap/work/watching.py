@@ -1,0 +1,186 @@
+"""What administrators see of people's work: how they listened, what they handed in, and inspectors verified again."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Final, NamedTuple
+
+import numpy as np
+from sqlalchemy import func, select
+
+from music_evals.caimap import assurance
+from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, TaskRow, WarningRow
+from music_evals.caimap.training import MAX_SPREAD
+from music_evals.caimap.values import Description, ScoreSheet, Task
+from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.errors import InvalidAnnotationError, InvalidInputError
+
+__all__ = ["Habits", "Verified", "habits", "submissions", "verifications", "verify"]
+
+_COUNTED: Final = ("pause", "seek", "hidden", "blocked")
+
+
+class Habits(NamedTuple):
+    """How an annotator works.
+
+    Attributes
+    ----------
+    person, role, excluded
+        Who.
+    tasks
+        How many were handed in.
+    page_min
+        Median time on the page of a task, in minutes; NaN without a task.
+    clicks
+        Pauses, seeks, hidden pages and blocked pastes a task, in this order; NaN without a task.
+    warnings
+        Kind -> how many.
+
+    """
+
+    person: int
+    role: str
+    excluded: bool
+    tasks: int
+    page_min: float
+    clicks: tuple[float, float, float, float]
+    warnings: dict[str, int]
+
+
+class Verified(NamedTuple):
+    """A scored description that is sampled for a second verification.
+
+    Attributes
+    ----------
+    task, inspector, total
+        What was scored, by whom, with how many points.
+    second
+        Points of the administrator; None before.
+    apart
+        The two are more than `MAX_SPREAD` points apart.
+
+    """
+
+    task: int
+    inspector: int
+    total: float
+    second: float | None
+    apart: bool
+
+
+def habits(desk: Desk, who: int) -> list[Habits]:
+    """Return how each annotator works.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        handed_in = select(TaskRow.id, TaskRow.person).where(
+            TaskRow.submitted.is_not(None), TaskRow.training.is_(False)
+        )
+        done: dict[int, int] = {number: person for number, person in session.execute(handed_in)}  # noqa: C416
+        counts: dict[int, Counter[str]] = defaultdict(Counter)
+        for number, kind, count in session.execute(
+            select(EventRow.task, EventRow.kind, func.count()).group_by(EventRow.task, EventRow.kind)
+        ):
+            if number in done:
+                counts[done[number]][kind] += count
+        pages: dict[int, list[float]] = defaultdict(list)
+        span = func.max(EventRow.received_sec) - func.min(EventRow.received_sec)
+        for number, seconds in session.execute(select(EventRow.task, span).group_by(EventRow.task)):
+            if number in done:
+                pages[done[number]].append(seconds / 60)
+        warned: dict[int, Counter[str]] = defaultdict(Counter)
+        for person, kind in session.execute(select(WarningRow.person, WarningRow.kind)):
+            warned[person][kind] += 1
+        tasks = Counter(done.values())
+        rows = session.scalars(select(PersonRow).where(PersonRow.role.in_(("professional", "amateur"))))
+        return [
+            Habits(
+                row.id, row.role, row.excluded, tasks[row.id],
+                float(np.median(pages[row.id])) if pages[row.id] else float("nan"),
+                tuple(counts[row.id][kind] / tasks[row.id] if tasks[row.id] else float("nan") for kind in _COUNTED),  # type: ignore[arg-type]
+                dict(warned[row.id]),
+            )
+            for row in rows
+        ]  # fmt: skip
+
+
+def submissions(desk: Desk, who: int, person: int) -> list[Task]:
+    """List the tasks of anybody, newest first.
+
+    Raises
+    ------
+    ForbiddenError
+        Who asks is no administrator.
+    InvalidInputError
+        There is no such person.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        if session.get(PersonRow, person) is None:
+            raise InvalidInputError(f"there is no person {person}")
+        rows = session.scalars(select(TaskRow).where(TaskRow.person == person).order_by(TaskRow.id.desc()))
+        return [task_of(row) for row in rows]
+
+
+def verifications(desk: Desk, who: int) -> list[Verified]:
+    """List the sample of inspectors' scores, as large a share as that of descriptions, with what was verified.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        settings = desk.settings(session)
+        seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
+        firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
+        return [
+            Verified(row.task, row.inspector, row.total, second, second is not None and _apart(row.total, second))
+            for row in firsts
+            # another seed than that of the descriptions: all of these were drawn by that one
+            if assurance.is_sampled(row.task, seed=settings.seed + 1, share=settings.share)
+            for second in [seconds.get(row.task)]
+        ]
+
+
+def _apart(first: float, second: float) -> bool:
+    return abs(first - second) > MAX_SPREAD
+
+
+def verify(desk: Desk, sheet: ScoreSheet) -> None:
+    """Score a description again, as an administrator; the first score and its task stay as they are.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    StaleError
+        They have verified it.
+    InvalidAnnotationError
+        Nobody has scored it, or the points are not those of the form.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, sheet.inspector, "manage")
+        row = desk.own_task(session, person, sheet.task)
+        scored = select(SheetRow.id).where(SheetRow.task == row.id, SheetRow.purpose == "assurance")
+        if session.scalars(scored).first() is None:
+            raise InvalidAnnotationError("nobody has scored this description yet")
+        assurance.check_sheet(sheet, Description.from_dict(row.result or {}).group)
+        points = [[*key, given] for key, given in sheet.points.items()]
+        session.add(
+            SheetRow(
+                task=row.id, inspector=person.id, purpose="second", points=points, total=sheet.total,
+                remark=sheet.remark[:1000], moment=desk.clock(),
+            )
+        )  # fmt: skip
+        desk.note(session, person, "task", str(row.id), "verify", detail={"total": sheet.total})
