@@ -29,6 +29,7 @@ from music_evals.cli import (
     listening_test,
     listing,
     lyrics,
+    prepare,
     preserve,
     publish,
     push,
@@ -102,6 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     fill.add(verbs)
     style_transfer.add(verbs)
     edit.add(verbs)
+    prepare.add(verbs)
     preserve.add(verbs)
     lyrics.add(verbs)
     describe.add(verbs)
