@@ -30,6 +30,7 @@ from music_evals.cli import (
     listening_test,
     listing,
     lyrics,
+    prepare,
     preserve,
     publish,
     push,
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     fill.add(verbs)
     style_transfer.add(verbs)
     edit.add(verbs)
+    prepare.add(verbs)
     preserve.add(verbs)
     benchmark.add(verbs)
     lyrics.add(verbs)
