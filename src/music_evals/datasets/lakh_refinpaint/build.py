@@ -89,7 +89,7 @@ def build_config(config: str) -> list[Row]:
     for piece in range(1, N_PIECES + 1):
         if config == "stand_in":
             name = STAND_IN_PIECES[piece - 1]
-            place = {"excerpt": name, "midi_file": f"{name}.mid", "origin": "music_evals"}
+            place: Row = {"excerpt": name, "midi_file": f"{name}.mid", "origin": "music_evals"}
             place["midi_md5"] = _md5(_stand_in_midi(name))
         else:
             place = {"excerpt": f"piece_{piece}", "midi_file": None, "midi_md5": None, "origin": "Lakh MIDI Dataset"}
