@@ -118,7 +118,7 @@ function keepDraft(form, section, saved) {
     saving = null;
   }
 
-  let timer = setInterval(save, SAVE_EVERY_MS);
+  const timer = setInterval(save, SAVE_EVERY_MS);
   document.querySelectorAll("form[action^='/task/']").forEach((any) => any.addEventListener("submit", (event) => {
     clearInterval(timer);
     if (saving) { // the version on the page is about to change
@@ -135,7 +135,8 @@ function keepDraft(form, section, saved) {
 
 function listenToKeys(form, audio) {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey && event.code === "Space") (audio.paused ? audio.play() : audio.pause());
+    if (event.ctrlKey && event.code === "Space" && audio.paused) audio.play();
+    else if (event.ctrlKey && event.code === "Space") audio.pause();
     else if (event.ctrlKey && event.key === "s") form.requestSubmit(form.querySelector("[formaction$='/save']"));
     else if (event.ctrlKey && event.key === "Enter") form.requestSubmit(form.querySelector("button:not([formaction]):not([type])"));
     else if (event.altKey && ["ArrowUp", "ArrowDown"].includes(event.key)) {
