@@ -26,6 +26,7 @@ examples:
   {PASSWORD_VARIABLE}=... music-evals caimap init my_study
   music-evals caimap import my_study songs.jsonl --audio recordings
   music-evals caimap serve my_study --host 0.0.0.0 --port 80
+  music-evals caimap export my_study --out my_data
   music-evals caimap backup my_study copy.db
 """
 
@@ -47,6 +48,9 @@ def add(verbs: Any) -> None:
     step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
     step.add_argument("--port", type=int, default=7860, help="(default: %(default)s)")
+    step = _step(steps, "export", _export, "write the finished songs as a data set")
+    step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
+    step.add_argument("--title", default="", help="of the data set, for its card")
     step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
     step.add_argument("copy", help="file for the copy")
     step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
@@ -148,6 +152,22 @@ def _serve(options: argparse.Namespace) -> int:
     desk = _desk(options)
     say(f"http://{options.host}:{options.port}/; Ctrl+C ends it")
     serve(desk, Path(options.study, "audio"), host=options.host, port=options.port)
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from music_evals.caimap.exporting import export_songs, read_key
+    from music_evals.caimap.work.managing import finished_songs
+
+    desk = _desk(options)
+    try:
+        finished = finished_songs(desk)
+    finally:
+        desk.store.close()
+    key = read_key(_folder(options) / "export.key")
+    made = export_songs(finished, Path(options.out), key=key, title=options.title)
+    with to_stdout():
+        print(f"{made.songs} songs by {made.people} people: {made.folder}")
     return 0
 
 

@@ -1,0 +1,232 @@
+"""The finished songs of a study as a data set: Parquet in the schema of CaiMD with a card, and the release's files.
+
+People are numbers that say nothing of who they are: a keyed hash of their number in the study. Whoever withdrew has
+taken their songs out of the finished ones before (`work.managing.withdraw`), so that nothing of theirs is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
+from music_evals.caimap.values import Description, FinishedSong, Tagged
+from music_evals.datasets.caimd.schema import effect_tags, features, section_row
+from music_evals.datasets.caimd.writing import write_release
+from music_evals.errors import InvalidInputError, NoDataError, OutputError
+from music_evals.files import write_atomically
+
+__all__ = ["Exported", "anonymous", "export_songs", "read_key", "row_of"]
+
+KEY_BYTES: Final = 32
+SPLIT: Final = "test"
+
+
+class Exported(NamedTuple):
+    """What an export wrote."""
+
+    folder: Path
+    songs: int
+    people: int
+
+
+def row_of(finished: FinishedSong) -> dict[str, Any]:
+    """Return a finished song as a row of CaiMD, with the columns of `datasets.caimd.schema.features`."""
+    song = finished.song
+    return {
+        "id": song.id,
+        "title": song.title or None,
+        "artist": list(song.artist),
+        "genre": song.genre or None,
+        "album": song.album or None,
+        "professional": _described(finished.professional),
+        "amateur": _described(finished.amateur),
+        "structure": [section_row(part.label, part.lines, part.rhyme) for part in finished.structure.sections],
+        "timed_lyrics": [{"start": line.start, "text": line.text} for line in song.timed_lyrics],
+        "timed_sections": [
+            {"start": line.start, "section": line.section, "text": line.text}
+            for line in song.timed_lyrics
+            if line.section
+        ],
+    }
+
+
+def _described(description: Description) -> dict[str, Any]:
+    effects = description.effects
+    quality = "clear" if effects.clear else "unclear"
+    sound = {
+        "tags": effect_tags(quality, live=effects.live, lo_fi=effects.lo_fi),
+        "text": None,
+        "sound_quality": quality,
+        "live": effects.live,
+        "lo_fi": effects.lo_fi,
+        "option_texts": {"live": effects.live_text or None, "lo_fi": effects.lo_fi_text or None},
+    }
+    return {
+        "overall_text": description.overall_text,
+        "dimensions": {
+            name: sound if name == AUDIO_EFFECTS else _tagged(description.dimensions[name])
+            for name in DIMENSIONS[description.group]
+        },
+    }
+
+
+def _tagged(said: Tagged) -> dict[str, Any]:
+    return {"tags": list(said.tags), "text": said.text or None}
+
+
+def anonymous(person: int, key: bytes) -> str:
+    """Return what a person is called in an export: the same for the same key, and not to be traced without it."""
+    return f"p_{hmac.new(key, str(person).encode(), hashlib.sha256).hexdigest()[:12]}"
+
+
+def read_key(path: Path) -> bytes:
+    """Return the key of a study's exports, made at the first one and readable for its owner alone.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written or read.
+    InvalidInputError
+        The file holds something else.
+
+    """
+    try:
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(KEY_BYTES), encoding="ascii")
+        key = bytes.fromhex(path.read_text(encoding="ascii"))
+    except OSError as error:
+        raise OutputError(f"{path}: the key of the exports cannot be kept ({error.strerror})") from error
+    except ValueError as error:
+        raise InvalidInputError(f"{path} holds no key; move it away to get a new one, and new names") from error
+    if len(key) != KEY_BYTES:
+        raise InvalidInputError(f"{path} holds a key of {len(key)} bytes; move it away to get a new one, and new names")
+    return key
+
+
+def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, title: str = "") -> Exported:
+    """Write finished songs as a data set that `load_dataset` reads.
+
+    ``data/songs`` holds the rows of CaiMD, ``data/work`` who made them under names that say nothing, what they
+    consented to and the licence of each song; ``release/`` is the same in the files of the published release.
+
+    Parameters
+    ----------
+    finished
+        Of `work.managing.finished_songs`.
+    out
+        An empty or new folder.
+    key
+        Of the names (`read_key`).
+    title
+        Of the study, for the card.
+
+    Raises
+    ------
+    NoDataError
+        No song is finished.
+    InvalidInputError
+        A song without a licence, or whose id or texts the release's files cannot hold.
+    OutputError
+        The folder is not empty, or cannot be written to.
+
+    """
+    if not finished:
+        raise NoDataError("no song of this study is finished; nothing can be exported")
+    bare = [one.song.id for one in finished if not one.song.licence.strip()]
+    if bare:
+        raise InvalidInputError(
+            f"{len(bare)} songs have no licence, such as {bare[0]}; say under which their recording and lyrics are, in "
+            "the column `licence` of the table that is imported"
+        )
+    if out.exists() and any(out.iterdir()):
+        raise OutputError(f"{out} holds something; name a new or empty folder")
+    rows = [row_of(one) for one in finished]
+    write_release(rows, out / "release")
+    work = [_work(one, key) for one in finished]
+    for config, table, columns in (("songs", rows, features()), ("work", work, _work_features())):
+        content = _parquet(table, columns)
+        write_atomically(out / f"data/{config}/{SPLIT}-00000-of-00001.parquet", content, parents=True)
+    people = {name for row in work for name in (*row["structure"], row["professional"], row["amateur"])}
+    card = _card(finished, title or "a study of CaiMAP", len(people))
+    write_atomically(out / "README.md", card.encode())
+    return Exported(out, len(rows), len(people))
+
+
+def _parquet(rows: Iterable[Any], columns: Any) -> bytes:
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=columns.arrow_schema), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _work(finished: FinishedSong, key: bytes) -> dict[str, Any]:
+    return {
+        "id": finished.song.id,
+        "theme": finished.structure.theme or None,
+        "structure": [anonymous(person, key) for person in finished.structure_people],
+        "professional": anonymous(finished.professional_person, key),
+        "amateur": anonymous(finished.amateur_person, key),
+        "consent": finished.consent,
+        "licence": finished.song.licence,
+    }
+
+
+def _work_features() -> Any:
+    from datasets import Features, List, Value
+
+    text = Value("string")
+    names = ("id", "theme", "professional", "amateur", "consent", "licence")
+    return Features({**dict.fromkeys(names, text), "structure": List(text)})
+
+
+_CARD: Final = """---
+pretty_name: {title}
+license: other
+license_name: see-the-column-licence
+language: [zh]
+tags: [music, lyrics, music-description, caimap]
+configs:
+- config_name: songs
+  default: true
+  data_files:
+  - {{split: test, path: "data/songs/test-*.parquet"}}
+- config_name: work
+  data_files:
+  - {{split: test, path: "data/work/test-*.parquet"}}
+---
+
+# {title}
+
+{n_songs} songs, annotated on the platform of `music_evals` (`music-evals caimap`) by {n_people} people: structure by
+two professionals, congruent or settled by an inspector; a description by a professional and one by an amateur, who
+listened to the whole song first; a sample of descriptions was scored by inspectors.
+
+- `songs`: the columns of CaiMD (`datasets_scripts/caimd` of `music_evals` explains them).
+- `work`: joined by `id`: who annotated what, under names that say nothing of them, the version of the text that they
+  consented to, the theme of the lyrics, and the licence of the song.
+- `release/`: the same songs in the files of the published CaiMD, which `build.py` of `caimd` reads.
+
+Whoever withdrew is not in it. Recordings are not part of it.
+
+| licence of recording and lyrics | songs |
+|---|---|
+{licences}
+"""
+
+
+def _card(finished: Sequence[FinishedSong], title: str, n_people: int) -> str:
+    counts = Counter(one.song.licence for one in finished)
+    licences = "\n".join(f"| {' '.join(name.split())} | {n} |" for name, n in sorted(counts.items()))
+    plain = " ".join(title.split()).replace(":", ",")
+    return _CARD.format(title=plain, n_songs=len(finished), n_people=n_people, licences=licences)

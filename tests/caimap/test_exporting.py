@@ -1,0 +1,152 @@
+"""Finished songs as a data set: equal rows through Parquet and through the release's files, and nobody's name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.caimap.test_work import describe, two_passes
+from tests.caimap_bench import StudyBench, one_verse
+
+from music_evals.caimap import demo
+from music_evals.caimap.exporting import anonymous, export_songs, read_key, row_of
+from music_evals.caimap.storage.tables import SongRow
+from music_evals.caimap.values import FinishedSong, Song, TimedLine
+from music_evals.caimap.work import managing
+from music_evals.cli import main
+from music_evals.datasets.caimd.build import BuildSettings, build_release
+from music_evals.datasets.caimd.writing import release_files
+from music_evals.errors import InvalidInputError, NoDataError, OutputError
+
+KEY = bytes(range(32))
+
+
+def finished(row: dict[str, Any], **changes: Any) -> FinishedSong:
+    """Return a song of the demo as a study leaves it."""
+    structure = demo._structure(row)
+    lines = tuple(line for section in structure.sections for line in section.lines)
+    timed = tuple(TimedLine(line["start"], line["text"]) for line in row["timed_lyrics"])
+    song = Song(
+        row["id"], lines, 20.0, title=row["title"], artist=tuple(row["artist"]), genre=row["genre"],
+        album=row["album"], licence="Apache-2.0", timed_lyrics=timed,
+    )  # fmt: skip
+    people = {"structure_people": (2, 3), "professional_person": 4, "amateur_person": 5, "consent": "1"}
+    descriptions = {group: demo._description(row, group) for group in ("professional", "amateur")}
+    return FinishedSong(**{"song": song, "structure": structure, **descriptions, **people, **changes})
+
+
+@pytest.fixture(scope="module")
+def songs() -> list[FinishedSong]:
+    return [finished(row) for row in demo._rows()]
+
+
+def rows_in(folder: Path, config: str = "songs") -> list[dict[str, Any]]:
+    import datasets
+
+    return list(datasets.load_dataset("parquet", data_files=str(folder / f"data/{config}/*.parquet"), split="train"))
+
+
+def test_the_demo_comes_back_equal(songs: list[FinishedSong], tmp_path: Path) -> None:
+    made = export_songs(songs, tmp_path / "out", key=KEY)
+    assert (made.songs, made.people) == (24, 4)
+    written = [row_of(song) for song in songs]
+    assert rows_in(made.folder) == written
+    for row, source in zip(written, demo._rows(), strict=True):
+        for name in ("id", "title", "artist", "structure"):
+            assert row[name] == source[name]
+        for group in ("professional", "amateur"):
+            assert row[group]["overall_text"] == source[group]["overall_text"]
+            for name, said in source[group]["dimensions"].items():
+                assert row[group]["dimensions"][name]["tags"] == said["tags"], name
+
+
+def test_the_builder_of_caimd_reads_the_release_files(songs: list[FinishedSong], tmp_path: Path) -> None:
+    export_songs(songs, tmp_path / "out", key=KEY)
+    manifest = build_release(BuildSettings(tmp_path / "out" / "release", tmp_path / "built", strict=True))
+    assert manifest["left_out"] == []
+    assert manifest["broken"] == {}
+    (file,) = manifest["files"]
+    import datasets
+
+    rows = list(datasets.load_dataset("parquet", data_files=str(tmp_path / "built" / file), split="train"))
+    # an empty text is none in the files, as in the release
+    assert sorted(rows, key=lambda row: row["id"]) == sorted(map(row_of, songs), key=lambda row: row["id"])
+
+
+def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    song = Song("s1", ("春眠不觉晓", "处处闻啼鸟"), 40.0, rhymes=(True, True), licence="CC0")
+    managing.add_songs(bench.desk, bench.ADMIN, [song])
+    study = ["caimap", "export", str(tmp_path / "study"), "--database", bench.url, "--out"]
+    assert main([*study, str(tmp_path / "a")]) == 2
+    assert "no song of this study is finished" in capsys.readouterr().err
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    describe(bench)
+    managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
+    assert main([*study, str(tmp_path / "a"), "--title", "Ours: a test"]) == 0
+    assert "1 songs by 4 people" in capsys.readouterr().out
+    (work,) = rows_in(tmp_path / "a", "work")
+    key = read_key(tmp_path / "study" / "export.key")
+    assert work["structure"] == [anonymous(bench.PRO, key), anonymous(bench.OTHER_PRO, key)]
+    assert work["licence"] == "CC0"
+    assert stat.S_IMODE((tmp_path / "study" / "export.key").stat().st_mode) == 0o600
+    card = (tmp_path / "a" / "README.md").read_text()
+    assert "pretty_name: Ours, a test" in card
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file())
+    assert not any(f"{role}{number}".encode() in everything for number, role in enumerate(bench.PEOPLE, 1))
+    # whoever withdraws takes their work along
+    managing.withdraw(bench.desk, bench.ADMIN, bench.FAN)
+    assert main([*study, str(tmp_path / "b")]) == 2
+    assert "no song of this study is finished" in capsys.readouterr().err
+
+
+def test_names_say_nothing_and_stay_the_same(tmp_path: Path) -> None:
+    key = read_key(tmp_path / "export.key")
+    assert read_key(tmp_path / "export.key") == key
+    names = {anonymous(person, key) for person in range(1000)}
+    assert len(names) == 1000
+    assert anonymous(1, key) != anonymous(1, KEY)
+    (tmp_path / "export.key").write_text("00")
+    with pytest.raises(InvalidInputError, match="key of 1 bytes"):
+        read_key(tmp_path / "export.key")
+    (tmp_path / "export.key").write_text("no key")
+    with pytest.raises(InvalidInputError, match="holds no key"):
+        read_key(tmp_path / "export.key")
+
+
+def test_what_cannot_be_exported_is_named(songs: list[FinishedSong], tmp_path: Path) -> None:
+    with pytest.raises(NoDataError, match="no song"):
+        export_songs([], tmp_path / "a", key=KEY)
+    bare = dataclasses.replace(songs[0], song=dataclasses.replace(songs[0].song, licence=" "))
+    with pytest.raises(InvalidInputError, match="1 songs have no licence"):
+        export_songs([bare], tmp_path / "a", key=KEY)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(OutputError, match="new or empty"):
+        export_songs(songs, tmp_path / "full", key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"id": "a/b"}, "cannot be that of a song"),
+        ({"title": "a\nb"}, "line break"),
+        ({"artist": ["a,b"]}, "separate names"),
+        ({"timed_sections": [{"start": 1.0, "section": "verse", "text": t} for t in "ab"]}, "at one time"),
+    ],
+)
+def test_what_the_release_cannot_hold_is_named(songs: list[FinishedSong], change: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        release_files(row_of(songs[0]) | change)
+
+
+def test_times_and_sections_are_written_as_the_release_has_them(songs: list[FinishedSong]) -> None:
+    song = dataclasses.replace(
+        songs[0].song, timed_lyrics=(TimedLine(61.25, "一", "verse"), TimedLine(125.004, "二", "pre-chorus"))
+    )
+    files = release_files(row_of(dataclasses.replace(songs[0], song=song)))
+    assert files["raw_lyric"] == "[01:01.250]一\n[02:05.004]二"
+    assert json.loads(files["tknz_json"]) == {"[01:01.250]": "<|ss_verse|>一", "[02:05.004]": "<|ss_pre_chorus|>二"}
