@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import datasets
 import numpy as np
 import pytest
 import soundfile
@@ -75,7 +76,8 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
     desk = Desk(Store(sqlite_url(tmp_path / "study.db")))
     desk.configure(Settings(seed=1, share=1.0, pass_gap_hours=0.0))
     admin = first_administrator(desk)
-    managing.add_songs(desk, admin, [Song("s1", LINES, 8.0, audio="s1.flac", rhymes=(True, True), theme="春天")])
+    song = Song("s1", LINES, 8.0, audio="s1.flac", rhymes=(True, True), theme="春天", licence="CC0")
+    managing.add_songs(desk, admin, [song])
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
@@ -170,7 +172,7 @@ def describe(person: Person, group: str) -> None:
     page.wait_for_url("**/work")
 
 
-def test_a_study_from_invitation_to_finished_song(chromium: Any, study: Study) -> None:
+def test_a_study_from_invitation_to_load_dataset(chromium: Any, study: Study, tmp_path: Path) -> None:
     manager = Person(chromium, study.base)
     manager.sign_in("admin")
     first = invited(chromium, manager, "professional", "甲")
@@ -204,4 +206,8 @@ def test_a_study_from_invitation_to_finished_song(chromium: Any, study: Study) -
     (song,) = managing.finished_songs(study.desk)
     assert (song.structure.sections[0].label, song.structure.sections[0].lines) == ("verse1", LINES)
     assert song.amateur.dimensions["instrumentation"].tags == ("温暖", "明亮", "安静")
+    assert main(["caimap", "export", str(tmp_path), "--out", str(tmp_path / "data")]) == 0
+    rows = datasets.load_dataset("parquet", data_files=str(tmp_path / "data/data/songs/*.parquet"), split="train")
+    assert rows["id"] == ["s1"]
+    assert rows[0]["amateur"]["dimensions"]["instrumentation"]["tags"] == ["温暖", "明亮", "安静"]
     assert [person.wrong for person in (manager, first, second, amateur, inspector)] == [[]] * 5
