@@ -13,7 +13,7 @@ SPACES = Path(__file__).resolve().parents[3] / "spaces"
 # Page -> its calls, and elements that it has among others.
 PAGES = {
     "lyrics": (
-        ["add_section", "check_pattern", "derive_pattern", "score"],
+        ["add_section", "check_pattern", "derive_pattern", "score", "write"],
         {"lyrics", "pattern", "pattern_text", "language", "score", "cancel", "receipt", "code"},
     ),
     "description": (

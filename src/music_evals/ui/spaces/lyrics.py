@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from music_evals.errors import NoDataError
+from music_evals.errors import InvalidInputError, NoDataError
 from music_evals.lyrics.rhyme import METHODS
 from music_evals.metrics.lyric_structure import VARIANTS
 from music_evals.ui.assets import style
@@ -21,6 +21,7 @@ from music_evals.ui.spaces.lyric_judging import (
     MAX_LINE_CHARACTERS,
     MAX_SECTION_LINES,
     RHYMES,
+    Judged,
     LyricExample,
     add_section,
     check_pattern_text,
@@ -30,13 +31,14 @@ from music_evals.ui.spaces.lyric_judging import (
     show,
     spoken,
 )
+from music_evals.ui.spaces.lyric_writing import MAX_THEME, written_lyrics
 from music_evals.ui.spaces.spoken_parts import PRIVATE, Parts
 from music_evals.ui.spaces.words_muchin import LYRICS_WORDS
 
 if TYPE_CHECKING:
     import gradio as gr
 
-__all__ = ["build_demo"]
+__all__ = ["build_demo", "write_and_score"]
 
 VIEWS = ("score", "lines", "lost", "changes")
 
@@ -54,6 +56,7 @@ def build_demo(examples: str | os.PathLike[str]) -> gr.Blocks:
         bar = gr.Row()
         parts.add_intro()
         _add_texts(parts, known)
+        _add_writing(parts)
         _add_options(parts)
         _add_results(parts)
         with bar:
@@ -100,6 +103,16 @@ def _add_texts(parts: Parts, known: Sequence[LyricExample]) -> None:
                     parts.add(gr.Number, "n_characters", value=7, maximum=MAX_LINE_CHARACTERS, **whole)
                     parts.add(gr.Dropdown, "rhymes", choices=_choices(RHYMES, "rhymes_"), value="even", min_width=120)
                 parts.add(gr.Button, "add_section", size="sm")
+
+
+def _add_writing(parts: Parts) -> None:
+    """Add a theme and the button that lets a model write."""
+    import gradio as gr
+
+    with parts.add(gr.Accordion, "write_tools", open=False, elem_id="writing"), gr.Row():
+        parts.add(gr.Textbox, "theme", max_length=MAX_THEME, min_width=300)
+        parts.add(gr.Number, "seed", value=0, precision=0, minimum=0, min_width=90)
+        parts.add(gr.Button, "write", scale=0, min_width=180)
 
 
 def _add_options(parts: Parts) -> None:
@@ -159,12 +172,63 @@ def _wire_score(parts: Parts) -> None:
         cancel=parts["cancel"],
     )  # fmt: skip
 
-    def empty(language: str) -> tuple[Any, ...]:
-        return None, None, *show(None, language), "", "", None, None, ""
+    def empty_if_other(language: str, judged: Judged | None, lyrics: str, pattern: str) -> tuple[Any, ...]:
+        import gradio as gr
 
-    changed = [*(part.change for part in texts), *(part.input for part in options)]
-    parts.empty_when(changed, empty, outputs, run)
+        if judged is not None and judged.is_of(lyrics, pattern):  # what was written and scored in one go
+            return (gr.skip(),) * len(outputs)
+        return _empty(language)
+
+    parts.empty_when([part.input for part in options], _empty, outputs, run)
+    parts.empty_when([part.change for part in texts], empty_if_other, outputs, run, told=[parts["judged"], *texts])
+    _wire_writing(parts, outputs)
     parts["language"].change(show, [parts["judged"], parts["language"]], views, **PRIVATE)
+
+
+def _empty(language: str) -> tuple[Any, ...]:
+    """Return what stands in place of a score where there is none."""
+    return None, None, *show(None, language), "", "", None, None, ""
+
+
+def write_and_score(  # noqa: PLR0917  (a page gives its fields in their order)
+    theme: str,
+    pattern: str,
+    seed: float = 0,
+    variant: str = "official",
+    rhyme: str = "official",
+    normalise: bool = True,  # noqa: FBT001, FBT002
+    language: str = "en",
+    progress: Callable[[float, str], Any] = lambda _share, _text: None,
+) -> tuple[Any, ...]:
+    """Let the page's model write lyrics for a theme and a pattern, and score them.
+
+    Args:
+        theme: what the song is about.
+        pattern: headers such as (verse), lines of c, R and spaces.
+        seed: a whole number from 0; another one gives other lyrics.
+        variant: official or paper.
+        rhyme: official, line or char.
+        normalise: read the lyrics as language models write them.
+        language: en or zh.
+        progress: called with a share and a word for each stage.
+
+    """
+    import gradio as gr
+
+    with spoken(language):
+        lyrics = written_lyrics(theme, pattern, seed, language, progress)
+    try:
+        return lyrics, *score_lyrics(lyrics, pattern, variant, rhyme, normalise, language)
+    except InvalidInputError as error:  # no lyrics, such as a text without a header: shown all the same
+        gr.Warning(str(error))
+        return lyrics, *_empty(language)
+
+
+def _wire_writing(parts: Parts, outputs: Sequence[Any]) -> None:
+    """Wire the model: what it wrote is put into the lyrics, and scored."""
+    options = parts.pick("variant", "rhyme", "normalise")
+    asked = [*parts.pick("theme", "pattern", "seed"), *options, parts["language"]]
+    on_click(parts["write"], write_and_score, asked, [parts["lyrics"], *outputs], name="write", cancel=parts["cancel"])
 
 
 def _in_language(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -76,11 +76,22 @@ class Parts(dict[str, Any]):
         """Return components by their names."""
         return [self[name] for name in names]
 
-    def empty_when(self, changed: Sequence[Any], empty: Callable[[str], Any], outputs: Sequence[Any], run: Any) -> None:
-        """Put into outputs what `empty` gives for the language as soon as an input changes; `run` is cancelled."""
+    def empty_when(
+        self,
+        changed: Sequence[Any],
+        empty: Callable[..., Any],
+        outputs: Sequence[Any],
+        run: Any,
+        *,
+        told: Sequence[Any] = (),
+    ) -> None:
+        """Put into outputs what `empty` gives for the language and what else it is told, as soon as an input changes.
+
+        `run` is cancelled.
+        """
         # No result stays beside inputs that it is not of.
         import gradio as gr
 
         # two events: cancelling comes after the answer of a function, and would hit a run that was started meanwhile
         gr.on(changed, None, cancels=[run], trigger_mode="multiple", **PRIVATE)
-        gr.on(changed, empty, self["language"], list(outputs), trigger_mode="multiple", queue=False, **PRIVATE)
+        gr.on(changed, empty, [self["language"], *told], list(outputs), trigger_mode="multiple", queue=False, **PRIVATE)
