@@ -53,7 +53,7 @@ def sign_in(chromium: Any, base: str, name: str, wrong: list[str]) -> Any:
     return page
 
 
-def test_people_work_at_the_demo_study(chromium: Any, address: str) -> None:
+def test_people_work_at_the_demo_study(chromium: Any, address: str, screenshot: Any) -> None:
     from playwright.sync_api import expect
 
     wrong: list[str] = []
@@ -76,6 +76,7 @@ def test_people_work_at_the_demo_study(chromium: Any, address: str) -> None:
     inspector = sign_in(chromium, address, "inspector1", wrong)
     inspector.click("a[href^='/inspect/song/']")
     assert inspector.locator(".differs").count() > 0
+    screenshot(inspector, "caimap", full_page=False)
     inspector.click("main form button")
     inspector.wait_for_url(f"{address}/inspect")
 

@@ -33,6 +33,11 @@ HEAD = {
 COLOURS = {"red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray"}  # what the Hub takes
 MAX_SHORT = 60  # characters of a short description
 MAX_FILE = 2**20
+DOCKER_PAGES = {
+    "editing_study": b'<script type="application/json" id="study">',
+    "caimap": b'name="password"',
+}
+"""Docker Space -> what its first page holds."""
 DOCKER_FILES = {"Dockerfile", "README.md", "requirements.txt", "start.sh"}
 DOCKER_HEAD = {
     "title",
@@ -275,7 +280,7 @@ def test_the_start_command_of_a_docker_space_serves_a_page(docker_folder: Path, 
             page = served(f"http://127.0.0.1:{port}/", process)
         finally:
             process.terminate()
-    assert b'<script type="application/json" id="study">' in page, (tmp_path / "log.txt").read_text()
+    assert DOCKER_PAGES[docker_folder.name] in page, (tmp_path / "log.txt").read_text()
 
 
 def served(url: str, process: subprocess.Popen[bytes]) -> bytes:

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Serves an annotation study. Variables:
+#   MUSIC_EVALS_CAIMAP_PASSWORD   of the account admin: makes a study of your own; without it a demo, its password in the log
+#   CAIMAP_DATABASE               URL of PostgreSQL; without it the study is one file in its folder
+#   STUDY_FOLDER                  on storage that stays, such as /data/study; without it all is lost when the Space restarts
+set -e
+STUDY="${STUDY_FOLDER:-$HOME/study}"
+if [ -n "$CAIMAP_DATABASE" ]; then
+  set -- --database "$CAIMAP_DATABASE"
+fi
+if [ -z "$MUSIC_EVALS_CAIMAP_PASSWORD" ]; then
+  set -- "$@" --demo
+elif [ ! -e "$STUDY/.made" ]; then
+  music-evals caimap init "$STUDY" "$@" && touch "$STUDY/.made"
+fi
+exec music-evals caimap serve "$STUDY" --host 0.0.0.0 --port "${PORT:-7860}" "$@"
