@@ -26,6 +26,8 @@ examples:
   {PASSWORD_VARIABLE}=... music-evals caimap init my_study
   music-evals caimap import my_study songs.jsonl --audio recordings
   music-evals caimap serve my_study --host 0.0.0.0 --port 80
+  music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
+      --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
   music-evals caimap export my_study --out my_data
   music-evals caimap backup my_study copy.db
 """
@@ -51,10 +53,33 @@ def add(verbs: Any) -> None:
     step = _step(steps, "export", _export, "write the finished songs as a data set")
     step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
     step.add_argument("--title", default="", help="of the data set, for its card")
+    _add_lexicon(steps)
     step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
     step.add_argument("copy", help="file for the copy")
     step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
     step.add_argument("copy", help="file of backup")
+
+
+def _add_lexicon(steps: Any) -> None:
+    text = "the terms that are suggested while annotators type"
+    lexicon = steps.add_parser("lexicon", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    acts = lexicon.add_subparsers(title="acts", required=True, metavar="ACT")
+    step = _step(acts, "build", _build_lexicon, "take the terms of dimensions from a file of captions")
+    step.add_argument("captions", help="CSV, JSON Lines or Parquet, one caption a row")
+    step.add_argument(
+        "--column",
+        required=True,
+        help="that holds the terms: a list, or a text with commas; dots lead into columns of columns, and {dimension} "
+        "stands for each dimension",
+    )
+    step.add_argument("--group", required=True, choices=("professional", "amateur"), help="of annotators")
+    step.add_argument(
+        "--dimension", required=True, action="append", dest="dimensions", metavar="NAME", help="may be given repeatedly"
+    )
+    step.add_argument("--source", required=True, help="of the captions: their name, and an address or a commit")
+    step.add_argument("--licence", required=True, help="of the captions")
+    step.add_argument("--least", type=int, default=1, help="captions that a term must stand in (default: %(default)s)")
+    step.add_argument("--most", type=int, default=2000, help="terms a dimension (default: %(default)s)")
 
 
 def _step(steps: Any, name: str, command: Any, text: str) -> Any:
@@ -168,6 +193,28 @@ def _export(options: argparse.Namespace) -> int:
     made = export_songs(finished, Path(options.out), key=key, title=options.title)
     with to_stdout():
         print(f"{made.songs} songs by {made.people} people: {made.folder}")
+    return 0
+
+
+def _build_lexicon(options: argparse.Namespace) -> int:
+    from music_evals.caimap.lexica import build_lexicon, read_terms
+    from music_evals.caimap.work.vocabulary import keep_lexica
+
+    if options.least < 1 or options.most < 1:
+        raise InvalidInputError("--least and --most must be at least 1")
+    about = {"source": options.source, "licence": options.licence, "least": options.least, "most": options.most}
+    read = {
+        name: read_terms(options.captions, options.column.replace("{dimension}", name)) for name in options.dimensions
+    }
+    built = {name: build_lexicon(captions, **about) for name, captions in read.items()}
+    desk = _desk(options)
+    try:
+        keep_lexica(desk, _administrator(desk), options.group, built)
+    finally:
+        desk.store.close()
+    with to_stdout():
+        for name, lexicon in built.items():
+            print(f"{options.group} {name}: {len(lexicon.terms)} terms")
     return 0
 
 

@@ -20,7 +20,7 @@ from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page, status_of
 from music_evals.caimap.web.forms import description_of, sheet_of, structure_fields, structure_of
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, watching
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, vocabulary, watching
 from music_evals.errors import InvalidInputError, MusicEvalsError
 
 __all__ = ["PAGES"]
@@ -201,7 +201,7 @@ def _audio(asked: Asked) -> Answer:
 
 
 def _lexicon(asked: Asked) -> Answer:
-    terms = lexica.demo_lexicon(asked.path["group"], asked.path["dimension"])
+    terms = vocabulary.terms_of(asked.desk, asked.path["group"], asked.path["dimension"])
     query = next((value for name, value in asked.query.items() if name.startswith("tags_")), "")
     last = query.replace(",", "、").rpartition("、")[2]
     return Answer("terms.html", {"terms": lexica.search(terms, last), "dimension": asked.path["dimension"]})
