@@ -139,15 +139,16 @@ def test_a_rejected_description_is_another_persons() -> None:
 
 
 def test_clusters_are_spread_evenly_over_an_annotator() -> None:
-    songs = {f"s{n}": dataclasses.replace(SONG, id=f"s{n}", cluster=n % 4) for n in range(40)}
+    clusters: dict[str, int | None] = {f"s{n}": n % 4 for n in range(40)}
     person, tasks, rng = Person(1, "amateur"), [], np.random.default_rng(0)
     for number in range(20):
-        found = assignment.offers(person, dict.fromkeys(songs, "describing"), tasks, now=NOW)
-        chosen = assignment.choose(found, person, songs, tasks, rng=rng)
+        found = assignment.offers(person, dict.fromkeys(clusters, "describing"), tasks, now=NOW)
+        chosen = assignment.choose(found, clusters, [clusters[task.song] for task in tasks], rng=rng)
         assert chosen is not None
         tasks.append(Task(number, chosen.song, chosen.kind, 1, "working"))
-        had = Counter(songs[task.song].cluster for task in tasks)
+        had = Counter(clusters[task.song] for task in tasks)
         assert max(had.values()) - min(had.get(cluster, 0) for cluster in range(4)) <= 1
+    assert assignment.choose([], clusters, [], rng=rng) is None
 
 
 # --- requirements 4 to 6: screening, structure, congruence

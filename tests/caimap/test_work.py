@@ -18,7 +18,7 @@ from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG,
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow
-from music_evals.caimap.values import ScoreSheet
+from music_evals.caimap.values import ScoreSheet, Song
 from music_evals.caimap.work import accounts, annotating, inspecting, managing
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import (
@@ -435,3 +435,18 @@ def test_a_study_runs_on_postgresql(postgres: str) -> None:
     finally:
         bench.store.close()
         migrate(postgres, "base")
+
+
+def test_a_person_is_given_the_cluster_that_they_have_had_least(bench: StudyBench) -> None:
+    lines = ("春眠不觉晓", "处处闻啼鸟")
+    clusters = {"a1": 0, "a2": 0, "a3": 0, "b1": 1, "n1": None, "n2": None}
+    songs = [Song(name, lines, 40.0, rhymes=(True, True), cluster=cluster) for name, cluster in clusters.items()]
+    managing.add_songs(bench.desk, bench.ADMIN, songs)
+    had = []
+    for _ in range(6):
+        task = bench.take(bench.PRO)
+        had.append(clusters[task.song])
+        annotating.submit(bench.desk, bench.PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+    assert set(had[:3]) == {0, 1, None}  # songs without a cluster are one of their own
+    assert sorted(map(str, had[3:5])) == ["0", "None"]
+    assert had[5] == 0

@@ -16,7 +16,7 @@ import numpy as np
 
 from music_evals.caimap.machine import LIVE_TASK_STATES
 from music_evals.caimap.roles import KINDS_OF_ROLE
-from music_evals.caimap.values import Person, Song, Task
+from music_evals.caimap.values import Person, Task
 
 __all__ = ["PASS_GAP", "STATE_OF_KIND", "Offer", "choose", "offers"]
 
@@ -111,24 +111,21 @@ def _free_place(kind: str, live: Sequence[Task], submitted_before: dt.datetime) 
 
 def choose(
     available: Sequence[Offer],
-    person: Person,
-    songs: Mapping[str, Song],
-    tasks: Iterable[Task],
+    clusters: Mapping[str, int | None],
+    had: Iterable[int | None],
     *,
     rng: np.random.Generator,
 ) -> Offer | None:
-    """Choose one offer: of the cluster that this person has had least, then the place that is nearest to done.
+    """Choose one offer: of the cluster that a person has had least, then the place that is nearest to done.
 
     Parameters
     ----------
     available
         From `offers`.
-    person
-        Who is to get it.
-    songs
-        Id -> song, of all tasks and offers.
-    tasks
-        All tasks; those of the person count.
+    clusters
+        Id of a song -> its cluster, of all offers.
+    had
+        Clusters of the tasks that the person was given before, training not counted.
     rng
         Decides among equals.
 
@@ -140,9 +137,9 @@ def choose(
     """
     if not available:
         return None
-    had = Counter(songs[task.song].cluster for task in tasks if task.person == person.id and not task.training)
-    fewest = min(had[songs[offer.song].cluster] for offer in available)
-    even = [offer for offer in available if had[songs[offer.song].cluster] == fewest]
+    times = Counter(had)
+    fewest = min(times[clusters[offer.song]] for offer in available)
+    even = [offer for offer in available if times[clusters[offer.song]] == fewest]
     latest = max(offer.number for offer in even)
     equal = [offer for offer in even if offer.number == latest]
     return equal[int(rng.integers(len(equal)))]

@@ -30,6 +30,12 @@ MAX_EVENTS: Final = 5000
 MAX_DRAFT: Final = 100_000
 """Characters of a draft."""
 
+_TASK_COLUMNS: Final = (
+    TaskRow.id, TaskRow.song, TaskRow.kind, TaskRow.person, TaskRow.state, TaskRow.number, TaskRow.assigned,
+    TaskRow.submitted, TaskRow.training,
+)  # fmt: skip
+"""Of a task as a value, in its order."""
+
 
 def take_next(desk: Desk, who: int) -> Task | None:
     """Give a person their next task: one that they have begun, or a new one.
@@ -71,18 +77,23 @@ def take_next(desk: Desk, who: int) -> Task | None:
 
 
 def _new_task(desk: Desk, session: Session, person: Person) -> TaskRow | None:
-    wanted = set(assignment.STATE_OF_KIND.values())
-    rows = list(session.scalars(select(SongRow).where(SongRow.state.in_(wanted)).order_by(SongRow.id)))
-    names = [row.id for row in rows]
-    others = [task_of(row) for row in session.scalars(select(TaskRow).where(TaskRow.song.in_(names)))]
-    own = [task_of(row) for row in session.scalars(select(TaskRow).where(TaskRow.person == person.id))]
-    gap = dt.timedelta(hours=desk.settings(session).pass_gap_hours)
-    states = {row.id: row.state for row in rows if not row.training}
-    available = assignment.offers(person, states, others, now=desk.clock(), gap=gap)
-    missing = {task.song for task in own} - set(names)
-    rows += session.scalars(select(SongRow).where(SongRow.id.in_(missing)))
-    songs = {row.id: song_of(row) for row in rows}
-    chosen = assignment.choose(available, person, songs, own, rng=desk.rng(session, person.id, len(own)))
+    # columns alone, without lyrics and drafts: everybody who acts waits until a place is given
+    cluster = SongRow.content["cluster"].as_integer()
+    waiting = SongRow.state.in_(set(assignment.STATE_OF_KIND.values())), SongRow.training.is_(False)
+    songs = session.execute(select(SongRow.id, SongRow.state, cluster).where(*waiting).order_by(SongRow.id)).all()
+    tasks = select(*_TASK_COLUMNS).join(SongRow, SongRow.id == TaskRow.song).where(*waiting)
+    own = select(cluster).join(TaskRow, SongRow.id == TaskRow.song).where(TaskRow.person == person.id)
+    had = list(session.scalars(own.where(TaskRow.training.is_(False))))
+    given = session.scalar(select(func.count()).where(TaskRow.person == person.id)) or 0
+    available = assignment.offers(
+        person,
+        {name: state for name, state, _ in songs},
+        [Task(*row) for row in session.execute(tasks)],
+        now=desk.clock(),
+        gap=dt.timedelta(hours=desk.settings(session).pass_gap_hours),
+    )
+    clusters = {name: number for name, _, number in songs}
+    chosen = assignment.choose(available, clusters, had, rng=desk.rng(session, person.id, given))
     if chosen is None:
         return None
     return TaskRow(song=chosen.song, kind=chosen.kind, number=chosen.number, person=person.id, assigned=desk.clock())
