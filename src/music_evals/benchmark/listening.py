@@ -22,7 +22,8 @@ from music_evals.benchmark.load import LoadedResults, find_task, load_results
 from music_evals.benchmark.manifests import some
 from music_evals.errors import NoDataError
 from music_evals.stats import holm
-from music_evals.stats.agreement import Agreement, RatingTable, agreement, krippendorff_alpha, leave_one_out
+from music_evals.stats.agreement import Agreement, RatingTable, agreement, leave_one_out
+from music_evals.stats.reliability import krippendorff_alpha
 from music_evals.studies.pairs import StudyPair
 from music_evals.studies.ratings import Rating, check_ratings
 

@@ -3,9 +3,9 @@
 Ratings come from listeners who each heard some stimuli; a stimulus is what one system made of one item.
 
 Reliability
-    `krippendorff_alpha` (1 perfect, 0 what chance gives, below 0 systematic disagreement), which takes any number of
-    listeners and missing ratings; and `leave_one_out`, the mean rank correlation of a listener with the mean of the
-    others, which is about what a metric could reach at best.
+    `reliability.krippendorff_alpha` (1 perfect, 0 what chance gives, below 0 systematic disagreement), which takes any
+    number of listeners and missing ratings; and `leave_one_out`, the mean rank correlation of a listener with the mean
+    of the others, which is about what a metric could reach at best.
 Agreement of a score with people
     ``stimuli``: Spearman's rank correlation with the mean rating, over stimuli. ``systems``: the same over the means of
     systems. ``preferences``: of all pairs of stimuli of one item that one listener rated differently, the share that
@@ -25,8 +25,7 @@ p-values
 
 References
 ----------
-K. Krippendorff: Content Analysis, 2004, 11.3, and "Computing Krippendorff's alpha-reliability", 2011. A. B. Owen: "The
-pigeonhole bootstrap", Ann. Appl. Stat. 1(2), 2007.
+A. B. Owen: "The pigeonhole bootstrap", Ann. Appl. Stat. 1(2), 2007.
 
 """
 
@@ -37,11 +36,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from music_evals.errors import InvalidInputError, PairCountError, UnknownNameError
+from music_evals.errors import InvalidInputError, PairCountError
 from music_evals.stats._clusters import Floats, check_count, check_groups, generator
 from music_evals.stats.intervals import check_confidence, student
 
-__all__ = ["LEAST_SYSTEMS", "Agreement", "Estimate", "RatingTable", "agreement", "krippendorff_alpha", "leave_one_out"]
+__all__ = ["LEAST_SYSTEMS", "Agreement", "Estimate", "RatingTable", "agreement", "leave_one_out"]
 
 LEAST_SYSTEMS = 3
 """Two systems have a rank correlation of 1 or -1 whatever they do."""
@@ -51,8 +50,6 @@ _NEARLY = 1e-12
 
 _ONE_SIGMA = (0.158655, 0.841345)
 """Shares of a normal distribution below -1 and 1."""
-
-LEVELS = ("interval", "ordinal", "nominal")
 
 
 class Estimate(NamedTuple):
@@ -147,58 +144,6 @@ class RatingTable:
         found = np.full((len(self.items), self.n_listeners), np.nan)
         found[self.stimuli, self.listeners] = self.ratings
         return found
-
-
-def krippendorff_alpha(ratings: npt.ArrayLike, *, level: str = "interval") -> float:
-    """Return Krippendorff's alpha: 1 - observed disagreement / disagreement expected by chance.
-
-    Parameters
-    ----------
-    ratings
-        Shape (n_units, n_raters); NaN where a rater did not rate. Units with one rating play no part.
-    level
-        ``"interval"``: disagreement is the squared difference. ``"ordinal"``: that of the ranks. ``"nominal"``: whether
-        two ratings differ.
-
-    Returns
-    -------
-    float
-        At most 1; 0 is chance. NaN where no unit has two ratings, or all ratings are equal: nothing shows whether
-        raters could have differed.
-
-    Raises
-    ------
-    UnknownNameError
-        Another level.
-
-    Examples
-    --------
-    >>> round(krippendorff_alpha([[1, 1], [2, 3], [5, 5]]), 3)
-    0.95
-
-    """
-    if level not in LEVELS:
-        raise UnknownNameError("level", level, LEVELS)
-    table = np.asarray(ratings, dtype=np.float64)
-    counts = np.count_nonzero(~np.isnan(table), axis=1)
-    table = table[counts > 1]
-    values, codes = np.unique(table[~np.isnan(table)], return_inverse=True)
-    if len(values) < 2:
-        return float("nan")
-    units = np.nonzero(~np.isnan(table))[0]
-    sizes, totals = np.bincount(units).astype(np.float64), np.bincount(codes).astype(np.float64)
-    # sums over pairs within each unit, and over all pairs, of what their disagreement is
-    if level == "nominal":
-        _, first, held = np.unique(units * len(values) + codes, return_index=True, return_counts=True)
-        alike = np.bincount(units[first], held**2)
-        within, every = (sizes**2 - alike) / 2, (len(codes) ** 2 - (totals**2).sum()) / 2
-    else:  # of squared differences: n sum(x²) - (sum x)²
-        place = np.cumsum(totals) - totals / 2 if level == "ordinal" else values  # mid-ranks
-        x = (place - np.average(place, weights=totals))[codes]
-        within = sizes * np.bincount(units, x**2) - np.bincount(units, x) ** 2
-        every = len(x) * (x @ x) - x.sum() ** 2
-    observed = (within / (sizes - 1)).sum()
-    return float(1 - observed * (len(codes) - 1) / every)
 
 
 def leave_one_out(ratings: npt.ArrayLike) -> float:

@@ -20,8 +20,9 @@ from music_evals.benchmark.cells import counted
 from music_evals.benchmark.listening import FEW, LOW_ALPHA
 from music_evals.errors import InvalidInputError
 from music_evals.stats import holm
-from music_evals.stats.agreement import krippendorff_alpha, leave_one_out
+from music_evals.stats.agreement import leave_one_out
 from music_evals.stats.crossed import Crossed, crossed_difference, crossed_estimate, crossed_mean
+from music_evals.stats.reliability import krippendorff_alpha
 from music_evals.studies.listening import SCALES
 from music_evals.studies.listening_answers import ListeningTables
 from music_evals.studies.screening import MushraRating, screen_mushra
