@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,13 +20,14 @@ import pytest
 import music_evals
 from music_evals.benchmark.engines import Answered, Failed, Unit, on_ray
 from music_evals.benchmark.engines import process as engine_process
-from music_evals.benchmark.engines.cluster import _chunks, check_address, schedule
 from music_evals.benchmark.records import read_records
 from music_evals.benchmark.run import Settings, record
 from music_evals.benchmark.shards import records_at
 from music_evals.errors import BackendError, InvalidInputError
 
 pytest.importorskip("ray", reason="needs the extra scale")
+
+pytestmark = pytest.mark.slow  # the services of three nodes take both processors of a small machine
 
 WORK = '''
 import os
@@ -181,100 +180,6 @@ def wait_until(true: Callable[[], Any], seconds: float = 180) -> None:
         time.sleep(0.05)
 
 
-# what can be known before anything runs
-
-
-@pytest.mark.parametrize(
-    ("cpus", "workers", "found"),
-    [([2, 2], None, 4), ([0, 2, 2], 3, 3), ([1], 1, 1), ([2.5, 1.5], None, 3), ([0, 16], 16, 16)],
-)
-def test_a_schedule_that_can_progress(cpus: list[float], workers: int | None, found: int) -> None:
-    assert schedule([{"CPU": n, "memory": 1e9} for n in cpus], workers) == found
-
-
-@pytest.mark.parametrize(
-    ("cpus", "workers", "message"),
-    [
-        (
-            [2, 2],
-            5,
-            "`workers` 5 cannot all start on this Ray cluster, .* have 2, 2, which is room for 4; ask for at most",
-        ),
-        (
-            [0.5, 0.5],
-            1,
-            "each takes 1 CPU of one node, the nodes have 0.5, 0.5, .* room for 0; add nodes with at least 1",
-        ),
-        ([1.5, 1.5], 3, "room for 2; ask for at most 2, or add nodes"),
-        ([0], None, "a worker cannot start on this Ray cluster"),
-        ([], None, "the nodes have no nodes"),
-    ],
-)
-def test_a_schedule_that_cannot_progress_is_refused(cpus: list[float], workers: int | None, message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        schedule([{"CPU": n} if n else {} for n in cpus], workers)
-
-
-def test_half_a_processor_a_worker_is_a_schedule_too() -> None:
-    assert schedule([{"CPU": 1}, {"CPU": 1}], cpus=0.5) == 4
-
-
-@pytest.mark.parametrize("address", ["auto", "local", "10.0.0.1:6379", "head.cluster:6379", "[::1]:6379"])
-def test_an_address(address: str) -> None:
-    check_address(address)
-
-
-@pytest.mark.parametrize(
-    "address", ["", "10.0.0.1", "http://head:8265", "ray://head:10001", "head:port", "two heads:1"]
-)
-def test_what_is_no_address_is_refused(tmp_path: Path, address: str) -> None:
-    with pytest.raises(InvalidInputError, match="`ray_address`"):
-        check_address(address)
-    if address:
-        with pytest.raises(InvalidInputError, match=re.escape(address)):
-            Settings(tmp_path, engine="ray", ray_address=address)
-
-
-def test_an_address_goes_with_the_engine(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="`ray_address` goes with `engine='ray'`"):
-        Settings(tmp_path, engine="local", ray_address="auto")
-    with pytest.raises(InvalidInputError, match="`ray_address` goes with `engine='ray'`"):
-        Settings(tmp_path, ray_address="auto")
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-def test_where_no_cluster_answers_is_one_error() -> None:
-    address = f"127.0.0.1:{free_port()}"
-    start = time.monotonic()
-    with pytest.raises(BackendError, match=f"no Ray cluster answers at {address}: .*refused; start its head"):
-        list(on_ray(units(1), len, address=address))
-    assert time.monotonic() - start < 30
-
-
-@pytest.mark.parametrize(
-    ("places", "workers", "sizes"),
-    [
-        (["a"] * 3 + ["b"] * 3, 2, {3}),  # the edits of two originals
-        (["a"] * 100, 4, {25}),  # the edits of one, so that nobody is idle
-        ([f"{n // 2}" for n in range(640)], 4, {10}),
-        ([""] * 640, 4, {10}),
-        ([""] * 20, 4, {1}),
-        ([""] * 10_000, 2, {256, 10_000 % 256}),  # what is lost with a worker is bounded
-    ],
-)
-def test_chunks_hold_every_unit_once_and_keep_places_together(places: list[str], workers: int, sizes: set[int]) -> None:
-    asked = [Unit(number, "", place) for number, place in enumerate(places)]
-    chunks = _chunks(asked, workers, alone=False)
-    assert sorted(sent.number for chunk in chunks for sent in chunk) == list(range(len(places)))
-    assert {len(chunk) for chunk in chunks} == sizes
-    assert {len(chunk) for chunk in _chunks(asked[:50], workers, alone=True)} == {1}
-
-
 # the contract of an engine
 
 
@@ -308,10 +213,6 @@ def test_units_of_one_place_meet_in_one_process(cluster: Simulated, tmp_path: Pa
     assert len(set.union(*processes.values())) == 2
 
 
-def test_no_units_need_no_cluster() -> None:
-    assert list(on_ray([], len, address="nowhere:1")) == []
-
-
 def test_other_packages_on_a_node_are_refused(cluster: Simulated) -> None:
     with pytest.raises(BackendError, match=r"numpy [\d.]+ and not 0.1; .* install the same packages on all nodes"):
         list(on_ray(units(1), doubling(), workers=1, versions={"numpy": "0.1"}))
@@ -341,7 +242,6 @@ def test_a_worker_that_is_killed_loses_nothing(cluster: Simulated, capsys: pytes
     assert capsys.readouterr().out == ""  # what Ray says of it goes to standard error
 
 
-@pytest.mark.slow
 def test_a_process_that_is_killed_costs_its_unit_alone(cluster: Simulated) -> None:
     found: list[Answered] = []
     for one in on_ray(units(*["slow"] * 20), doubling(), workers=2):
@@ -354,7 +254,6 @@ def test_a_process_that_is_killed_costs_its_unit_alone(cluster: Simulated) -> No
     assert all("the process died" in reason for reason in failed)
 
 
-@pytest.mark.slow
 def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
     found: list[Answered] = []
     for one in on_ray(units(*["slow"] * 40), doubling(), workers=4):
@@ -365,7 +264,6 @@ def test_a_node_that_is_lost_loses_nothing(cluster: Simulated) -> None:
     assert not any(isinstance(one.answer, Failed) for one in found)
 
 
-@pytest.mark.slow
 def test_a_unit_that_ends_its_worker_costs_itself_alone(cluster: Simulated) -> None:
     """Ray itself would begin it again for ever."""
     asked = [*units(1, 2, "end the worker", 4, 5), Unit((1, 1), "whole", parts=tuple(units(6))), *units(place="x")]
@@ -391,7 +289,6 @@ def scores_in(path: Path) -> int:
     return sum(row["kind"] == "score" for row in read_records(there)) if there else 0
 
 
-@pytest.mark.slow
 def test_a_run_whose_driver_is_killed_goes_on_where_it_stood(
     cluster: Simulated, tmp_path: Path, module_path: Path
 ) -> None:
@@ -456,7 +353,6 @@ def same_digits(
     assert judge("ray", engine="ray", workers=workers) == expected
 
 
-@pytest.mark.slow
 def test_preservation_of_scores_has_the_same_digits(cluster: Simulated, tmp_path: Path, tunes: dict[str, Any]) -> None:
     same_digits("preservation", tmp_path, **tunes)
 
@@ -465,27 +361,22 @@ def test_lyrics_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root
     same_digits("lyrics", tmp_path, local=(), workers=2, dataset="caimd", config="demo", limit=6)
 
 
-@pytest.mark.slow
 def test_lyrics_on_all_workers_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
     same_digits("lyrics", tmp_path, dataset="caimd", config="demo")
 
 
-@pytest.mark.slow
 def test_preservation_of_recordings_has_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
     same_digits("preservation", tmp_path, dataset="known_edits", config="small", limit=2)
 
 
-@pytest.mark.slow
 def test_inpainting_has_the_same_digits(cluster: Simulated, tmp_path: Path, tiny_dataset: Path) -> None:
     same_digits("inpainting", tmp_path, dataset=str(tiny_dataset), n_seeds=2)
 
 
-@pytest.mark.slow
 def test_descriptions_have_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
     same_digits("descriptions", tmp_path, dataset="caimd", config="demo", encoder="char-ngrams")
 
 
-@pytest.mark.slow
 def test_a_study_of_one_unit_has_the_same_digits(cluster: Simulated, tmp_path: Path, in_root: Path) -> None:
     same_digits(
         "discrepancy", tmp_path, local=(1,), dataset="caimd", config="demo", encoder="char-ngrams", n_permutations=50
@@ -500,7 +391,6 @@ def music(*words: str, **options: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
 
 
-@pytest.mark.slow
 def test_without_an_address_a_cluster_is_started_and_ended(tmp_path: Path, in_root: Path) -> None:
     how = ["lyrics", "--dataset", "caimd", "--config", "demo", "--resamples", "20", "--json"]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
@@ -533,14 +423,12 @@ assert (os.environ.get("RAY_USAGE_STATS_ENABLED"), signal.getsignal(signal.SIGTE
 """
 
 
-@pytest.mark.slow
 def test_a_run_leaves_its_process_as_it_was() -> None:
     ran = subprocess.run([sys.executable, "-c", AS_BEFORE], check=False, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == ""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_nothing_running(tmp_path: Path, module_path: Path, end: int) -> None:
     records = tmp_path / "records.jsonl"
