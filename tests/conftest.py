@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,17 @@ REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
 
 CORE_ALONE = bool(os.environ.get("MUSIC_EVALS_CORE_ALONE"))
 """No extra is installed: a test that needs one skips. Set by `.ci/run lowest`, nowhere else."""
+
+
+UNTIL = float(os.environ.get("MUSIC_EVALS_TESTS_UNTIL", "inf"))
+"""Seconds since 1970; a test that would begin later skips. Set by `.ci/run` for the slow tests, nowhere else."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leave out what would begin after CI's time."""
+    if time.time() > UNTIL:
+        pytest.skip("the time of CI is over: .ci/run slow")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -99,6 +99,7 @@ def test_a_process_that_leaves_in_order_is_noticed_at_once(work: Any) -> None:
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 def test_of_units_that_die_none_is_lost_or_told_twice(work: Any) -> None:
     """A process that dies before it was heard of is the hardest case of a pool."""
     asked = units(*(["die", 1] * 30))

@@ -127,6 +127,7 @@ class TestPairs:
         assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_inpainting_goes_on_and_says_so(settings: dict[str, Any], fake_model: Path, elsewhere: Elsewhere) -> None:
     chosen = inpainting.Settings(**settings, models=[str(fake_model)])
     elsewhere("A")

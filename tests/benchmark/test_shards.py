@@ -77,6 +77,7 @@ others = st.fixed_dictionaries(
 rows = st.lists(scores | pairs | failed | remarks | others, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(blocks=st.lists(rows, max_size=3))
 def test_both_forms_hold_the_same_rows(blocks: list[list[dict[str, Any]]], tmp_path_factory: Any) -> None:
@@ -368,6 +369,7 @@ def test_records_in_two_forms_are_no_records(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_ray")
 def test_results_in_shards_are_loaded_pushed_and_ranked(tmp_path: Path, job: Any) -> None:
     out = tmp_path / "out"
@@ -418,6 +420,7 @@ def test_long_lists_are_cut_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPa
     }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_shards")
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One dictionary takes half a kilobyte, and there are eleven scores a pair: 44 MB where all rows are held."""

@@ -16,6 +16,14 @@ from music_evals.caimap.storage.store import sqlite_url
 from music_evals.caimap.work.desk import Settings
 
 
+@pytest.fixture(autouse=True)
+def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords of nobody need no hash that costs 64 MiB."""
+    argon2 = pytest.importorskip("argon2")
+    cheap = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    monkeypatch.setattr("music_evals.caimap.work.accounts._hasher", lambda: cheap)
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[StudyBench]:
     made = StudyBench(sqlite_url(tmp_path / "study.db"), Settings(seed=1, share=0.0))

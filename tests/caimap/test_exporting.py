@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import stat
@@ -9,16 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from tests.caimap.test_work import describe, two_passes
 from tests.caimap_bench import StudyBench, one_verse
 
 from music_evals.caimap import demo
-from music_evals.caimap.exporting import anonymous, export_songs, read_key, row_of
-from music_evals.caimap.storage.tables import SongRow
+from music_evals.caimap.exporting import anonymous, export_songs, read_key
+from music_evals.caimap.importing import read_finished
+from music_evals.caimap.roles import ForbiddenError
+from music_evals.caimap.rows import finished_of, row_of
+from music_evals.caimap.storage.tables import PersonRow, SongRow
 from music_evals.caimap.values import FinishedSong, Song, TimedLine
-from music_evals.caimap.work import managing
+from music_evals.caimap.work import accounts, annotating, managing
 from music_evals.cli import main
 from music_evals.datasets.caimd.build import BuildSettings, build_release
+from music_evals.datasets.caimd.schema import features, load_rows
 from music_evals.datasets.caimd.writing import release_files
 from music_evals.errors import InvalidInputError, NoDataError, OutputError
 
@@ -103,6 +109,70 @@ def test_a_study_is_exported_by_the_verb(bench: StudyBench, tmp_path: Path, caps
     assert "no song of this study is finished" in capsys.readouterr().err
 
 
+def test_a_finished_study_comes_in_and_goes_out_equal(
+    bench: StudyBench, tmp_path: Path, in_root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = [str(tmp_path / "study"), "--database", bench.url]
+    taken = ["caimap", "import", *study, "caimd", "--finished", "--licence", "Apache-2.0"]
+    assert main(taken) == 0
+    assert capsys.readouterr().out == "24 songs\n"
+    assert main(["caimap", "export", *study, "--out", str(tmp_path / "out")]) == 0
+    assert rows_in(tmp_path / "out") == sorted(load_rows(), key=lambda row: row["id"])
+    (work, *_) = rows_in(tmp_path / "out", "work")
+    assert (work["consent"], work["licence"]) == ("as published", "Apache-2.0")
+    assert main(taken) == 2
+    assert "there is one of that id; nothing was imported" in capsys.readouterr().err
+
+
+def test_those_who_annotated_elsewhere_are_nobody(bench: StudyBench, songs: list[FinishedSong]) -> None:
+    assert managing.add_finished(bench.desk, bench.ADMIN, songs[:2]) == 2
+    assert managing.add_finished(bench.desk, bench.ADMIN, songs[2:3]) == 1
+    with bench.store.reading() as session:
+        others = list(session.scalars(select(PersonRow).where(PersonRow.name.in_(managing.STAND_INS.values()))))
+    assert {(other.role, other.excluded, other.password_hash) for other in others} == {
+        ("professional", True, ""), ("amateur", True, ""),
+    }  # fmt: skip
+    for other in others:
+        with pytest.raises(accounts.SignInError):
+            accounts.sign_in(bench.desk, other.name, "")
+        with pytest.raises(InvalidInputError, match="nobody of this study"):
+            managing.withdraw(bench.desk, bench.ADMIN, other.id)
+    with pytest.raises(ForbiddenError):
+        managing.add_finished(bench.desk, bench.PRO, songs[3:])
+    assert annotating.take_next(bench.desk, bench.PRO) is None
+    assert managing.ledger_of(bench.desk, bench.ADMIN) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        (lambda row: row.pop("structure"), r"row 2, '\w+': a column is missing .*'structure'"),
+        (lambda row: row["structure"][0].update(label="refrain1"), "a section must be one of"),
+        (lambda row: row["structure"][0].update(rhyme=["R"]), "give one a line"),
+        (lambda row: row["structure"][0].update(type="chorus"), "structure would not come back"),
+        (lambda row: row["amateur"]["dimensions"]["audio_effects"].update(text="x"), "amateur would not come back"),
+    ],
+)
+def test_a_row_that_breaks_a_rule_is_named(monkeypatch: pytest.MonkeyPatch, broken: Any, words: str) -> None:
+    rows = copy.deepcopy([dict(row) for row in load_rows()])
+    broken(rows[1])
+    monkeypatch.setattr("music_evals.caimap.importing.load_rows", lambda *_, **__: rows)
+    with pytest.raises(InvalidInputError, match=words):
+        read_finished("caimd", "demo", "test", licence="Apache-2.0")
+
+
+def test_the_released_songs_come_back_equal(root: Path) -> None:
+    path = root.parent / "shared" / "data" / "muchin" / "dev.jsonl"
+    if not path.is_file():
+        pytest.skip("the released songs are not attached")
+    import datasets
+
+    given = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = list(datasets.Dataset.from_list(given, features=features()))
+    for row in rows:
+        assert row_of(finished_of(row, licence="as published")) == row
+
+
 def test_names_say_nothing_and_stay_the_same(tmp_path: Path) -> None:
     key = read_key(tmp_path / "export.key")
     assert read_key(tmp_path / "export.key") == key
@@ -145,7 +215,9 @@ def test_what_the_release_cannot_hold_is_named(songs: list[FinishedSong], change
 
 def test_times_and_sections_are_written_as_the_release_has_them(songs: list[FinishedSong]) -> None:
     song = dataclasses.replace(
-        songs[0].song, timed_lyrics=(TimedLine(61.25, "一", "verse"), TimedLine(125.004, "二", "pre-chorus"))
+        songs[0].song,
+        timed_lyrics=(TimedLine(61.25, "一"), TimedLine(125.004, "二")),
+        timed_sections=(TimedLine(61.25, "一", "verse"), TimedLine(125.004, "二", "pre-chorus")),
     )
     files = release_files(row_of(dataclasses.replace(songs[0], song=song)))
     assert files["raw_lyric"] == "[01:01.250]一\n[02:05.004]二"

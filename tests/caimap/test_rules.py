@@ -399,15 +399,24 @@ def test_values_round_trip_and_refuse_what_they_cannot_be() -> None:
     assert Structure.from_dict(one("春眠").to_dict()) == one("春眠")
     for wrong in (
         lambda: Song("x", (), 1.0),
-        lambda: Song("x", ("a",), 0.0),
+        lambda: Song("x", ("a",), 0.0, audio="x.flac"),
+        lambda: Song("x", ("a",), -1.0),
         lambda: Song("x", ("a",), 1.0, rhymes=(True, False)),
         lambda: Section("refrain1", ("春",), ("c",)),
         lambda: Section("verse1", ("春",), ("cc",)),
-        lambda: Tagged(("a", "a")),
+        lambda: Tagged(("a", " ")),
         lambda: Person(1, "guest"),
     ):
         with pytest.raises(InvalidAnnotationError):
             wrong()
+
+
+@pytest.mark.parametrize("tags", [("a", "b", "a"), ("a", " b", "c")])
+def test_tags_stand_once_and_without_spaces(tags: tuple[str, ...]) -> None:
+    given = described()
+    wrong = dataclasses.replace(given, dimensions={**given.dimensions, "instrumentation": Tagged(tags)})
+    with pytest.raises(InvalidAnnotationError, match="instrumentation: tags have no spaces"):
+        description.check_description(wrong)
 
 
 @pytest.mark.parametrize("name", ["song", "task"])

@@ -70,6 +70,8 @@ def check_description(description: Description) -> None:
         fewest = fewest_tags(description.group, name)
         if not fewest <= len(said.tags) <= MAX_TAGS:
             raise InvalidAnnotationError(f"{name} takes {fewest} to {MAX_TAGS} tags, got {len(said.tags)}")
+        if any(tag != tag.strip() for tag in said.tags) or len(set(said.tags)) != len(said.tags):
+            raise InvalidAnnotationError(f"{name}: tags have no spaces around them and stand once, got {said.tags}")
         longest = max(said.tags, key=len)
         if len(longest) > MAX_TAG:
             raise InvalidAnnotationError(f"{name}: a tag has at most {MAX_TAG} characters, got {longest!r}")

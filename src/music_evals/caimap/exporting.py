@@ -14,14 +14,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
-from music_evals.caimap.values import Description, FinishedSong, Tagged
-from music_evals.datasets.caimd.schema import effect_tags, features, section_row
+from music_evals.caimap.rows import row_of
+from music_evals.caimap.values import FinishedSong
+from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.writing import write_release
 from music_evals.errors import InvalidInputError, NoDataError, OutputError
 from music_evals.files import write_atomically
 
-__all__ = ["Exported", "anonymous", "export_songs", "read_key", "row_of"]
+__all__ = ["Exported", "anonymous", "export_songs", "read_key"]
 
 KEY_BYTES: Final = 32
 SPLIT: Final = "test"
@@ -33,51 +33,6 @@ class Exported(NamedTuple):
     folder: Path
     songs: int
     people: int
-
-
-def row_of(finished: FinishedSong) -> dict[str, Any]:
-    """Return a finished song as a row of CaiMD, with the columns of `datasets.caimd.schema.features`."""
-    song = finished.song
-    return {
-        "id": song.id,
-        "title": song.title or None,
-        "artist": list(song.artist),
-        "genre": song.genre or None,
-        "album": song.album or None,
-        "professional": _described(finished.professional),
-        "amateur": _described(finished.amateur),
-        "structure": [section_row(part.label, part.lines, part.rhyme) for part in finished.structure.sections],
-        "timed_lyrics": [{"start": line.start, "text": line.text} for line in song.timed_lyrics],
-        "timed_sections": [
-            {"start": line.start, "section": line.section, "text": line.text}
-            for line in song.timed_lyrics
-            if line.section
-        ],
-    }
-
-
-def _described(description: Description) -> dict[str, Any]:
-    effects = description.effects
-    quality = "clear" if effects.clear else "unclear"
-    sound = {
-        "tags": effect_tags(quality, live=effects.live, lo_fi=effects.lo_fi),
-        "text": None,
-        "sound_quality": quality,
-        "live": effects.live,
-        "lo_fi": effects.lo_fi,
-        "option_texts": {"live": effects.live_text or None, "lo_fi": effects.lo_fi_text or None},
-    }
-    return {
-        "overall_text": description.overall_text,
-        "dimensions": {
-            name: sound if name == AUDIO_EFFECTS else _tagged(description.dimensions[name])
-            for name in DIMENSIONS[description.group]
-        },
-    }
-
-
-def _tagged(said: Tagged) -> dict[str, Any]:
-    return {"tags": list(said.tags), "text": said.text or None}
 
 
 def anonymous(person: int, key: bytes) -> str:

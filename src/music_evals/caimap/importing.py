@@ -1,4 +1,4 @@
-"""Songs into a study: a table with one song a row and a folder of recordings, all rows or none."""
+"""Songs into a study, all rows or none: a table and a folder of recordings, or a data set of annotated ones."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from music_evals.caimap.rows import finished_of
 from music_evals.caimap.structure import MAX_LINES
-from music_evals.caimap.values import Song
+from music_evals.caimap.values import FinishedSong, Song
+from music_evals.datasets.caimd.schema import load_rows
 from music_evals.errors import InvalidInputError, MusicEvalsError, NoDataError, UnreadableFileError
 
-__all__ = ["read_songs"]
+__all__ = ["read_finished", "read_songs"]
 
 _TEXTS: Final = ("title", "genre", "album", "theme", "licence")
 MAX_ROWS: Final = 100_000
@@ -56,6 +58,34 @@ def read_songs(table: str | os.PathLike[str], audio: str | os.PathLike[str]) -> 
     if len(songs) > MAX_ROWS:
         raise InvalidInputError(f"{table} holds {len(songs)} songs; at most {MAX_ROWS} are taken at once")
     return songs
+
+
+def read_finished(dataset: str | os.PathLike[str], config: str, split: str, *, licence: str) -> list[FinishedSong]:
+    """Read songs that were annotated elsewhere, from a data set with the columns of CaiMD.
+
+    Parameters
+    ----------
+    dataset, config, split
+        As of `datasets.caimd.schema.load_rows`: a name, a folder such as one that an export wrote, or an id on the Hub.
+    licence
+        Of their recordings and lyrics, which the columns do not hold.
+
+    Raises
+    ------
+    InvalidInputError
+        A row breaks a rule: its number and the reason. Nothing was imported.
+    UnknownNameError
+        There is no such data set, config or split.
+
+    """
+    return [_finished(row, number, licence) for number, row in enumerate(load_rows(config, split, dataset=dataset), 1)]
+
+
+def _finished(row: Mapping[str, Any], number: int, licence: str) -> FinishedSong:
+    try:
+        return finished_of(row, licence=licence)
+    except MusicEvalsError as error:
+        raise InvalidInputError(f"row {number}, {row.get('id')!r}: {error}; nothing was imported") from error
 
 
 def _song(line: str, number: int, audio: Path) -> Song:

@@ -87,6 +87,7 @@ FIRST_SONG_STATE: Final = "imported"
 SONG: Final = _machine(
     # phase 1, screening and structure
     ("imported", "open", "structuring", "administrator"),
+    ("imported", "take_over", "finished", "administrator"),  # annotated elsewhere
     ("structuring", "screen", "screened", "professional"),
     ("screened", "exclude", "excluded", "administrator"),
     ("screened", "keep", "structuring", "administrator"),
@@ -114,6 +115,7 @@ _ANNOTATORS: Final = "professional amateur"
 
 TASK: Final = _machine(
     ("assigned", "open", "working", _ANNOTATORS),
+    ("assigned", "take_over", "accepted", "administrator"),  # annotated elsewhere
     ("working", "save", "working", _ANNOTATORS),
     ("working", "screen", "screened", "professional"),
     ("working", "submit", "submitted", _ANNOTATORS),

@@ -81,7 +81,7 @@ class Song:
     lines
         Its lyrics before annotation, one phrase an entry.
     duration_sec
-        Of the recording.
+        Of the recording; 0 where there is none, as of a finished song that was imported.
     title, artist, genre, album
         As known; empty where not.
     audio
@@ -92,8 +92,8 @@ class Song:
         Whether each line rhymes, by the preparation; empty where that step was left out.
     theme
         Of the lyrics, by the preparation; empty where that step was left out.
-    timed_lyrics
-        Lines with times, where they are known.
+    timed_lyrics, timed_sections
+        Lines with times, and such lines with their sections, where they are known; CaiMD has different times in both.
     licence
         Of the recording and the lyrics, as the importer states it.
 
@@ -116,6 +116,7 @@ class Song:
     rhymes: tuple[bool, ...] = ()
     theme: str = ""
     timed_lyrics: tuple[TimedLine, ...] = ()
+    timed_sections: tuple[TimedLine, ...] = ()
     licence: str = ""
 
     def __post_init__(self) -> None:
@@ -124,7 +125,7 @@ class Song:
             raise InvalidAnnotationError("a song needs an id")
         if not any(line.strip() for line in self.lines):
             raise InvalidAnnotationError(f"song {self.id!r} has no lyrics; songs without words cannot be annotated")
-        if not (math.isfinite(self.duration_sec) and self.duration_sec > 0):
+        if not math.isfinite(self.duration_sec) or self.duration_sec < 0 or (self.audio and not self.duration_sec):
             raise InvalidAnnotationError(
                 f"song {self.id!r}: the recording must be longer than 0 s, got {self.duration_sec}"
             )
@@ -249,7 +250,7 @@ class Tagged:
     Parameters
     ----------
     tags
-        In the order in which they were chosen, each once.
+        In the order in which they were chosen; not empty.
     text
         In own words; empty where nothing was written.
 
@@ -260,8 +261,8 @@ class Tagged:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tags", tuple(self.tags))
-        if any(not tag or tag != tag.strip() for tag in self.tags) or len(set(self.tags)) != len(self.tags):
-            raise InvalidAnnotationError(f"tags must be words without spaces around them, each once, got {self.tags}")
+        if not all(tag.strip() for tag in self.tags):
+            raise InvalidAnnotationError(f"tags must be words, got {self.tags}")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -273,17 +274,23 @@ class Effects:
     clear
         The sound is clear.
     live, lo_fi
-        It is a recording of a concert; it is meant to sound old or rough.
+        It is a recording of a concert; it is meant to sound old or rough. None, as of `clear`, where that was not
+        answered: in songs that were imported finished.
     live_text, lo_fi_text
         Remarks; empty where nothing was written.
 
     """
 
-    clear: bool
-    live: bool = False
-    lo_fi: bool = False
+    clear: bool | None
+    live: bool | None = False
+    lo_fi: bool | None = False
     live_text: str = ""
     lo_fi_text: str = ""
+
+    @property
+    def quality(self) -> str | None:
+        """The first answer, as CaiMD names it: ``"clear"``, ``"unclear"`` or None."""
+        return None if self.clear is None else "clear" if self.clear else "unclear"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

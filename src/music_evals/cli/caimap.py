@@ -28,7 +28,10 @@ examples:
   music-evals caimap serve my_study --host 0.0.0.0 --port 80
   music-evals caimap lexicon build my_study captions.csv --column aspect_list --group professional \\
       --dimension instrumentation --source "MusicCaps, commit ..." --licence CC-BY-SA-4.0
+  music-evals caimap report my_study --out results/agreement
+  music-evals caimap import my_study caimd --finished --licence Apache-2.0
   music-evals caimap export my_study --out my_data
+  music-evals caimap publish my_study my_lab/songs
   music-evals caimap backup my_study copy.db
 """
 
@@ -44,8 +47,12 @@ def add(verbs: Any) -> None:
     )
     step.add_argument("--share", type=float, default=0.2, help="of descriptions that are scored (default: %(default)s)")
     step = _step(steps, "import", _import, "take songs in, all of them or none")
-    step.add_argument("table", help="JSON Lines with id, lines and audio each")
-    step.add_argument("--audio", required=True, metavar="DIR", help="folder of the recordings, which are copied")
+    step.add_argument("table", help="JSON Lines with id, lines and audio each; with --finished a data set as CaiMD")
+    step.add_argument("--audio", metavar="DIR", help="folder of the recordings, which are copied")
+    step.add_argument("--finished", action="store_true", help="songs that were annotated elsewhere, without recordings")
+    step.add_argument("--config", default="demo", help="of the data set (default: %(default)s)")
+    step.add_argument("--split", default="test", help="of the data set (default: %(default)s)")
+    step.add_argument("--licence", help="of the songs of the data set")
     step = _step(steps, "serve", _serve, "serve the pages of a study")
     step.add_argument("--demo", action="store_true", help="make the demo study first, if the folder is empty")
     step.add_argument("--host", default="127.0.0.1", help="where to listen (default: %(default)s, this machine alone)")
@@ -54,6 +61,15 @@ def add(verbs: Any) -> None:
     step.add_argument("--out", required=True, metavar="DIR", help="a new or empty folder")
     step.add_argument("--title", default="", help="of the data set, for its card")
     _add_lexicon(steps)
+    step = _step(steps, "publish", _publish, "put the finished songs on the Hub, into a private data set")
+    step.add_argument("name", help="owner/name of the data set")
+    step.add_argument("--title", default="", help="of the data set, for its card")
+    step.add_argument("--public", action="store_true", help="make a public data set; one that is there stays as it is")
+    step.add_argument("--adopt", action="store_true", help="replace a data set that does not come from a study")
+    step = _step(steps, "report", _report, "how far the people of a study agree: a page, and a CSV a table")
+    step.add_argument("--out", required=True, metavar="DIR", help="for agreement.html and the tables")
+    step.add_argument("--language", choices=("zh", "en"), default="en", help="of the page (default: %(default)s)")
+    step.add_argument("--encoder", help="compare tags by meaning too, by an encoder of the verb descriptions")
     step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
     step.add_argument("copy", help="file for the copy")
     step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
@@ -131,11 +147,15 @@ def _new_password() -> str:
 
 
 def _import(options: argparse.Namespace) -> int:
+    if options.finished:
+        return _import_finished(options)
     import shutil
 
     from music_evals.caimap.importing import read_songs
     from music_evals.caimap.work.managing import add_songs
 
+    if not options.audio:
+        raise InvalidInputError("say with --audio where the recordings are")
     desk = _desk(options)
     songs = read_songs(options.table, options.audio)
     target = _folder(options, "audio")
@@ -144,6 +164,23 @@ def _import(options: argparse.Namespace) -> int:
         shutil.copyfile(Path(options.audio, song.audio), target / song.audio)
     count = add_songs(desk, _administrator(desk), songs)
     desk.store.close()
+    with to_stdout():
+        print(f"{count} songs")
+    return 0
+
+
+def _import_finished(options: argparse.Namespace) -> int:
+    from music_evals.caimap.importing import read_finished
+    from music_evals.caimap.work.managing import add_finished
+
+    if options.audio or not options.licence:
+        raise InvalidInputError("--finished needs --licence, and takes no --audio")
+    songs = read_finished(options.table, options.config, options.split, licence=options.licence)
+    desk = _desk(options)
+    try:
+        count = add_finished(desk, _administrator(desk), songs)
+    finally:
+        desk.store.close()
     with to_stdout():
         print(f"{count} songs")
     return 0
@@ -193,6 +230,41 @@ def _export(options: argparse.Namespace) -> int:
     made = export_songs(finished, Path(options.out), key=key, title=options.title)
     with to_stdout():
         print(f"{made.songs} songs by {made.people} people: {made.folder}")
+    return 0
+
+
+def _publish(options: argparse.Namespace) -> int:
+    from music_evals.caimap.exporting import read_key
+    from music_evals.caimap.publishing import publish_songs
+    from music_evals.caimap.work.managing import finished_songs
+
+    desk = _desk(options)
+    try:
+        finished = finished_songs(desk)
+    finally:
+        desk.store.close()
+    key = read_key(_folder(options) / "export.key")
+    how = {"title": options.title, "public": options.public, "adopt": options.adopt}
+    made = publish_songs(finished, options.name, key=key, **how)
+    with to_stdout():
+        print(f"{made.songs} songs, {made.changed} files sent, {made.deleted} deleted: {made.url}")
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from music_evals.caimap.reporting import write_report
+    from music_evals.caimap.work.comparing import study_agreement
+    from music_evals.pipelines.descriptions import resolve_encoder
+
+    encoder = resolve_encoder(options.encoder) if options.encoder else None
+    desk = _desk(options)
+    try:
+        found = study_agreement(desk, _administrator(desk), encoder)
+    finally:
+        desk.store.close()
+    with to_stdout():
+        for path in write_report(found, Path(options.out), language=options.language):
+            print(path)
     return 0
 
 

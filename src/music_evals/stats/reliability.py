@@ -112,7 +112,7 @@ def krippendorff_alpha_of_sets(ratings: Sequence[Sequence[Collection[str]]], *, 
     codes = {rating: code for code, rating in enumerate(dict.fromkeys(rating for unit in units for rating in unit))}
     if len(codes) < 2:
         return float("nan")
-    apart = np.array([[_apart(first, second, distance) for second in codes] for first in codes])
+    apart = _distances(list(codes), distance)
     counts = np.zeros((len(units), len(codes)))
     for row, unit in zip(counts, units, strict=True):
         np.add.at(row, [codes[rating] for rating in unit], 1)
@@ -121,14 +121,19 @@ def krippendorff_alpha_of_sets(ratings: Sequence[Sequence[Collection[str]]], *, 
     return float(1 - observed * (totals.sum() - 1) / (totals @ apart @ totals))
 
 
-def _apart(first: frozenset[str], second: frozenset[str], distance: str) -> float:
-    if first == second:
-        return 0.0
-    shared = first & second
-    share = len(shared) / len(first | second)
+def _distances(sets: Sequence[frozenset[str]], distance: str) -> npt.NDArray[np.float64]:
+    """Return how far each two sets lie apart, shape (n, n)."""
+    places = {member: place for place, member in enumerate(sorted(frozenset[str]().union(*sets)))}
+    holds = np.zeros((len(sets), len(places)))
+    for row, members in zip(holds, sets, strict=True):
+        row[[places[member] for member in members]] = 1
+    shared, sizes = holds @ holds.T, holds.sum(axis=1)
+    either = sizes[:, None] + sizes - shared
+    share = np.divide(shared, either, out=np.ones_like(shared), where=either > 0)
     if distance == "jaccard":
         return 1 - share
-    return 1 - share * (2 / 3 if shared in (first, second) else 1 / 3)
+    within = (shared == np.minimum(sizes[:, None], sizes)) & (shared > 0)  # one holds the other
+    return 1 - share * np.select([share == 1, within], [1, 2 / 3], 1 / 3)
 
 
 def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, *, weights: str = "none") -> float:

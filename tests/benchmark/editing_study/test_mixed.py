@@ -31,6 +31,7 @@ def of_time(tables: StudyTables) -> dict[str, dict[str, Any]]:
     return {row["term"]: row for row in mixed_models(tables) if row["load"] == "time"}
 
 
+@pytest.mark.slow
 def test_a_large_study_finds_what_was_put_in() -> None:
     rows = {(row["load"], row["term"]): row for row in mixed_models(study(n_pieces=40, editor_sd=0.5, piece_sd=0.3))}
     time = rows["time", "proposed / baseline"]
@@ -116,6 +117,7 @@ def test_intervals_of_small_studies_hold_the_truth() -> None:
     assert 0.9 <= np.mean(inside) <= 1.0
 
 
+@pytest.mark.slow
 def test_the_report_tells_the_model_and_has_figures(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib")
     tables = study(n_listeners=12)
@@ -136,6 +138,7 @@ def test_the_report_tells_the_model_and_has_figures(tmp_path: Any) -> None:
     assert "## Mixed model" not in report_text(evaluate_editing_test(tables))
 
 
+@pytest.mark.slow
 def test_similarity_is_drawn_where_listeners_gave_it() -> None:
     pytest.importorskip("matplotlib")
     found = evaluate_editing_test(study())

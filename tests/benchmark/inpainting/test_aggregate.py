@@ -344,6 +344,7 @@ def test_the_noise_floor_swaps_whole_songs() -> None:
     assert cell["silence_divergence"]["null"] == pytest.approx(math.log(2) / 2, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeds", [(2, 4), (1, 3), (2, 2)])
 def test_unequal_seeds_against_every_swap_and_draw(seeds: tuple[int, int]) -> None:
     rng = np.random.default_rng(5)

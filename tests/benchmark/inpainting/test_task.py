@@ -66,6 +66,7 @@ def test_a_whole_run(settings: dict[str, Any], fake_model: Path) -> None:
     assert results["best_baseline_chosen_on"]["split"] == "validation"
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path) -> None:
     def start(out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, "-c", CHILD, str(out), str(tiny_dataset)])
@@ -96,6 +97,7 @@ def test_killed_and_resumed_it_ends_the_same(tiny_dataset: Path, tmp_path: Path)
         assert first == second  # nothing lost, nothing twice
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are set as Linux has them")
 def test_a_disk_that_fills_up_in_mid_run(tiny_dataset: Path, tmp_path: Path) -> None:
     limited = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

@@ -137,6 +137,7 @@ def test_an_order_effect_is_found_and_plans_balance_it() -> None:
     assert share["low"] < 0.5 < share["high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "effect", "others"),
     [

@@ -58,6 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
         patch.undo()
 
 
+@pytest.mark.slow
 def test_each_system_edits_what_it_can(made: tuple[Study, Path]) -> None:
     found, out = made
     counts = {name: (cell["n"], cell["n_failed"]) for name, cell in found.results["systems"].items()}
@@ -73,6 +74,7 @@ def test_each_system_edits_what_it_can(made: tuple[Study, Path]) -> None:
     assert all((out / row[side]).is_file() for row in rows for side in ("reference", "estimate"))
 
 
+@pytest.mark.slow
 def test_tables_are_by_facet_task_and_backbone(made: tuple[Study, Path]) -> None:
     found, out = made
     results = found.results
@@ -95,6 +97,7 @@ def test_tables_are_by_facet_task_and_backbone(made: tuple[Study, Path]) -> None
     assert "- `zeta`: zeta needs the weights" in text
 
 
+@pytest.mark.slow
 def test_only_systems_with_the_same_sources_are_compared(made: tuple[Study, Path]) -> None:
     pairs = {(test["a"], test["b"]) for test in made[0].results["comparisons"]}
     assert not any("identity" in pair for pair in pairs)
@@ -102,6 +105,7 @@ def test_only_systems_with_the_same_sources_are_compared(made: tuple[Study, Path
     assert pairs == set()
 
 
+@pytest.mark.slow
 def test_comparisons_are_corrected_together(tmp_path: Path) -> None:
     found = study(tmp_path, systems=["transposition", "effects"]).results
     tests = [test for test in found["comparisons"] if "p_holm" in test]
@@ -110,6 +114,7 @@ def test_comparisons_are_corrected_together(tmp_path: Path) -> None:
     assert all(test["n"] == 2 for test in tests if test["metric"] == "major_minor_score")
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_where_it_stood(made: tuple[Study, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     found, out = made
 
@@ -193,6 +198,7 @@ def test_wrong_settings_are_named(settings: dict[str, Any], error: type, words: 
         study(tmp_path, **settings)
 
 
+@pytest.mark.slow
 def test_sources_of_the_users_own(tmp_path: Path) -> None:
     own = write_study_sources(tmp_path / "own", n_pieces=2)
     found = study(tmp_path / "out", sources=own.recordings, systems=["effects", "reorchestration"])
@@ -203,6 +209,7 @@ def test_sources_of_the_users_own(tmp_path: Path) -> None:
 class TestVerb:
     """``music-evals benchmark musecpbench``."""
 
+    @pytest.mark.slow
     def test_prints_the_tables(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         command = ["benchmark", "musecpbench", "--pieces", "1", "--seconds", "8", "--no-report"]
         assert main([*command, "--systems", "effects, musicmagus", "--out", str(tmp_path)]) == 0
@@ -235,6 +242,7 @@ def _makers() -> dict[str, type[Editor]]:
     return {name: protocols.load_plugin(protocols.EDITORS, name, "editing system") for name in protocols.EDITORS}
 
 
+@pytest.mark.slow
 def test_a_study_is_found_from_its_folder_and_from_what_was_judged(
     made: tuple[Study, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

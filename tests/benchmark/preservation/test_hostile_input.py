@@ -189,6 +189,7 @@ def test_means_count_what_is_defined_alone(run: dict[str, Any]) -> None:
     assert 0.9 < cell["value"] <= 1
 
 
+@pytest.mark.slow
 def test_a_store_other_workers_and_a_second_run_change_no_digit(run: dict[str, Any], tmp_path: Path) -> None:
     folder = run["folder"]
     kept = ("same", "six", "8k", "longer", "silent", "text", "as original longer")

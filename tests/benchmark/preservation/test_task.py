@@ -203,6 +203,7 @@ def test_a_run_of_nothing_but_failures_has_all_its_files(
     read_page(outcome.files["report"].read_text())
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_order_or_resume(folders: dict[str, Any], tmp_path: Path, judge: Any) -> None:
     def results(name: str, **changes: Any) -> dict[str, Any]:
         settings = Settings(tmp_path / name, **{**folders, "report": False, **changes})
@@ -239,6 +240,7 @@ def save_tune(path: Path, pitches: list[int], *, bpm: float = 120.0) -> None:
 TUNE = [60, 62, 64, 65, 67, 69, 71, 72, 67, 64, 60, 67, 72, 71, 69, 67] * 4
 
 
+@pytest.mark.slow
 def test_scores_are_compared_without_rendering(tmp_path: Path) -> None:
     other = [69, 71, 72, 71, 69, 68, 69, 74, 72, 71, 69, 68, 65, 68, 69, 64] * 4  # in A minor
     for name, pitches in {"one": TUNE, "two": other}.items():

@@ -60,6 +60,7 @@ def test_augmentation_stretches_levels_and_times_alike(clips: Clips) -> None:
     assert len(factors) > 3
 
 
+@pytest.mark.slow
 def test_training_goes_on_where_it_was_cut_and_ends_the_same(clips: Clips, tmp_path: Path) -> None:
     def run(folder: Path, cut: int | None) -> list[dict[str, float]]:
         class CutError(Exception):

@@ -48,6 +48,7 @@ def test_musicgen_calls_its_decoder_once_a_frame(kind: Any) -> None:
     assert counter.n == cost.BY_SECONDS[kind._name]({}, 0.5).edit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("system", "given"), [(Zeta, {"steps": 5, "start": 3}), (MusicMagus, {"steps": 3})])
 def test_audioldm2_calls_its_network_by_the_formula(system: Any, given: dict[str, int]) -> None:
     model = AudioLDM2(tiny_pipeline())

@@ -33,6 +33,7 @@ def test_run_counts_all_its_seconds_and_says_how_many_steps_were_kept():
     assert (row["steps"], row["sweeps"]) == (24, 4)
 
 
+@pytest.mark.slow
 def test_samplers_side_by_side_must_agree(monkeypatch):
     network, piece = TinyRollNetwork(1, scale=0.3), first_steps(ode_to_joy(), 6)
     chosen = GibbsSettings(sweeps=2, eta=0.4)

@@ -15,6 +15,7 @@ def measured(tmp_path_factory):
         return run.measure(tmp_path_factory.mktemp("writers"), run.Size(hidden=16, epochs=1, songs=3))
 
 
+@pytest.mark.slow
 def test_every_system_has_a_number_under_every_variant(measured):
     rows, losses = measured
     found = {(row.system, row.variant): row for row in rows}
@@ -28,6 +29,7 @@ def test_every_system_has_a_number_under_every_variant(measured):
     assert all(after < before for before, after in losses.values())
 
 
+@pytest.mark.slow
 def test_the_command_writes_table_and_page(measured, tmp_path, monkeypatch, capsys):
     shutil.copy(run.HERE / "README.md", tmp_path)
     monkeypatch.setattr(run, "HERE", tmp_path)

@@ -101,6 +101,7 @@ def options(models: Path, tmp_path: Path):
     return run.read_options(arguments)
 
 
+@pytest.mark.slow
 def test_all_tables_from_one_model(options, monkeypatch: pytest.MonkeyPatch) -> None:
     # one rule and short bootstraps are enough here
     small = {"baselines": "copy_past", "n_resamples": 20}

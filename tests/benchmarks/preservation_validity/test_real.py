@@ -287,6 +287,7 @@ def test_the_versions_of_the_programs_are_read(real: SimpleNamespace, programs: 
 # From recordings to records.
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stood(real: SimpleNamespace, programs: None, tmp_path: Path) -> None:
     kinds = {
         "gain": {**PLAN["kinds"]["gain"], "strengths": [-6]},

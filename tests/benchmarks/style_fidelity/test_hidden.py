@@ -56,6 +56,7 @@ def test_what_is_kept_and_how_dense_it_is() -> None:
     assert hidden.density(given, Arrangement(given.melody, empty)) == 0
 
 
+@pytest.mark.slow
 def test_rows_of_a_model_replace_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = BMSTConfig(style="bach", window=8, embedding=8, n_layers=1, n_heads=2, inner=8, context=3, pitch_width=4)
     with torch.random.fork_rng():

@@ -16,7 +16,7 @@ from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.roles import RIGHTS, ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.web.forms import plain_form
-from music_evals.caimap.web.words import translator
+from music_evals.caimap.web.rendering import STATIC, render
 from music_evals.caimap.work import accounts
 from music_evals.caimap.work.desk import Desk
 from music_evals.errors import MusicEvalsError, UnknownNameError, importing
@@ -48,9 +48,6 @@ HEADERS: Final[Mapping[str, str]] = {
 
 MAX_BODY: Final = 1_000_000
 """Bytes of a request."""
-
-_STATIC: Final = Path(__file__).parents[1] / "static"
-_TEMPLATES: Final = Path(__file__).parents[1] / "templates"
 
 
 class Asked(NamedTuple):
@@ -195,20 +192,16 @@ def build_app(desk: Desk, audio: str | Path) -> FastAPI:
 
     """
     with importing("caimap", "the annotation platform"):
-        import jinja2
         from fastapi import FastAPI
         from starlette.staticfiles import StaticFiles
 
     from music_evals.caimap.web.pages import PAGES
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
     limit = RateLimit()
     for page in PAGES:
-        app.add_route(page.path, _endpoint(page, desk, Path(audio), templates, limit), methods=[page.method])
-    app.mount("/static", StaticFiles(directory=_STATIC))
+        app.add_route(page.path, _endpoint(page, desk, Path(audio), limit), methods=[page.method])
+    app.mount("/static", StaticFiles(directory=STATIC))
     app.add_middleware(_Hardened)
     return app
 
@@ -238,7 +231,7 @@ def serve(desk: Desk, audio: str | Path, *, host: str = "127.0.0.1", port: int =
     )  # fmt: skip
 
 
-def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLimit) -> Callable[[Request], Any]:
+def _endpoint(page: Page, desk: Desk, audio: Path, limit: RateLimit) -> Callable[[Request], Any]:
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
@@ -255,7 +248,7 @@ def _endpoint(page: Page, desk: Desk, audio: Path, templates: Any, limit: RateLi
             answer = await run_in_threadpool(page.act, asked)
         except MusicEvalsError as error:
             answer = _refusal(error, visit, as_json=json is not None)
-        return _response(answer, request, asked, templates)
+        return _response(answer, request, asked)
 
     return endpoint
 
@@ -331,7 +324,7 @@ def _refusal(error: MusicEvalsError, visit: accounts.Visit | None, *, as_json: b
     return Answer("error.html", {"message": str(error)}, status=status_of(error))
 
 
-def _response(answer: Answer, request: Request, asked: Asked, templates: Any) -> Response:
+def _response(answer: Answer, request: Request, asked: Asked) -> Response:
     from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse
 
     made: Response
@@ -345,8 +338,8 @@ def _response(answer: Answer, request: Request, asked: Asked, templates: Any) ->
             text, media_type="text/csv", headers={"Content-Disposition": f'attachment; filename="{name}"'}
         )
     elif answer.template:
-        shared = {"t": translator(asked.language), "visit": asked.visit, "language": asked.language, "message": ""}
-        page = templates.get_template(answer.template).render({**shared, **(answer.values or {})})
+        values = {"visit": asked.visit, "message": "", **(answer.values or {})}
+        page = render(answer.template, asked.language, **values)
         made = HTMLResponse(page, answer.status)
     else:
         made = JSONResponse(dict(answer.values or {}), answer.status)

@@ -14,13 +14,24 @@ from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap import assurance, ledger, lexica, structure
 from music_evals.caimap.description import MAX_TAGS, fewest_tags
 from music_evals.caimap.machine import ForbiddenStepError
+from music_evals.caimap.reporting import agreement_values
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import ROLES, SECTION_KINDS, Description, ScoreSheet, Structure
 from music_evals.caimap.web.app import Answer, Asked, Page, status_of
 from music_evals.caimap.web.forms import description_of, sheet_of, structure_fields, structure_of
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, views, vocabulary, watching
+from music_evals.caimap.work import (
+    accounts,
+    annotating,
+    comparing,
+    inspecting,
+    managing,
+    practising,
+    views,
+    vocabulary,
+    watching,
+)
 from music_evals.errors import InvalidInputError, MusicEvalsError
 
 __all__ = ["PAGES"]
@@ -322,6 +333,11 @@ def _sheet(asked: Asked) -> ScoreSheet:
     return sheet_of(asked.form, group, asked.path["number"], asked.who)
 
 
+def _agreement(asked: Asked) -> Answer:
+    found = comparing.study_agreement(asked.desk, asked.who)
+    return Answer("agreement.html", agreement_values(found, asked.language))
+
+
 def _verify(asked: Asked) -> Answer:
     watching.verify(asked.desk, _sheet(asked))
     return Answer(go_to="/manage/verify")
@@ -396,6 +412,7 @@ PAGES: Final = (
     Page("GET", "/ledger.csv", "ask", _ledger_csv),
     Page("GET", "/manage/analytics", "manage", _analytics),
     Page("GET", "/manage/person/{person:int}", "manage", _submissions),
+    Page("GET", "/manage/agreement", "manage", _agreement),
     Page("GET", "/manage/verify", "manage", _verifications),
     Page("GET", "/manage/verify/{number:int}", "manage", _score_page),
     Page("POST", "/manage/verify/{number:int}", "manage", _kept(_score_page, _verify)),

@@ -221,9 +221,11 @@ def task_of(row: TaskRow) -> Task:
 def song_of(row: SongRow) -> Song:
     """Return a song as a value."""
     plain = dict(row.content)
-    timed = tuple(TimedLine(**line) for line in plain.pop("timed_lyrics"))
+    timed: dict[str, Any] = {
+        name: tuple(TimedLine(**line) for line in plain.pop(name, ())) for name in ("timed_lyrics", "timed_sections")
+    }
     tuples: dict[str, Any] = {name: tuple(plain.pop(name)) for name in ("lines", "artist", "rhymes")}
-    return Song(**plain, **tuples, timed_lyrics=timed)
+    return Song(**plain, **tuples, **timed)
 
 
 def song_row(song: Song, *, training: bool = False) -> SongRow:

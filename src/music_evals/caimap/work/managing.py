@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sqlalchemy import func, select
 
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 __all__ = [
+    "STAND_INS",
     "Progress",
+    "add_finished",
     "add_songs",
     "close_week",
     "decide",
@@ -44,6 +46,9 @@ __all__ = [
     "say",
     "withdraw",
 ]
+
+STAND_INS: Final = {"professional": "annotated elsewhere (professional)", "amateur": "annotated elsewhere (amateur)"}
+"""Role -> account in whose name songs are taken over that were annotated elsewhere."""
 
 
 class Progress(NamedTuple):
@@ -81,14 +86,72 @@ def add_songs(desk: Desk, who: int, songs: Iterable[Song]) -> int:
         known = set(session.scalars(select(SongRow.id)))
         count = 0
         for count, song in enumerate(songs, 1):
-            if song.id in known:
-                raise InvalidInputError(f"song {count}, {song.id!r}: there is one of that id; nothing was imported")
-            known.add(song.id)
-            row = song_row(song)
-            session.add(row)
-            session.flush()
-            desk.move(session, row, "open", person)
+            desk.move(session, _new_song(session, known, song, count), "open", person)
         return count
+
+
+def add_finished(desk: Desk, who: int, songs: Iterable[FinishedSong]) -> int:
+    """Take songs into the study that were annotated elsewhere; all of them or none.
+
+    They are finished at once, in the name of two accounts that nobody can sign in to (`STAND_INS`). Nothing of them is
+    paid, graded or verified.
+
+    Parameters
+    ----------
+    desk, who
+        The study and the administrator.
+    songs
+        Whose people play no part.
+
+    Returns
+    -------
+    int
+        How many.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    InvalidInputError
+        A song of that id is there already, or comes twice.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        known = set(session.scalars(select(SongRow.id)))
+        others = {role: _stand_in(desk, session, role) for role in STAND_INS}
+        count = 0
+        for count, finished in enumerate(songs, 1):
+            row = _new_song(session, known, finished.song, count)
+            structure = finished.structure.to_dict()
+            row.accepted = {"structure": structure, "people": [others["professional"]], "consent": finished.consent}
+            desk.move(session, row, "take_over", person)
+            for role, said in (("professional", finished.professional), ("amateur", finished.amateur)):
+                task = TaskRow(song=row.id, kind=role, number=1, person=others[role], assigned=desk.clock())
+                task.result = said.to_dict()
+                session.add(task)
+                session.flush()
+                desk.move(session, task, "take_over", person)
+        return count
+
+
+def _new_song(session: Session, known: set[str], song: Song, count: int) -> SongRow:
+    if song.id in known:
+        raise InvalidInputError(f"song {count}, {song.id!r}: there is one of that id; nothing was imported")
+    known.add(song.id)
+    row = song_row(song)
+    session.add(row)
+    session.flush()
+    return row
+
+
+def _stand_in(desk: Desk, session: Session, role: str) -> int:
+    row = session.scalars(select(PersonRow).where(PersonRow.name == STAND_INS[role])).first()
+    if row is None:
+        row = PersonRow(name=STAND_INS[role], role=role, excluded=True, created=desk.clock())
+        session.add(row)
+        session.flush()
+    return row.id
 
 
 def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: bool) -> None:
@@ -237,7 +300,7 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
     ForbiddenError
         `who` is neither the person nor an administrator.
     InvalidInputError
-        There is no such person.
+        There is no such person, or it stands for people who annotated elsewhere.
 
     """
     with desk.store.writing() as session:
@@ -247,6 +310,8 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
         row = session.get(PersonRow, person)
         if row is None:
             raise InvalidInputError(f"there is no person {person}")
+        if row.name in STAND_INS.values():
+            raise InvalidInputError(f"{row.name} is nobody of this study, and cannot withdraw")
         row.withdrawn, row.password_hash = True, ""
         desk.note(session, acting, "person", str(person), "withdraw")
         for task in list(
@@ -358,5 +423,5 @@ def _finished(session: Session, row: SongRow, consent: str) -> FinishedSong:
         structure_people=tuple(accepted["people"]),
         professional_person=professional.person,
         amateur_person=amateur.person,
-        consent=consent,
+        consent=accepted.get("consent", consent),
     )
