@@ -32,6 +32,7 @@ examples:
   music-evals caimap import my_study caimd --finished --licence Apache-2.0
   music-evals caimap export my_study --out my_data
   music-evals caimap publish my_study my_lab/songs
+  music-evals caimap simulate --share 0.1 --share 0.4
   music-evals caimap backup my_study copy.db
 """
 
@@ -70,6 +71,13 @@ def add(verbs: Any) -> None:
     step.add_argument("--out", required=True, metavar="DIR", help="for agreement.html and the tables")
     step.add_argument("--language", choices=("zh", "en"), default="en", help="of the page (default: %(default)s)")
     step.add_argument("--encoder", help="compare tags by meaning too, by an encoder of the verb descriptions")
+    text = "what the rules catch, of simulated annotators"
+    step = add_verb(steps, "simulate", _simulate, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    step.add_argument("--share", type=float, action="append", help="of descriptions that are scored; may be repeated")
+    step.add_argument("--annotators", type=int, default=10, help="of each habit (default: %(default)s)")
+    step.add_argument("--weeks", type=int, default=4, help="(default: %(default)s)")
+    step.add_argument("--tasks", type=int, default=10, help="of each type, a week (default: %(default)s)")
+    step.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     step = _step(steps, "backup", _backup, "copy the database of a study while it is served")
     step.add_argument("copy", help="file for the copy")
     step = _step(steps, "restore", _restore, "bring back a copy, where there is no database")
@@ -248,6 +256,23 @@ def _publish(options: argparse.Namespace) -> int:
     made = publish_songs(finished, options.name, key=key, **how)
     with to_stdout():
         print(f"{made.songs} songs, {made.changed} files sent, {made.deleted} deleted: {made.url}")
+    return 0
+
+
+def _simulate(options: argparse.Namespace) -> int:
+    from music_evals.caimap.simulation import Plan, simulate
+
+    plans = [
+        Plan(share, options.annotators, options.weeks, options.tasks, options.seed)
+        for share in options.share or (0.1, 0.2, 0.4)
+    ]
+    with to_stdout():
+        print("share\thabit\texcluded by week\trefused\tentered\tbelow the mark\tgood lost\tscored")
+        for plan in plans:
+            for found in simulate(plan):
+                weeks = " ".join(f"{share:.2f}" for share in found.excluded)
+                rates = f"{found.entered}\t{found.bad:.2f}\t{found.lost:.2f}\t{found.scored}"
+                print(f"{plan.share:g}\t{found.habit}\t{weeks}\t{found.refused:.2f}\t{rates}")
     return 0
 
 
