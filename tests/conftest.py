@@ -27,6 +27,9 @@ os.environ.update(
     RAY_USAGE_STATS_ENABLED="0",
     MPLBACKEND="Agg",
 )
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # as many processes as processors: threads of each would wait, spinning, for those of the others
+    os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 for _variable in ("HF_DATASETS_CACHE", "HF_METRICS_CACHE", "HF_EVALUATE_CACHE", "HF_MODULES_CACHE", "HF_HUB_CACHE"):
     os.environ.pop(_variable, None)
 

@@ -33,6 +33,7 @@ def test_weights_are_counted() -> None:
     assert weight_bytes(norm) == 4 * 4 * 4 + 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [2.56, 10.24])
 @pytest.mark.parametrize("gradient", [False, True])
 def test_audioldm2_takes_less_than_planned_and_not_much_less(model: AudioLDM2, seconds: float, gradient: bool) -> None:

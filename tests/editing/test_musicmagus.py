@@ -224,6 +224,7 @@ def test_regularised_noise_is_more_like_noise() -> None:
     assert torch.equal(regularised(smooth, 0, generator), smooth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise_seed", [None, 42])
 def test_a_recording_is_edited_and_repeatable(model: AudioLDM2, noise_seed: int | None) -> None:
     system = MusicMagus(model, **QUICK, noise_seed=noise_seed)

@@ -111,6 +111,7 @@ def test_a_pitch_is_told_those_below_it_alone(pitch: int) -> None:
         assert (before[:, pitch + 1] != after[:, pitch + 1]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pitch", [0, 40, 83])
 def test_the_published_pitches_are_told_those_below_alone(pitch: int) -> None:
     pitches = ScalarPitchNetwork(3, 4, 5, 0.3).double().eval()
@@ -135,6 +136,7 @@ def test_what_focal_loss_makes_of_probabilities(alpha: float, outputs: list[floa
     np.testing.assert_allclose(found, [0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.99], rtol=0.03)
 
 
+@pytest.mark.slow
 @given(q=st.floats(0.02, 0.98), alpha=st.floats(0.1, 0.9))
 def test_the_map_undoes_the_least_focal_loss(q: float, alpha: float) -> None:
     p = torch.linspace(1e-4, 1 - 1e-4, 200_001, dtype=torch.float64)
@@ -194,6 +196,7 @@ def test_the_middle_of_a_window_is_the_step_of_a_roll() -> None:
 # --- training
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"loss": "focal"}, {"pitch_head": "scalar", "mirrored": False}], ids=str)
 def test_one_batch_can_be_learnt_by_heart(changes: dict[str, object]) -> None:
     model = BMST(dataclasses.replace(TINY, dropout=0.0, **changes)).train()
