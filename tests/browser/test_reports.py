@@ -18,6 +18,8 @@ from music_evals.benchmark.preservation.players import Players
 from music_evals.benchmark.report import score_page
 from music_evals.benchmark.results import build_results, collect
 
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
 LONG = "a name that somebody gave to a system without a thought for phones/" * 2
 
 

@@ -85,6 +85,7 @@ def style(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "data"
 
 
+@pytest.mark.slow
 def test_a_style_of_ones_own_trains_a_model_that_writes_in_it(style: Path, tmp_path: Path) -> None:
     """The whole way: a folder of MIDI, a data set, a model by the recipe of the chorales, another piece rewritten."""
     pytest.importorskip("torch")

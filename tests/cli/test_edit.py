@@ -13,6 +13,7 @@ from music_evals.cli import main
 from music_evals.errors import InvalidInputError
 
 
+@pytest.mark.slow
 def test_edits_are_judged_without_the_facets_that_were_meant(
     tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,7 @@ def parts(tune: Tune, voice: int, first: int, n: int) -> tuple[list, list]:
 OURS = "infill_transformer"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(filling.TUNES))
 @pytest.mark.parametrize("kind", ["rules", OURS])
 @pytest.mark.usefixtures("walker")

@@ -100,6 +100,7 @@ def _of_mine(found: dict[tuple[str, str], Any]) -> dict[tuple[str, str], Any]:
     return {key: value for key, value in found.items() if key[1] != UNRELATED}
 
 
+@pytest.mark.slow
 def test_processes_fetch_what_they_judge_and_find_equal_digits(web: WebServer, disk: Path, tmp_path: Path) -> None:
     here = judged(tmp_path / "here", reference=disk / "originals", estimates=[disk / "mine"], engine="serial")
     sides = {"reference": f"{web.url}/originals/", "estimates": [f"{web.url}/mine/"]}
