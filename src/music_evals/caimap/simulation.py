@@ -241,7 +241,9 @@ def _week(person: _Annotator, accuracies: list[float], plan: Plan, number: int, 
     """Let somebody describe songs for a week, and grade it; a week of who is excluded is discarded."""
     rng = np.random.default_rng([plan.seed, week, 1, number])
     habit = HABITS[person.habit]
-    entered, scores, warnings = [], [], []
+    entered: list[float] = []
+    scores: list[float] = []
+    warnings: list[str] = []
     for task in range(plan.tasks):
         refused, warned = _described(habit, rng)
         person.refused += refused

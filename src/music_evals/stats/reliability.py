@@ -129,11 +129,12 @@ def _distances(sets: Sequence[frozenset[str]], distance: str) -> npt.NDArray[np.
         row[[places[member] for member in members]] = 1
     shared, sizes = holds @ holds.T, holds.sum(axis=1)
     either = sizes[:, None] + sizes - shared
-    share = np.divide(shared, either, out=np.ones_like(shared), where=either > 0)
+    share: npt.NDArray[np.float64] = np.divide(shared, either, out=np.ones_like(shared), where=either > 0)
     if distance == "jaccard":
-        return 1 - share
+        return np.subtract(1, share)
     within = (shared == np.minimum(sizes[:, None], sizes)) & (shared > 0)  # one holds the other
-    return 1 - share * np.select([share == 1, within], [1, 2 / 3], 1 / 3)
+    agreement: npt.NDArray[np.float64] = share * np.select([share == 1, within], [1, 2 / 3], 1 / 3)
+    return np.subtract(1, agreement)
 
 
 def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, *, weights: str = "none") -> float:
