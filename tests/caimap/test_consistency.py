@@ -25,7 +25,6 @@ from music_evals.caimap.work import annotating, managing, practising, watching
 from music_evals.caimap.work.comparing import study_agreement
 from music_evals.errors import UnknownNameError
 from music_evals.pipelines.descriptions import tag_semantic_similarity
-from music_evals.stats.reliability import krippendorff_alpha
 
 LINES = ("春眠不觉晓", "处处闻啼鸟", "夜来风雨声", "花落知多少")
 
@@ -173,7 +172,8 @@ def test_inspectors_of_a_round() -> None:
     found = {row.row: row for row in consistency.scoring_agreement(sheets, "amateur", 2)}
     assert found[""].group == "amateur, 2"
     assert found[""].n == 2
-    assert found[""].value == pytest.approx(krippendorff_alpha([[100, 100], [92, 94]]))
+    # 100, 100 and 92, 94: mean squares of 2 within items, 34 over all
+    assert found[""].value == pytest.approx(1 - 2 / 34)
     assert math.isnan(found["song_purpose"].value)  # all gave the same
     assert set(found) == {"", *(row for row, _ in assurance.FORMS["amateur"])}
     assert consistency.scoring_agreement(sheets[-1:], "amateur", 1) == []
@@ -269,6 +269,15 @@ def test_scores_of_assurance_are_of_two_people(worked: StudyBench) -> None:
         (worked.FAN, "description_points", 100.0), (worked.INSPECTOR, "given_points", 100.0),
     }  # fmt: skip
     assert by_measure(found.inspectors)["points_added"] == -100
+
+
+def test_what_was_discarded_is_not_in_it(worked: StudyBench) -> None:
+    with worked.store.writing() as session:
+        for row in session.query(TaskRow).filter_by(training=False):
+            row.state = "discarded"
+    found = study_agreement(worked.desk, worked.ADMIN)
+    assert (found.structure, found.weeks, found.drift) == ([], [], [])
+    assert found.tags
 
 
 def test_who_withdrew_is_not_in_it(worked: StudyBench) -> None:

@@ -120,6 +120,12 @@ def test_a_finished_study_comes_in_and_goes_out_equal(
     assert rows_in(tmp_path / "out") == sorted(load_rows(), key=lambda row: row["id"])
     (work, *_) = rows_in(tmp_path / "out", "work")
     assert (work["consent"], work["licence"]) == ("as published", "Apache-2.0")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "24 were annotated elsewhere" in card
+    assert "on the platform" not in card
+    # what was exported can be taken in again, elsewhere; not twice here
+    again = read_finished(tmp_path / "out", "songs", "test", licence="Apache-2.0")
+    assert [row_of(song) for song in again] == rows_in(tmp_path / "out")
     assert main(taken) == 2
     assert "there is one of that id; nothing was imported" in capsys.readouterr().err
 

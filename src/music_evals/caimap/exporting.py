@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from music_evals.caimap.rows import row_of
+from music_evals.caimap.rows import AS_PUBLISHED, row_of
 from music_evals.caimap.values import FinishedSong
 from music_evals.datasets.caimd.schema import features
 from music_evals.datasets.caimd.writing import write_release
@@ -28,7 +28,7 @@ SPLIT: Final = "test"
 
 
 class Exported(NamedTuple):
-    """What an export wrote."""
+    """What an export wrote; `people` are those of the study itself."""
 
     folder: Path
     songs: int
@@ -108,7 +108,8 @@ def export_songs(finished: Sequence[FinishedSong], out: Path, *, key: bytes, tit
     for config, table, columns in (("songs", rows, features()), ("work", work, _work_features())):
         content = _parquet(table, columns)
         write_atomically(out / f"data/{config}/{SPLIT}-00000-of-00001.parquet", content, parents=True)
-    people = {name for row in work for name in (*row["structure"], row["professional"], row["amateur"])}
+    here = [row for row in work if row["consent"] != AS_PUBLISHED]
+    people = {name for row in here for name in (*row["structure"], row["professional"], row["amateur"])}
     card = _card(finished, title or "a study of CaiMAP", len(people))
     write_atomically(out / "README.md", card.encode())
     return Exported(out, len(rows), len(people))
@@ -145,6 +146,15 @@ def _work_features() -> Any:
     return Features({**dict.fromkeys(names, text), "structure": List(text)})
 
 
+_HERE: Final = """\
+{n_songs} were annotated on the platform of `music_evals` (`music-evals caimap`) by {n_people} people: structure by two
+professionals, congruent or settled by an inspector; a description by a professional and one by an amateur, who listened
+to the whole song first; a sample of descriptions was scored by inspectors."""
+
+_ELSEWHERE: Final = """\
+{n_songs} were annotated elsewhere and taken in finished: how, and by whom, is not known here. In `work` they stand
+in the name of two accounts that are nobody, with the consent "as published"."""
+
 _CARD: Final = """---
 pretty_name: {title}
 license: other
@@ -163,9 +173,7 @@ configs:
 
 # {title}
 
-{n_songs} songs, annotated on the platform of `music_evals` (`music-evals caimap`) by {n_people} people: structure by
-two professionals, congruent or settled by an inspector; a description by a professional and one by an amateur, who
-listened to the whole song first; a sample of descriptions was scored by inspectors.
+{n_songs} songs. {origin}
 
 - `songs`: the columns of CaiMD (`datasets_scripts/caimd` of `music_evals` explains them).
 - `work`: joined by `id`: who annotated what, under names that say nothing of them, the version of the text that they
@@ -184,4 +192,7 @@ def _card(finished: Sequence[FinishedSong], title: str, n_people: int) -> str:
     counts = Counter(one.song.licence for one in finished)
     licences = "\n".join(f"| {' '.join(name.split())} | {n} |" for name, n in sorted(counts.items()))
     plain = " ".join(title.split()).replace(":", ",")
-    return _CARD.format(title=plain, n_songs=len(finished), n_people=n_people, licences=licences)
+    elsewhere = sum(one.consent == AS_PUBLISHED for one in finished)
+    origin = [_HERE.format(n_songs=len(finished) - elsewhere, n_people=n_people)] if elsewhere < len(finished) else []
+    origin += [_ELSEWHERE.format(n_songs=elsewhere)] if elsewhere else []
+    return _CARD.format(title=plain, n_songs=len(finished), origin="\n\n".join(origin), licences=licences)

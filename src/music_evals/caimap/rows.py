@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from music_evals.annotations import AUDIO_EFFECTS, DIMENSIONS
 from music_evals.caimap.values import Description, Effects, FinishedSong, Section, Song, Structure, Tagged, TimedLine
 from music_evals.datasets.caimd.schema import effect_tags, section_row
 from music_evals.errors import InvalidAnnotationError
 
-__all__ = ["finished_of", "row_of"]
+__all__ = ["AS_PUBLISHED", "finished_of", "row_of"]
 
-AS_PUBLISHED = "as published"
+AS_PUBLISHED: Final = "as published"
 """The consent to what was not annotated in this study."""
 
 

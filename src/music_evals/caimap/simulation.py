@@ -45,7 +45,7 @@ class Habit(NamedTuple):
     skips
         Chance that the first attempt at a description is handed in before the song was played whole.
     page
-        Least and most time on the page, in durations of the song.
+        Least and most time on the page, in durations of the song; at least 1.
 
     """
 
@@ -147,7 +147,7 @@ def simulate(plan: Plan) -> list[Outcome]:
     Parameters
     ----------
     plan
-        What is simulated. Plans that differ in their share alone draw the same work.
+        What is simulated. Plans that differ in their share alone draw the same descriptions.
 
     Returns
     -------
@@ -192,6 +192,8 @@ def _structures(
 ) -> dict[int, list[float]]:
     """Return the accuracy of each structure of a week: passes meet at random, and an inspector finds the truth."""
     accuracies: dict[int, list[float]] = {number: [] for number in at_work}
+    if len(at_work) < 2:
+        return accuracies  # nobody is there for the second pass
     for task in range(plan.tasks):
         order = [int(number) for number in rng.permutation(at_work)]
         for first, second in zip(order, [*order[1:], *order[:1]], strict=True):
@@ -268,8 +270,8 @@ def _described(habit: Habit, rng: np.random.Generator) -> tuple[bool, tuple[str,
             check_listening(heard, _DURATION_SEC)
         except InvalidAnnotationError:
             refused = True
-    page = max(1.0, rng.uniform(*habit.page)) * _DURATION_SEC
-    taken = [*_played(until=_DURATION_SEC), PlaybackEvent("write", _DURATION_SEC, max(page, _DURATION_SEC))]
+    page = rng.uniform(*habit.page) * _DURATION_SEC
+    taken = [*_played(until=_DURATION_SEC), PlaybackEvent("write", _DURATION_SEC, page)]
     return refused, warnings_of(check_listening(taken, _DURATION_SEC), _DURATION_SEC)
 
 

@@ -225,16 +225,22 @@ def _serve(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
-    from music_evals.caimap.exporting import export_songs, read_key
+def _finished(options: argparse.Namespace) -> tuple[Any, bytes]:
+    """Return the finished songs of a study, and the key of its exports."""
+    from music_evals.caimap.exporting import read_key
     from music_evals.caimap.work.managing import finished_songs
 
     desk = _desk(options)
     try:
-        finished = finished_songs(desk)
+        return finished_songs(desk), read_key(_folder(options) / "export.key")
     finally:
         desk.store.close()
-    key = read_key(_folder(options) / "export.key")
+
+
+def _export(options: argparse.Namespace) -> int:
+    from music_evals.caimap.exporting import export_songs
+
+    finished, key = _finished(options)
     made = export_songs(finished, Path(options.out), key=key, title=options.title)
     with to_stdout():
         print(f"{made.songs} songs by {made.people} people: {made.folder}")
@@ -242,16 +248,9 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _publish(options: argparse.Namespace) -> int:
-    from music_evals.caimap.exporting import read_key
     from music_evals.caimap.publishing import publish_songs
-    from music_evals.caimap.work.managing import finished_songs
 
-    desk = _desk(options)
-    try:
-        finished = finished_songs(desk)
-    finally:
-        desk.store.close()
-    key = read_key(_folder(options) / "export.key")
+    finished, key = _finished(options)
     how = {"title": options.title, "public": options.public, "adopt": options.adopt}
     made = publish_songs(finished, options.name, key=key, **how)
     with to_stdout():

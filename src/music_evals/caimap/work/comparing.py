@@ -6,7 +6,8 @@ Nothing of people who withdrew, and nothing that was discarded, is read.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import select
 
@@ -20,11 +21,14 @@ from music_evals.caimap.work.desk import Desk
 from music_evals.protocols import TextEncoder
 
 if TYPE_CHECKING:
+    from sqlalchemy import Row
     from sqlalchemy.orm import Session
 
 __all__ = ["StudyAgreement", "study_agreement"]
 
 _TRAINING = "training"
+Tasks = Mapping[int, "Row[Any]"]
+"""Number -> id, person, kind, submitted and agreement of a task."""
 
 
 class StudyAgreement(NamedTuple):
@@ -72,7 +76,9 @@ def study_agreement(desk: Desk, who: int, encoder: TextEncoder | None = None) ->
         passes = _structures(session, set(roles))
         described = _training_descriptions(session, set(roles))
         sheets = [row for row in session.scalars(select(SheetRow).order_by(SheetRow.id)) if row.inspector in roles]
-        tasks = {row.id: row for row in session.scalars(select(TaskRow)) if row.person in roles}
+        columns = (TaskRow.id, TaskRow.person, TaskRow.kind, TaskRow.submitted, TaskRow.agreement)  # and no texts
+        chosen = session.execute(select(*columns).where(TaskRow.state != "discarded"))
+        tasks = {row.id: row for row in chosen if row.person in roles}
     sheets = [row for row in sheets if row.task in tasks]
     tags = [found for group in FORMS for found in consistency.tag_agreement(list(described[group].values()), encoder)]
     weeks = consistency.weeks_of(_judged(tasks, sheets, roles))
@@ -108,7 +114,7 @@ def _training_descriptions(session: Session, people: set[int]) -> dict[str, dict
     return found
 
 
-def _inspectors(tasks: dict[int, TaskRow], sheets: list[SheetRow]) -> list[Coefficient]:
+def _inspectors(tasks: Tasks, sheets: list[SheetRow]) -> list[Coefficient]:
     found: list[Coefficient] = []
     rounds = sorted({int(row.purpose.removeprefix(_TRAINING)) for row in sheets if row.purpose.startswith(_TRAINING)})
     for number in rounds:
@@ -124,7 +130,7 @@ def _sheet_of(row: SheetRow) -> ScoreSheet:
     return ScoreSheet(row.task, row.inspector, {(name, part): given for name, part, given in row.points}, row.remark)
 
 
-def _judged(tasks: dict[int, TaskRow], sheets: list[SheetRow], roles: dict[int, str]) -> list[Judged]:
+def _judged(tasks: Tasks, sheets: list[SheetRow], roles: dict[int, str]) -> list[Judged]:
     found = [
         Judged(row.person, roles[row.person], "structure_accuracy", row.submitted, row.agreement)
         for row in tasks.values()
