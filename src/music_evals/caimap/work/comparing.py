@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["StudyAgreement", "study_agreement"]
 
 _TRAINING = "training"
-Tasks = Mapping[int, "Row[Any]"]
+Tasks = Mapping[int, "Row[*tuple[Any, ...]]"]
 """Number -> id, person, kind, submitted and agreement of a task."""
 
 
