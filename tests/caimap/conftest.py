@@ -15,6 +15,8 @@ from tests.caimap_bench import StudyBench
 from music_evals.caimap.storage.store import sqlite_url
 from music_evals.caimap.work.desk import Settings
 
+REQUIRED = os.environ.get("MUSIC_EVALS_REQUIRE", "").split(",")
+
 
 @pytest.fixture(autouse=True)
 def quick_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +39,10 @@ def postgres() -> Iterator[str]:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     binaries = found[-1] if found else Path(shutil.which("initdb") or "").parent
     if not (binaries / "initdb").is_file():
-        pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
+        absent = "PostgreSQL is not installed (Debian: postgresql)"
+        if "postgresql" in REQUIRED:
+            pytest.fail(absent)
+        pytest.skip(absent)
     pytest.importorskip("psycopg")
     with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as name:
         folder = Path(name)
