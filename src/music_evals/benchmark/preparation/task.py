@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.engines import Failed, Unit
+from music_evals.benchmark.preparation.contract import Column, Song
+from music_evals.benchmark.preparation.job import Key, PreparationJob, Wanted
 from music_evals.benchmark.preparation.lead_sheet import FEATURES
-from music_evals.benchmark.preparation.steps import STEPS, Song, StepWork
-from music_evals.benchmark.records import Records
-from music_evals.benchmark.run import Job, Progress, Row, record
+from music_evals.benchmark.preparation.steps import STEPS, in_waves, with_earlier
+from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
@@ -29,7 +28,6 @@ RECORDS: Final = "preparation.jsonl"
 
 _AUDIO: Final = (".wav", ".flac", ".ogg", ".mp3", ".m4a")
 _LYRICS: Final = (".lrc", ".txt")
-_ENDINGS: Final = {"midi": ".mid", "musicxml": ".musicxml"}
 _PACKAGES: Final = ("music_evals", "numpy", "scipy", "librosa", "soxr", "soundfile", "pypinyin", "pypinyin-dict")
 
 
@@ -126,129 +124,95 @@ def run_preparation(settings: Settings, *, progress: Progress | None = None) -> 
     """
     out = Path(settings.out)
     songs = find_songs(settings.songs)[: settings.limit]
-    names = list(dict.fromkeys(settings.steps)) or list(STEPS)
+    wanted = [_wanted(name, settings) for name in with_earlier(settings.steps or list(STEPS))]
+    latest = _record(wanted, songs, settings, progress)
+    failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
+    rows = [_row(song, latest) for song in songs]
+    data = out / CONFIG / "test-00000-of-00001.parquet"
+    _write_parquet(rows, data)
+    card = write_atomically(out / "README.md", _card(wanted, len(songs), len(failures)).encode())
+    return Prepared(rows, failures, {"records": out / RECORDS, "data": data, "card": card})
+
+
+def _wanted(name: str, settings: Settings) -> Wanted:
+    step = STEPS[name]
+    options = {option: getattr(settings, option) for option in step.options}
+    return Wanted(step, options, step.about(options))
+
+
+def _record(
+    wanted: Sequence[Wanted], songs: Sequence[Song], settings: Settings, progress: Progress | None
+) -> dict[Key, Row]:
+    """Do what is left, one wave of steps after the other, and return the last record of each song and step."""
     header = {
         "task": "preparation",
         "features": receipt(features=FEATURES),
         "versions": package_versions(_PACKAGES),
     }
-    job = PreparationJob(header, songs, names, out)
-    records = record(job, out / RECORDS, settings, progress=progress)
-    latest = job.latest(records)
-    failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
-    rows = [_row(song, latest) for song in songs]
-    data = out / CONFIG / "test-00000-of-00001.parquet"
-    _write_parquet(rows, data)
-    card = write_atomically(out / "README.md", _card(names, len(songs), len(failures)).encode())
-    return Prepared(rows, failures, {"records": out / RECORDS, "data": data, "card": card})
-
-
-@dataclasses.dataclass
-class PreparationJob(Job):
-    """Every step of every song into one record file; lead sheets lie beside it."""
-
-    header: Mapping[str, Any]
-    songs: Sequence[Song]
-    steps: Sequence[str]
-    out: Path
-
-    def __post_init__(self) -> None:
-        self.size = len(self.songs) * len(self.steps)
-        self._hashes: dict[str | None, str | None] = {None: None}
-
-    @property
-    def work(self) -> StepWork:
-        """Do the step of a unit."""
-        return StepWork()
-
-    def left(self, rows: Records) -> list[Unit]:
-        """Leave out what is done with files that are as they were."""
-        done = {key for key, row in self.latest(rows).items() if "error" not in row and self._is_whole(row)}
-        return [
-            Unit((step, song), f"{song.song} {step}", song.song)
-            for song in self.songs
-            for step in self.steps
-            if (song.song, step) not in done
-        ]
-
-    def latest(self, rows: Records) -> dict[tuple[str, str], Row]:
-        """Return the last record of each song and step that is asked for and was made of the file that is there."""
-        last = {(row["song"], row["step"]): row for row in rows.of("preparation")}
-        keys = [(song, step) for song in self.songs for step in self.steps]
-        return {
-            (song.song, step): last[song.song, step]
-            for song, step in keys
-            if (song.song, step) in last and last[song.song, step]["sha256"] == self._hash(song, step)
-        }
-
-    def rows(self, unit: Unit, answer: Any) -> list[Row]:
-        """Write the files of an answer, and return its record."""
-        name, song = unit.payload
-        about: Row = {"kind": "preparation", "song": song.song, "step": name, "sha256": self._hash(song, name)}
-        if isinstance(answer, Failed):
-            return [about | {"error": answer.reason}]
-        value, files = dict(answer), {}
-        for key, ending in _ENDINGS.items():
-            if key in value:
-                content = value.pop(key)
-                place = f"lead_sheets/{song.song}{ending}"
-                write_atomically(self.out / place, content, parents=True)
-                files[place] = hashlib.sha256(content).hexdigest()
-                value[key] = place
-        return [about | {"value": value, "files": files}]
-
-    def _hash(self, song: Song, step: str) -> str | None:
-        """Return the hash of the file that a step reads, None where there is none."""
-        path = getattr(song, STEPS[step].needs)
-        if path not in self._hashes:
-            self._hashes[path] = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        return self._hashes[path]
-
-    def _is_whole(self, row: Row) -> bool:
-        paths = {self.out / place: digest for place, digest in row["files"].items()}
-        return all(
-            path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest for path, digest in paths.items()
-        )
-
-
-def _row(song: Song, latest: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
-    """Return the row of a song: what every step made, and what failed."""
-    mine = {step: row for (name, step), row in latest.items() if name == song.song}
-    values = {step: row.get("value", {}) for step, row in mine.items()}
+    known = {one.step.name: one for one in wanted}
+    path = Path(settings.out) / RECORDS
+    latest: dict[Key, Row] = {}
+    n_done, n_all = 0, len(songs) * len(wanted)
+    for wave in in_waves(list(known)):
+        job = PreparationJob(header, songs, [known[name] for name in wave], Path(settings.out), dict(latest))
+        own = None if progress is None else _within(progress, n_done, n_all)
+        records = record(job, path, settings, progress=own)
+        settings = dataclasses.replace(settings, overwrite=False)  # what the first wave wrote is to stay
+        latest |= job.latest(records)
+        n_done += job.size
     return {
-        "song": song.song,
-        "lines": values.get("alignment", {}).get("lines", []),
-        "sections": values.get("rhymes", {}).get("sections", []),
-        "lead_sheet": values.get("lead_sheet") or None,
-        "failures": [{"step": step, "error": row["error"]} for step, row in mine.items() if "error" in row],
+        (song.song, name): latest[song.song, name] for song in songs for name in known if (song.song, name) in latest
     }
+
+
+def _within(progress: Progress, start: int, total: int) -> Progress:
+    """Return the progress of one wave among all."""
+    return lambda done, _, label: progress(start + done, total, label)
+
+
+def _row(song: Song, latest: Mapping[Key, Row]) -> dict[str, Any]:
+    """Return the row of a song: what every step made, and what failed."""
+    mine = {step: latest[song.song, step] for step in STEPS if (song.song, step) in latest}
+    filled = {
+        column.name: column.value(mine.get(step.name, {}).get("value"))
+        for step in STEPS.values()
+        for column in step.columns
+    }
+    failures = [{"step": step, "error": row["error"]} for step, row in mine.items() if "error" in row]
+    return {"song": song.song, **filled, "failures": failures}
+
+
+_FAILURES: Final = [{"step": "string", "error": "string"}]
+
+
+def _columns() -> list[Column]:
+    return [column for step in STEPS.values() for column in step.columns]
 
 
 def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     import datasets
 
-    text, number, count = (datasets.Value(kind) for kind in ("string", "float64", "int64"))
-    sheet = {"midi": text, "musicxml": text, "bpm": number, "n_notes": count, "n_dropped": count, "off_grid": number}
-    features = datasets.Features(
-        {
-            "song": text,
-            "lines": datasets.List({"start_sec": number, "text": text}),
-            "sections": datasets.List(
-                {"section": text, "lines": datasets.List(text), "rhymes": datasets.List(datasets.Value("bool"))}
-            ),
-            "lead_sheet": sheet,
-            "failures": datasets.List({"step": text, "error": text}),
-        }
-    )
+    kinds = {"song": "string", **{column.name: column.kind for column in _columns()}, "failures": _FAILURES}
+    features = datasets.Features({name: _feature(kind) for name, kind in kinds.items()})
     columns = {name: [row[name] for row in rows] for name in features}
     with written_whole(path, parents=True) as part:
         datasets.Dataset.from_dict(columns, features=features).to_parquet(part)
 
 
-def _card(names: Sequence[str], n_songs: int, n_failures: int) -> str:
+def _feature(kind: Any) -> Any:
+    """Return the feature of `datasets` for the kind of a column."""
+    import datasets
+
+    if isinstance(kind, Mapping):
+        return {name: _feature(inner) for name, inner in kind.items()}
+    return datasets.List(_feature(kind[0])) if isinstance(kind, list) else datasets.Value(kind)
+
+
+def _card(wanted: Sequence[Wanted], n_songs: int, n_failures: int) -> str:
     table = "\n".join(
-        f"| `{one.name}` | {one.source} | {one.licence} | {one.sure} |" for one in map(STEPS.get, names) if one
+        f"| `{one.step.name}` | {one.step.source} | {one.step.licence} | {one.step.sure} |" for one in wanted
     )
+    columns = "\n".join(f"| `{name}` | {text} |" for column in _columns() for name, text in column.what.items())
     return f"""---
 configs:
 - config_name: {CONFIG}
@@ -261,7 +225,7 @@ configs:
 
 {n_songs} songs, one row each, joined to other data of theirs by `song`; {n_failures} steps of songs failed, each with
 its reason in `failures`. Nothing here was checked by a person. Lyrics and lead sheets have the rights of their songs:
-ask before publishing them.
+ask before publishing them. A column of a step that was not done is empty.
 
 | step | source | licence | how sure |
 |---|---|---|---|
@@ -270,11 +234,6 @@ ask before publishing them.
 | column | what it holds |
 |---|---|
 | `song` | name of the song's files without ending, with its folder |
-| `lines` | lines with the time at which they begin, in seconds |
-| `sections` | lines of each section, and for each whether it rhymes with another one of its section |
-| `lead_sheet.midi`, `lead_sheet.musicxml` | paths of the two files in this folder |
-| `lead_sheet.bpm` | beats a minute |
-| `lead_sheet.n_notes`, `lead_sheet.n_dropped` | notes written, and left out because another one fell on their place |
-| `lead_sheet.off_grid` | mean distance of onsets from the grid in beats, 0 to 0.25 |
+{columns}
 | `failures` | steps that failed, and why |
 """
