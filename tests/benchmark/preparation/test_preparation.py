@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import datasets
 import numpy as np
 import pytest
+import soundfile
 
 from music_evals.annotations import NOTE_DTYPE, Beats, Chords, Features, Melody, Score, Tempo
 from music_evals.audio.io import encode_flac
@@ -21,7 +22,7 @@ from music_evals.errors import InvalidAnnotationError, InvalidInputError, NoData
 from music_evals.symbolic.midi import read_midi
 
 # written for this test: lines 1, 2 and 4 end in ang, line 3 in an
-LRC = "[00:04.00]船过小江\n[00:01.50]灯火微光\n[00:08.25]今夜无眠\n[01:02.00]风吹衣裳\n"
+LRC = "[00:04.00]船过小江\n[00:01.50]灯火微光\n[00:05.25]今夜无眠\n[00:06.00]风吹衣裳\n"
 
 SCALE = (60, 62, 64, 65, 67, 69, 71, 72)
 
@@ -104,7 +105,7 @@ def test_prepare_writes_a_data_set_and_names_what_failed(
     rows = {row["song"]: row for row in loaded}
     assert set(rows) == set(printed) == {"one", "broken", "english"}
     one = rows["one"]
-    assert [line["start_sec"] for line in one["lines"]] == [1.5, 4.0, 8.25, 62.0]
+    assert [line["start_sec"] for line in one["lines"]] == [1.5, 4.0, 5.25, 6.0]
     (section,) = one["sections"]
     assert section["lines"] == ["灯火微光", "船过小江", "今夜无眠", "风吹衣裳"]
     assert section["rhymes"] == [True, True, False, True]
@@ -167,10 +168,10 @@ def test_a_step_reads_files_and_answers_and_all_of_it_counts(tmp_path: Path, mon
     columns = (Column("shout", {"text": "string", "n_bytes": "int64", "note": "string"}, {"shout": "loud"}),)
     about = {"loud": 1}
     shout = Step(
-        "shout", "s", "l", "x", _shout, needs=("lyrics",), after=("alignment",), uses=("audio",),
+        "shout", "s", "l", "x", does=_shout, needs=("lyrics",), after=("alignment",), uses=("audio",),
         files={"note": "notes/{song}.txt"}, columns=columns, about=lambda _: dict(about),
     )  # fmt: skip
-    count = Step("count", "s", "l", "x", _count, uses=("shout",), columns=(Column("count", "int64", {}, "n"),))
+    count = Step("count", "s", "l", "x", does=_count, uses=("shout",), columns=(Column("count", "int64", {}, "n"),))
     monkeypatch.setitem(STEPS, "shout", shout)
     monkeypatch.setitem(STEPS, "count", count)
     folder, out = tmp_path / "songs", tmp_path / "out"
@@ -194,10 +195,10 @@ def test_a_step_reads_files_and_answers_and_all_of_it_counts(tmp_path: Path, mon
     assert [one["step"] for one in rows["b"]["failures"]] == ["alignment", "shout"]  # type: ignore[attr-defined]
     assert "that step failed" in rows["b"]["failures"][1]["error"]  # type: ignore[index]
     assert run()[0] == []
-    (folder / "a.wav").write_bytes(b"12345")  # a file that one step uses where it is there
+    soundfile.write(folder / "a.wav", np.zeros(16000), 8000)  # what steps use where it is there
     done, rows = run()
-    assert done == ["a shout", "a count"]
-    assert rows["a"]["shout"]["n_bytes"] == 5  # type: ignore[index]
+    assert done == ["a alignment", "a shout", "a count"]
+    assert rows["a"]["shout"]["n_bytes"] == (folder / "a.wav").stat().st_size  # type: ignore[index]
     (out / "notes" / "a.txt").unlink()
     assert run()[0] == ["a shout"]  # the answer is the same again, so that the step after it has nothing to do
     about["loud"] = 2

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILES", "Column", "Inputs", "Song", "Step"]
+__all__ = ["FILES", "Column", "Corpus", "CorpusStep", "Described", "Inputs", "Song", "Step"]
 
 FILES = ("audio", "lyrics")
 """Kinds of files that a song may have."""
@@ -106,8 +106,8 @@ def _runs(options: Mapping[str, Any]) -> str:  # noqa: ARG001 (as all)
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
-    """A step of preparation; see `steps` for how one is added.
+class Described:
+    """What is known of any step.
 
     Attributes
     ----------
@@ -115,19 +115,8 @@ class Step:
         What it is called.
     source, licence, sure
         What makes the answer, under which licence, and how sure it is: for the card.
-    does
-        `Inputs` -> the answer, as plain values; of the keys of `files`, bytes. It runs in any process, and raises a
-        named error where it has no answer. It can be pickled: a function at the top of a module.
-    needs
-        Kinds of files without which a song has no answer, out of `FILES`.
     after
         Earlier steps without whose answer a song has none. They are done too where the step is asked for.
-    uses
-        Files and earlier steps that are read where they are there: a song has an answer without them too. Steps count
-        only where they are asked for in the same run.
-    files
-        Key of the answer whose value is bytes -> where they are written in the folder of the run, as
-        ``"lead_sheets/{song}.mid"``; the answer then holds the path.
     columns
         What the data set gets of the answer.
     options
@@ -137,8 +126,6 @@ class Step:
         process of the user, and raises where the step cannot be done at all: no such model, or a package is missing.
     left_out
         Its options -> why it is left out unless it is asked for by name; empty where it can be done.
-    version
-        Goes up when its answers change, so that those of before are made again.
 
     """
 
@@ -146,13 +133,75 @@ class Step:
     source: str
     licence: str
     sure: str
-    does: Callable[[Inputs], dict[str, Any]]
-    needs: tuple[str, ...] = ()
+    _: dataclasses.KW_ONLY
     after: tuple[str, ...] = ()
-    uses: tuple[str, ...] = ()
-    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     options: tuple[str, ...] = ()
     about: Callable[[Mapping[str, Any]], Mapping[str, Any]] = _options
     left_out: Callable[[Mapping[str, Any]], str] = _runs
+
+
+@dataclasses.dataclass(frozen=True)
+class Step(Described):
+    """A step of preparation, song by song; see `steps` for how one is added.
+
+    Attributes
+    ----------
+    does
+        `Inputs` -> the answer, as plain values; of the keys of `files`, bytes. It runs in any process, and raises a
+        named error where it has no answer.
+    needs
+        Kinds of files without which a song has no answer, out of `FILES`.
+    uses
+        Files and earlier steps that are read where they are there: a song has an answer without them too. Steps count
+        only where they are asked for in the same run.
+    files
+        Key of the answer whose value is bytes -> where they are written in the folder of the run, as
+        ``"lead_sheets/{song}.mid"``; the answer then holds the path.
+    version
+        Goes up when its answers change, so that those of before are made again.
+
+    """
+
+    _: dataclasses.KW_ONLY
+    does: Callable[[Inputs], dict[str, Any]]
+    needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
     version: int = 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """All that a step over all songs reads.
+
+    Attributes
+    ----------
+    answers
+        Song -> name of an earlier step -> its answer, of the songs that have all that the step comes `after`; sorted.
+    options
+        The settings that the step names in `options`.
+    out
+        Folder of the run.
+
+    """
+
+    answers: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    options: Mapping[str, Any]
+    out: Path
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusStep(Described):
+    """A step over all songs at once: it is done anew at the end of each run, in one process, from what steps made.
+
+    Attributes
+    ----------
+    does
+        `Corpus` -> song -> its answer, and what is to be known of all of them, as JSON values. It raises a named error
+        where there is no answer; the songs then have none.
+
+    """
+
+    _: dataclasses.KW_ONLY
+    does: Callable[[Corpus], tuple[dict[str, dict[str, Any]], dict[str, Any]]]

@@ -44,8 +44,8 @@ class Wanted:
     @property
     def said(self) -> Row:
         """What the records say of it, once."""
-        about = json.loads(dump_json({"version": self.step.version, **self.about}))
-        return {"kind": "step", "step": self.step.name, "content_hash": _hash_of(about), "about": about}
+        said = {"step": self.step.name, "version": self.step.version, "about": json.loads(dump_json(dict(self.about)))}
+        return {"kind": "step", **said, "content_hash": _hash_of(said)}
 
 
 @dataclasses.dataclass

@@ -25,25 +25,33 @@ and tools. A run that is resumed does again what has changed, and nothing else.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from music_evals.annotations import LyricSection
 from music_evals.annotations.lyrics import sections_of_text
 from music_evals.audio.extraction import extract
-from music_evals.audio.io import load_audio
-from music_evals.benchmark.preparation.contract import Column, Inputs, Song, Step
+from music_evals.audio.io import load_audio, load_channels
+from music_evals.benchmark.preparation import clusters, embeddings, stems, themes
+from music_evals.benchmark.preparation.contract import Column, CorpusStep, Described, Inputs, Song, Step
 from music_evals.benchmark.preparation.lead_sheet import FEATURES, make_lead_sheet
+from music_evals.benchmark.preparation.lyric_files import chinese_share, read_lyrics, read_timed_lines
 from music_evals.errors import InvalidLyricsError, NoDataError
-from music_evals.lyrics.normalise import normalise_lyrics
 from music_evals.lyrics.rhyme import rhyme_marks
 
-__all__ = ["STEPS", "Column", "Inputs", "Song", "Step", "StepWork", "in_waves", "with_earlier"]
+__all__ = [
+    "CORPUS_STEPS",
+    "STEPS",
+    "Column",
+    "Inputs",
+    "Song",
+    "Step",
+    "StepWork",
+    "all_steps",
+    "in_waves",
+    "with_earlier",
+]
 
-_STAMP = re.compile(r"\[(\d+):(\d{1,2}(?:[.:]\d{1,3})?)\]")
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 _LEAST_CHINESE: Final = 0.5  # of the letters of a song whose rhymes can be read
 
 
@@ -64,20 +72,26 @@ class StepWork:
         return step.does(inputs)
 
 
+def all_steps() -> dict[str, Described]:
+    """Return all steps by name, those over all songs last."""
+    return {**STEPS, **CORPUS_STEPS}
+
+
 def with_earlier(names: Sequence[str]) -> list[str]:
-    """Return these steps and those that they come after, in the order of `STEPS`."""
-    found: dict[str, None] = {}
+    """Return these steps and those that they come after, in the order of `all_steps`."""
+    steps = all_steps()
+    found: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
         if name not in found:
-            found[name] = None
-            left += STEPS[name].after
-    return [name for name in STEPS if name in found]
+            found.add(name)
+            left += steps[name].after
+    return [name for name in steps if name in found]
 
 
 def in_waves(names: Sequence[str]) -> list[list[str]]:
-    """Return these steps in groups: all that those of one group read was made by groups before it."""
+    """Return steps of songs in groups: all that those of one group read was made by groups before it."""
     waves: list[list[str]] = []
     place: dict[str, int] = {}
     for name in names:  # in the order of `STEPS`: what a step reads stands before it
@@ -88,31 +102,20 @@ def in_waves(names: Sequence[str]) -> list[list[str]]:
     return waves
 
 
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidLyricsError(f"{path} is not UTF-8; save the lyrics as UTF-8") from error
-
-
 def _aligned(inputs: Inputs) -> dict[str, Any]:
-    """Return the lines with the time stamps of an LRC file, in the order in which they are sung."""
-    path = inputs.files["lyrics"]
-    timed = []
-    for line in _read(path).splitlines():
-        stamps, text = _STAMP.findall(line), _STAMP.sub("", line).strip()
-        timed += [(60 * int(minutes) + float(seconds.replace(":", ".")), text) for minutes, seconds in stamps if text]
-    if not timed:
-        raise InvalidLyricsError(f"{path} has no line with a time stamp, as [00:12.30]; the step alignment needs them")
-    return {"lines": [{"start_sec": start, "text": text} for start, text in sorted(timed, key=lambda line: line[0])]}
+    """Return the lines with the time stamps of an LRC file, none of them after the end of the recording."""
+    duration_sec = None
+    if "audio" in inputs.files:
+        frames, rate = load_channels(inputs.files["audio"])
+        duration_sec = len(frames) / rate
+    return {"lines": [line._asdict() for line in read_timed_lines(inputs.files["lyrics"], duration_sec)]}
 
 
 def _rhymed(inputs: Inputs) -> dict[str, Any]:
     """Return the lines of each section with a mark for those that rhyme."""
     path = inputs.files["lyrics"]
-    text = normalise_lyrics(_read(path)).text
-    letters = [char for line in text.splitlines() if not line.startswith("(") for char in line if char.isalpha()]
-    share = len(_CHINESE.findall("".join(letters))) / max(len(letters), 1)
+    text = read_lyrics(path)
+    share = chinese_share(text)
     if share < _LEAST_CHINESE:
         raise InvalidLyricsError(
             f"{path} is not Chinese: {share:.0%} of its letters are; rhymes are read in Chinese lyrics only"
@@ -139,9 +142,10 @@ STEPS: Final[dict[str, Step]] = {
             "alignment",
             source="time stamps of the LRC file",
             licence="that of the lyrics",
-            sure="as the file says; not compared with the recording",
+            sure="as the file says, moved by its [offset:]; of a recording the length alone was compared",
             does=_aligned,
             needs=("lyrics",),
+            uses=("audio",),
             columns=(
                 Column(
                     "lines",
@@ -191,6 +195,95 @@ STEPS: Final[dict[str, Step]] = {
                 ),
             ),
         ),
+        Step(
+            "themes",
+            source="the language model that the user named; each row names it, its state and the day",
+            licence="of the model",
+            sure="a draft of a language model; what is empty, too long, not Chinese, or copies a line is refused",
+            does=themes.write_theme,
+            needs=("lyrics",),
+            columns=(
+                Column(
+                    "theme",
+                    {"text": "string", "model": "string", "state": "string", "day": "string"},
+                    {
+                        "theme.text": "what the lyrics are about",
+                        "theme.model`, `theme.state`, `theme.day": "who wrote it: model, its commit or the hash of "
+                        "its files where that is known, and the day",
+                    },
+                    "theme",
+                ),
+            ),
+            options=themes.OPTIONS,
+            about=themes.about,
+            left_out=themes.left_out,
+        ),
+        Step(
+            "embeddings",
+            source="the music encoder that the user named",
+            licence="of the encoder: those of MERT and EnCodec are CC BY-NC 4.0, audio-statistics is Apache-2.0",
+            sure="what the encoder hears; audio-statistics are means and deviations of timbre and pitch classes",
+            does=embeddings.embed,
+            needs=("audio",),
+            files={"vector": "vectors/{song}.npy"},
+            options=embeddings.OPTIONS,
+            about=embeddings.about,
+            left_out=embeddings.left_out,
+        ),
+        Step(
+            "stems",
+            source="demucs, the command that the user has, with --shifts 0",
+            licence="demucs is MIT; its models were trained on MUSDB18-HQ and other songs",
+            sure="separated by a network: other voices and instruments are heard in every stem",
+            does=stems.separate,
+            needs=("audio",),
+            files=stems.FILES,
+            columns=(
+                Column(
+                    "stems",
+                    dict.fromkeys(stems.FILES, "string")
+                    | {"duration_sec": "float64", "model": "string", "version": "string"},
+                    {
+                        "`, `".join(f"stems.{stem}" for stem in stems.FILES): "paths of the stems in this folder, FLAC",
+                        "stems.duration_sec": "length of the recording",
+                        "stems.model`, `stems.version": "model and version of demucs, where the version is known",
+                    },
+                ),
+            ),
+            options=stems.OPTIONS,
+            about=stems.about,
+            left_out=stems.left_out,
+        ),
     )
 }
 """Name -> step; what a step reads of other steps stands before it."""
+
+CORPUS_STEPS: Final[dict[str, CorpusStep]] = {
+    "clusters": CorpusStep(
+        "clusters",
+        source="mini-batch k-means of scikit-learn over the embeddings, each dimension scaled to variance 1",
+        licence="BSD-3-Clause",
+        sure="as good as the encoder; other seeds give other clusters",
+        after=("embeddings",),
+        columns=(
+            Column("cluster", "int64", {"cluster": "number of the song's cluster, 0 is the largest"}, "cluster"),
+            Column(
+                "cluster_distance",
+                "float64",
+                {"cluster_distance": "from the cluster's centre, in standard deviations of a dimension"},
+                "cluster_distance",
+            ),
+            Column(
+                "sampled",
+                "bool",
+                {"sampled": "whether the song is in the sample drawn evenly from clusters"},
+                "sampled",
+            ),
+        ),
+        options=clusters.OPTIONS,
+        about=clusters.about,
+        left_out=embeddings.left_out,
+        does=clusters.cluster_songs,
+    )
+}
+"""Name -> step over all songs."""

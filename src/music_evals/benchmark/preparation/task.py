@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from music_evals.audio.extraction import receipt
-from music_evals.benchmark.preparation.contract import Column, Song
+from music_evals.benchmark.preparation.contract import Corpus, CorpusStep, Described, Song, Step
+from music_evals.benchmark.preparation.export import CONFIG, Made, export
 from music_evals.benchmark.preparation.job import Key, PreparationJob, Wanted
 from music_evals.benchmark.preparation.lead_sheet import FEATURES
-from music_evals.benchmark.preparation.steps import STEPS, in_waves, with_earlier
+from music_evals.benchmark.preparation.steps import CORPUS_STEPS, STEPS, all_steps, in_waves, with_earlier
 from music_evals.benchmark.run import Progress, Row, record
 from music_evals.benchmark.run import Settings as RunSettings
 from music_evals.benchmark.versions import package_versions
 from music_evals.errors import InvalidInputError, NoDataError, UnknownNameError
-from music_evals.files import write_atomically, written_whole
+from music_evals.protocols import LyricWriter
 
 __all__ = ["CONFIG", "RECORDS", "Prepared", "Settings", "find_songs", "run_preparation"]
 
-CONFIG: Final = "automatic"
-"""Config of the data set."""
 RECORDS: Final = "preparation.jsonl"
 """File of the records, in the folder of a run."""
 
@@ -42,7 +42,26 @@ class Settings(RunSettings):
     songs
         Folder, searched with its sub-folders: recordings, and lyrics as ``.lrc`` or ``.txt`` of the same name.
     steps
-        Out of `steps.STEPS`; all where it is empty.
+        Out of `steps.all_steps`, and with each those that it needs. Where it is empty: all that can be done with what
+        is there and named; `Prepared.left_out` says which not, and why.
+    encoder
+        Of embeddings: a name out of `protocols.MUSIC_ENCODERS` (``NAME@REVISION`` at a commit), a folder, or
+        ``NAME=ID`` for another model of the same class.
+    device
+        Where encoder and demucs compute; None is a GPU if there is one.
+    trust_remote_code
+        Whether code that comes with the encoder may run here.
+    n_clusters
+        At most as many as songs; None is 1,000, or as many as songs have an embedding where these are fewer.
+    sample
+        Songs to draw as evenly from clusters as possible, by `seed`; None draws none.
+    demucs
+        Its command, by name or path; None looks for ``demucs``.
+    stem_model, two_stems
+        Model of demucs; and whether it gives the voice and the rest, in place of voice, drums, bass and others.
+    theme_writer
+        Who writes themes: ``model`` with perhaps ``endpoint`` and ``api_key_env``, as `writers.hire` takes them, or a
+        `protocols.LyricWriter`.
 
     Raises
     ------
@@ -53,13 +72,24 @@ class Settings(RunSettings):
 
     songs: str | os.PathLike[str]
     steps: Sequence[str] = ()
+    encoder: str | None = None
+    device: str | None = None
+    trust_remote_code: bool = False
+    n_clusters: int | None = None
+    sample: int | None = None
+    demucs: str | None = None
+    stem_model: str = "htdemucs"
+    two_stems: bool = False
+    theme_writer: Mapping[str, Any] | LyricWriter | None = None
+
+    BOUNDS: ClassVar = {**RunSettings.BOUNDS, "n_clusters": (1, 1_000_000), "sample": (1, sys.maxsize)}
 
     def __post_init__(self) -> None:
         self._local("songs")
         super().__post_init__()
         for name in self.steps:
-            if name not in STEPS:
-                raise UnknownNameError("step", name, STEPS)
+            if name not in all_steps():
+                raise UnknownNameError("step", name, all_steps())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,19 +101,23 @@ class Prepared:
     rows
         One a song, as in the data set.
     failures
-        Song with step, and why it failed.
+        Song with step, and why it failed; a step over all songs alone.
     files
-        ``records``, ``data`` and ``card``.
+        ``records``, ``data`` and ``card``; ``embeddings``, ``clusters`` and ``table``, songs as ``caimap import`` takes
+        them, where there are such.
+    left_out
+        Step that was not asked for by name, and why it was left out.
 
     """
 
     rows: list[dict[str, Any]]
     failures: list[tuple[str, str]]
     files: dict[str, Path]
+    left_out: dict[str, str]
 
 
-def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
-    """Return the songs of a folder and its sub-folders, sorted by id.
+def find_songs(folder: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> list[Song]:
+    """Return the songs of a folder and its sub-folders, sorted by id; what lies in the folder `out` is none.
 
     Raises
     ------
@@ -95,10 +129,11 @@ def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
     """
     root = Path(folder)
     found: dict[str, dict[str, str]] = {}
+    made = None if out is None else Path(out).resolve()
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         ending = path.suffix.lower()
         kind = "audio" if ending in _AUDIO else "lyrics" if ending in _LYRICS else ""
-        if not kind or not path.is_file():
+        if not kind or not path.is_file() or (made is not None and path.resolve().is_relative_to(made)):
             continue
         name = path.relative_to(root).with_suffix("").as_posix()
         other = found.setdefault(name, {}).setdefault(kind, str(path))
@@ -110,34 +145,91 @@ def find_songs(folder: str | os.PathLike[str]) -> list[Song]:
 
 
 def run_preparation(settings: Settings, *, progress: Progress | None = None) -> Prepared:
-    """Do all steps for all songs, and write records, lead sheets, and a data set that `load_dataset` reads.
+    """Do all steps for all songs, and write records, what steps made, and a data set that `load_dataset` reads.
 
     A run that was killed, or whose songs have changed since, does what is left. What failed is tried again.
 
     Raises
     ------
     NoDataError, InvalidInputError
-        As `find_songs`; nothing was done.
+        As `find_songs`, or a setting that no step reads; nothing was done.
+    MissingBackendError, ModelUnavailableError
+        What a step needs is missing, and the step was asked for; nothing was done.
     OtherResultsError
         `out` holds what other versions of the extractors made.
 
     """
     out = Path(settings.out)
-    songs = find_songs(settings.songs)[: settings.limit]
-    wanted = [_wanted(name, settings) for name in with_earlier(settings.steps or list(STEPS))]
+    songs = find_songs(settings.songs, out)[: settings.limit]
+    names, left_out = _chosen(settings, songs)
+    _check(settings, names, len(songs))
+    wanted = [Wanted(STEPS[name], *_asked(STEPS[name], settings)) for name in names if name in STEPS]
+    over_all = [(CORPUS_STEPS[name], *_asked(CORPUS_STEPS[name], settings)) for name in names if name in CORPUS_STEPS]
     latest = _record(wanted, songs, settings, progress)
     failures = [(f"{song} {step}", row["error"]) for (song, step), row in latest.items() if "error" in row]
-    rows = [_row(song, latest) for song in songs]
-    data = out / CONFIG / "test-00000-of-00001.parquet"
-    _write_parquet(rows, data)
-    card = write_atomically(out / "README.md", _card(wanted, len(songs), len(failures)).encode())
-    return Prepared(rows, failures, {"records": out / RECORDS, "data": data, "card": card})
+    answers = {key: row["value"] for key, row in latest.items() if "value" in row}
+    told: dict[str, Any] = {}
+    for step, options, about in over_all:
+        try:
+            found, its = step.does(Corpus(_read_by(step, songs, answers), options, out))
+        except (InvalidInputError, NoDataError) as error:  # fewer songs have what it reads than were found
+            failures.append((step.name, f"{type(error).__name__}: {error}"))
+            continue
+        answers |= {(song, step.name): answer for song, answer in found.items()}
+        told[step.name] = {**its, **about}
+    rows = [_row(song, answers, latest) for song in songs]
+    made = Made(out, Path(settings.songs), songs, rows, answers)
+    files = {"records": out / RECORDS, **export(made, [all_steps()[name] for name in names], told, len(failures))}
+    return Prepared(rows, failures, files, left_out)
 
 
-def _wanted(name: str, settings: Settings) -> Wanted:
-    step = STEPS[name]
-    options = {option: getattr(settings, option) for option in step.options}
-    return Wanted(step, options, step.about(options))
+def _chosen(settings: Settings, songs: Sequence[Song]) -> tuple[list[str], dict[str, str]]:
+    """Return the steps that are done, and why others are not."""
+    if settings.steps:
+        return with_earlier(settings.steps), {}
+    left_out: dict[str, str] = {}
+    for name, step in all_steps().items():
+        reasons = [f"it needs the step {other}" for other in step.after if other in left_out]
+        if isinstance(step, Step):
+            reasons += [f"no song has {kind}" for kind in step.needs if all(kind not in song.files for song in songs)]
+        reason = step.left_out(_options(step, settings)) or "".join(reasons[:1])
+        if reason:
+            left_out[name] = reason
+    return [name for name in all_steps() if name not in left_out], left_out
+
+
+def _options(step: Described, settings: Settings) -> dict[str, Any]:
+    return {option: getattr(settings, option) for option in step.options}
+
+
+def _asked(step: Described, settings: Settings) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    """Return the options of a step, and what they stand for."""
+    options = _options(step, settings)
+    return options, step.about(options)
+
+
+def _check(settings: Settings, names: Sequence[str], n_songs: int) -> None:
+    """Refuse settings of steps that are not done, and more clusters or drawn songs than there are songs."""
+    owners = {
+        "encoder": "embeddings", "trust_remote_code": "embeddings", "n_clusters": "clusters", "sample": "clusters",
+        "demucs": "stems", "stem_model": "stems", "two_stems": "stems", "theme_writer": "themes",
+    }  # fmt: skip
+    for name, step in owners.items():
+        if getattr(settings, name) != getattr(Settings, name) and step not in names:
+            raise InvalidInputError(f"`{name}` goes with the step {step}, which is not done; ask for that, or leave it")
+    for name in ("n_clusters", "sample"):
+        given = getattr(settings, name)
+        if given is not None and given > n_songs:
+            raise InvalidInputError(f"`{name}` must be at most {n_songs}, the number of songs, got {given}")
+
+
+def _read_by(step: CorpusStep, songs: Sequence[Song], answers: Mapping[Key, Any]) -> dict[str, dict[str, Any]]:
+    """Return the answers that a step over all songs reads, of the songs that have all of them."""
+    return {
+        song.song: {name: answers[song.song, name] for name in step.after}
+        for song in songs
+        if all((song.song, name) in answers for name in step.after)
+    }
 
 
 def _record(
@@ -170,70 +262,13 @@ def _within(progress: Progress, start: int, total: int) -> Progress:
     return lambda done, _, label: progress(start + done, total, label)
 
 
-def _row(song: Song, latest: Mapping[Key, Row]) -> dict[str, Any]:
+def _row(song: Song, answers: Mapping[Key, Any], latest: Mapping[Key, Row]) -> dict[str, Any]:
     """Return the row of a song: what every step made, and what failed."""
-    mine = {step: latest[song.song, step] for step in STEPS if (song.song, step) in latest}
     filled = {
-        column.name: column.value(mine.get(step.name, {}).get("value"))
-        for step in STEPS.values()
+        column.name: column.value(answers.get((song.song, step.name)))
+        for step in all_steps().values()
         for column in step.columns
     }
+    mine = {step: latest[song.song, step] for step in STEPS if (song.song, step) in latest}
     failures = [{"step": step, "error": row["error"]} for step, row in mine.items() if "error" in row]
     return {"song": song.song, **filled, "failures": failures}
-
-
-_FAILURES: Final = [{"step": "string", "error": "string"}]
-
-
-def _columns() -> list[Column]:
-    return [column for step in STEPS.values() for column in step.columns]
-
-
-def _write_parquet(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    import datasets
-
-    kinds = {"song": "string", **{column.name: column.kind for column in _columns()}, "failures": _FAILURES}
-    features = datasets.Features({name: _feature(kind) for name, kind in kinds.items()})
-    columns = {name: [row[name] for row in rows] for name in features}
-    with written_whole(path, parents=True) as part:
-        datasets.Dataset.from_dict(columns, features=features).to_parquet(part)
-
-
-def _feature(kind: Any) -> Any:
-    """Return the feature of `datasets` for the kind of a column."""
-    import datasets
-
-    if isinstance(kind, Mapping):
-        return {name: _feature(inner) for name, inner in kind.items()}
-    return datasets.List(_feature(kind[0])) if isinstance(kind, list) else datasets.Value(kind)
-
-
-def _card(wanted: Sequence[Wanted], n_songs: int, n_failures: int) -> str:
-    table = "\n".join(
-        f"| `{one.step.name}` | {one.step.source} | {one.step.licence} | {one.step.sure} |" for one in wanted
-    )
-    columns = "\n".join(f"| `{name}` | {text} |" for column in _columns() for name, text in column.what.items())
-    return f"""---
-configs:
-- config_name: {CONFIG}
-  data_files:
-  - split: test
-    path: {CONFIG}/test-*.parquet
----
-
-# Songs prepared by programs
-
-{n_songs} songs, one row each, joined to other data of theirs by `song`; {n_failures} steps of songs failed, each with
-its reason in `failures`. Nothing here was checked by a person. Lyrics and lead sheets have the rights of their songs:
-ask before publishing them. A column of a step that was not done is empty.
-
-| step | source | licence | how sure |
-|---|---|---|---|
-{table}
-
-| column | what it holds |
-|---|---|
-| `song` | name of the song's files without ending, with its folder |
-{columns}
-| `failures` | steps that failed, and why |
-"""
