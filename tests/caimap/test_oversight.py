@@ -141,7 +141,12 @@ def test_analytics_count_what_the_player_reported(bench: StudyBench) -> None:
     with bench.store.writing() as session:
         session.add(WarningRow(person=bench.PRO, task=task.id, kind="restless", moment=bench.clock()))
     row = {row.person: row for row in watching.habits(bench.desk, bench.ADMIN)}[bench.PRO]
-    assert (row.tasks, row.page_min, row.clicks, row.warnings) == (1, 2.0, (2, 0, 1, 1), {"restless": 1})
+    assert (row.tasks, row.page_min, row.clicks, row.warnings) == (
+        1,
+        pytest.approx(7 / 3),
+        (2, 0, 1, 1),
+        {"restless": 1},
+    )
     with pytest.raises(ForbiddenError):
         watching.habits(bench.desk, bench.INSPECTOR)
     assert [task.kind for task in watching.submissions(bench.desk, bench.ADMIN, bench.PRO)] == ["structure"]

@@ -338,10 +338,20 @@ def test_the_sample_is_a_fifth_and_repeats() -> None:
 
 
 def test_a_short_or_restless_visit_warns() -> None:
-    quick = listening.Listening(True, 60, (), 0, 0, 65)
-    assert listening.warnings_of(quick, 60) == ("short_visit",)
-    assert listening.warnings_of(quick._replace(page_sec=300, pauses=13), 60) == ("restless",)
-    assert listening.warnings_of(quick._replace(page_sec=300), 60) == ()
+    calm = listening.Listening(True, 60, (), 0, 0)
+    assert listening.warning_of(calm, 60, 71.9) == "short_visit"
+    assert listening.warning_of(calm, 60, 72) == ""
+    assert listening.warning_of(calm._replace(pauses=12), 60, 300) == ""
+    assert listening.warning_of(calm._replace(pauses=13), 60, 300) == "restless"
+    assert listening.warning_of(calm._replace(pauses=13), 60, 65) == "short_visit"  # one a task
+
+
+def test_who_searches_a_song_after_hearing_it_is_not_restless() -> None:
+    after = [PlaybackEvent(kind, 20, 61 + at, 20) for at in range(20) for kind in ("seek", "play", "pause")]
+    found = listening.listening_of([*played(), *after], 60.0)
+    assert (found.complete, found.pauses, found.seeks) == (True, 0, 0)
+    before = [PlaybackEvent(kind, 0, at) for at in range(13) for kind in ("play", "pause")]
+    assert listening.listening_of([*before, *played(start=20)], 60.0).pauses == 13
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from music_evals.caimap.grades import week_of
 from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
-from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow
+from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import ScoreSheet, Song
-from music_evals.caimap.work import accounts, annotating, inspecting, managing
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, watching
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import (
     InvalidAnnotationError,
@@ -72,6 +72,7 @@ def test_a_song_passes_all_phases_and_is_paid(bench: StudyBench) -> None:
     owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
     assert owed == {bench.PRO: 1000, bench.OTHER_PRO: 1000, bench.THIRD_PRO: 1500, bench.FAN: 1000}
     assert managing.progress(bench.desk, bench.ADMIN).songs == {"finished": 1}
+    assert warnings_given(bench) == []
 
 
 def test_different_structures_go_to_an_inspector_and_the_first_of_two_wins(bench: StudyBench) -> None:
@@ -120,6 +121,59 @@ def test_a_description_without_listening_is_refused_and_may_be_started_again(ben
     assert annotating.heard(bench.desk, bench.FAN, task.id).complete
     submitted = annotating.submit(bench.desk, bench.FAN, task.id, version, description("amateur"))
     assert submitted.state == "accepted"
+
+
+def warnings_given(bench: StudyBench) -> list[tuple[int, str]]:
+    with bench.store.reading() as session:
+        return [tuple(row) for row in session.execute(select(WarningRow.person, WarningRow.kind))]
+
+
+def test_who_listens_and_writes_slowly_is_not_warned(bench: StudyBench) -> None:
+    # what a page sends: the player's events, the first word, and drafts while somebody writes for ten minutes
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    task = bench.take(bench.FAN)
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "play", "position_sec": 0}])
+    version = bench.version(TaskRow, task.id)
+    for at in range(5, 41, 5):
+        bench.clock.wait(5)
+        annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "beat", "position_sec": at}])
+        if at == 30:
+            version = annotating.save(bench.desk, bench.FAN, task.id, version, {"overall_text": "字"})
+            annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "write", "position_sec": 30}])
+    annotating.record(bench.desk, bench.FAN, task.id, [{"kind": "ended", "position_sec": 40}])
+    for saved in range(120):
+        bench.clock.wait(5)
+        version = annotating.save(bench.desk, bench.FAN, task.id, version, {"overall_text": "字" * saved})
+    annotating.submit(bench.desk, bench.FAN, task.id, version, description("amateur"))
+    assert warnings_given(bench) == []
+    (row,) = [row for row in watching.habits(bench.desk, bench.ADMIN) if row.person == bench.FAN]
+    assert row.page_min == pytest.approx(640 / 60)
+
+
+def test_a_task_warns_once_and_restarting_to_listen_takes_no_time_off(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    for _ in range(2):
+        for who in (bench.PRO, bench.OTHER_PRO):
+            task = bench.take(who)
+            version = bench.version(TaskRow, task.id)
+            annotating.submit(bench.desk, who, task.id, version, one_verse("春眠不觉晓"))
+        bench.clock.wait(days=2)
+    tasks = {}
+    for who in (bench.FAN, bench.OTHER_FAN):
+        tasks[who] = task = bench.take(who)
+        for _ in range(13 * (who == bench.FAN)):
+            for kind in ("play", "pause"):
+                annotating.record(bench.desk, who, task.id, [{"kind": kind, "position_sec": 0}])
+        if who == bench.OTHER_FAN:  # listens twice, writes nothing in between
+            bench.listen(who, task.id)
+            annotating.restart_listening(bench.desk, who, task.id, bench.version(TaskRow, task.id))
+        annotating.record(bench.desk, who, task.id, [{"kind": "play", "position_sec": 0}])
+        for at in range(5, 41, 5):
+            bench.clock.wait(5)
+            annotating.record(bench.desk, who, task.id, [{"kind": "beat", "position_sec": at}])
+        annotating.submit(bench.desk, who, task.id, bench.version(TaskRow, task.id), description("amateur"))
+    assert warnings_given(bench) == [(bench.FAN, "short_visit")]  # restless too, and warned of it once
 
 
 def test_a_double_submit_and_a_stale_page_are_refused(bench: StudyBench) -> None:

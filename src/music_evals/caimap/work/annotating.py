@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from music_evals.caimap import assignment, assurance, ledger, structure
 from music_evals.caimap.description import check_description
-from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warnings_of
+from music_evals.caimap.listening import Listening, check_event, check_listening, listening_of, warning_of
 from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import Description, Person, PlaybackEvent, Structure, Task
 from music_evals.caimap.work.desk import Desk, song_of, task_of
@@ -313,7 +313,8 @@ def submit(desk: Desk, who: int, number: int, version: int, given: Structure | D
         row.result, row.draft, row.submitted = given.to_dict(), {}, desk.clock()
         desk.move(session, row, "submit", person)
         if not isinstance(given, Structure) and not row.training:
-            for kind in warnings_of(found, duration):
+            page_sec = (row.submitted - (row.opened or row.assigned)).total_seconds()
+            if kind := warning_of(found, duration, page_sec):
                 session.add(WarningRow(person=who, task=row.id, kind=kind, moment=desk.clock()))
         if not row.training:
             (_compare if row.kind == "structure" else _sample)(desk, session, row)

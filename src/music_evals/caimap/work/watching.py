@@ -30,7 +30,7 @@ class Habits(NamedTuple):
     tasks
         How many were handed in.
     page_min
-        Median time on the page of a task, in minutes; NaN without a task.
+        Median time from opening a task to handing it in, in minutes; NaN without a task.
     clicks
         Pauses, seeks, hidden pages and blocked pastes a task, in this order; NaN without a task.
     warnings
@@ -79,21 +79,20 @@ def habits(desk: Desk, who: int) -> list[Habits]:
     """
     with desk.store.reading() as session:
         desk.person(session, who, "manage")
-        handed_in = select(TaskRow.id, TaskRow.person).where(
-            TaskRow.submitted.is_not(None), TaskRow.training.is_(False)
-        )
-        done: dict[int, int] = {number: person for number, person in session.execute(handed_in)}  # noqa: C416
+        columns = TaskRow.id, TaskRow.person, TaskRow.opened, TaskRow.submitted
+        handed_in = select(*columns).where(TaskRow.submitted.is_not(None), TaskRow.training.is_(False))
+        done: dict[int, int] = {}
+        pages: dict[int, list[float]] = defaultdict(list)
+        for number, person, opened, submitted in session.execute(handed_in):
+            done[number] = person
+            if opened is not None:
+                pages[person].append((submitted - opened).total_seconds() / 60)
         counts: dict[int, Counter[str]] = defaultdict(Counter)
         for number, kind, count in session.execute(
             select(EventRow.task, EventRow.kind, func.count()).group_by(EventRow.task, EventRow.kind)
         ):
             if number in done:
                 counts[done[number]][kind] += count
-        pages: dict[int, list[float]] = defaultdict(list)
-        span = func.max(EventRow.received_sec) - func.min(EventRow.received_sec)
-        for number, seconds in session.execute(select(EventRow.task, span).group_by(EventRow.task)):
-            if number in done:
-                pages[done[number]].append(seconds / 60)
         warned: dict[int, Counter[str]] = defaultdict(Counter)
         for person, kind in session.execute(select(WarningRow.person, WarningRow.kind)):
             warned[person][kind] += 1
