@@ -99,6 +99,9 @@ def test_each_right_belongs_to_its_roles() -> None:
                     roles.check_right(Person(1, role), right)
     with pytest.raises(roles.ForbiddenError):
         roles.check_right(Person(1, "amateur", withdrawn=True), "annotate")
+    with pytest.raises(roles.ForbiddenError, match="no further tasks"):
+        roles.check_right(Person(1, "amateur", excluded=True), "annotate")
+    roles.check_right(Person(1, "amateur", excluded=True), "ask")
 
 
 def test_annotators_see_their_own_tasks_only() -> None:

@@ -14,12 +14,12 @@ from tests.caimap_bench import StudyBench, description, one_verse
 
 from music_evals.caimap import assurance, ledger
 from music_evals.caimap.grades import week_of
-from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK
+from music_evals.caimap.machine import FIRST_SONG_STATE, FIRST_TASK_STATE, SONG, TASK, ForbiddenStepError
 from music_evals.caimap.roles import ForbiddenError
 from music_evals.caimap.storage.store import StaleError, Store, backup, migrate, restore, sqlite_url
 from music_evals.caimap.storage.tables import AuditRow, LedgerRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import ScoreSheet, Song
-from music_evals.caimap.work import accounts, annotating, inspecting, managing, watching
+from music_evals.caimap.work import accounts, annotating, inspecting, managing, practising, watching
 from music_evals.caimap.work.desk import Settings
 from music_evals.errors import (
     InvalidAnnotationError,
@@ -244,13 +244,83 @@ def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) 
     assert weeks[bench.PRO].grade_a == "I"
     assert weeks[bench.OTHER_PRO].excluded
     assert state(bench) == "structuring"
-    assert annotating.take_next(bench.desk, bench.OTHER_PRO) is None
+    with pytest.raises(ForbiddenError, match="no further tasks"):
+        annotating.take_next(bench.desk, bench.OTHER_PRO)
     owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
     assert (owed[bench.PRO], owed[bench.OTHER_PRO]) == (1100, 0)
     assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
     task = bench.take(bench.THIRD_PRO)
     annotating.submit(bench.desk, bench.THIRD_PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
     assert state(bench) == "describing"
+
+
+def test_who_is_excluded_loses_open_tasks_and_works_no_more(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    bad, good = one_verse("春眠不觉晓", label="chorus1"), one_verse("春眠不觉晓")
+    first = bench.take(bench.OTHER_PRO)
+    annotating.submit(bench.desk, bench.OTHER_PRO, first.id, bench.version(TaskRow, first.id), bad)
+    left = bench.take(bench.OTHER_PRO)
+    seen = bench.version(TaskRow, left.id)
+    bench.clock.wait(days=2)
+    second = bench.take(bench.PRO)
+    assert (second.song, second.number) == (first.song, 2)
+    annotating.submit(bench.desk, bench.PRO, second.id, bench.version(TaskRow, second.id), good)
+    inspecting.settle(bench.desk, bench.INSPECTOR, first.song, bench.version(SongRow, first.song), good)
+    bench.clock.wait(days=7)
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))[bench.OTHER_PRO].excluded
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, left.id).state == "cancelled"
+    for act in (
+        lambda: annotating.take_next(bench.desk, bench.OTHER_PRO),
+        lambda: annotating.open_task(bench.desk, bench.OTHER_PRO, left.id),
+        lambda: annotating.save(bench.desk, bench.OTHER_PRO, left.id, seen + 1, {"theme": "一"}),
+        lambda: annotating.submit(bench.desk, bench.OTHER_PRO, left.id, seen + 1, good),
+        lambda: practising.take_training(bench.desk, bench.OTHER_PRO),
+    ):
+        with pytest.raises(ForbiddenError, match="no further tasks"):
+            act()
+    assert {annotating.take_next(bench.desk, who).song for who in (bench.PRO, bench.THIRD_PRO)} == {"s1", "s2"}
+
+
+def test_an_abandoned_task_goes_to_somebody_else(bench: StudyBench) -> None:
+    bench.songs("s1")
+    left = bench.take(bench.PRO)
+    bench.clock.wait(days=10)
+    annotating.save(bench.desk, bench.PRO, left.id, bench.version(TaskRow, left.id), {"theme": "一"})
+    bench.clock.wait(days=10)  # 20 since it was given, 10 since something was done
+    assert annotating.take_next(bench.desk, bench.OTHER_PRO) is None
+    (open_now,) = watching.open_tasks(bench.desk, bench.ADMIN)
+    assert (open_now.task.id, bench.clock.now - open_now.last) == (left.id, dt.timedelta(days=10))
+    assert open_now.released - bench.clock.now == dt.timedelta(days=4)
+    bench.clock.wait(days=4, seconds=1)
+    assert annotating.take_next(bench.desk, bench.OTHER_PRO).song == "s1"
+    with bench.store.reading() as session:
+        assert session.get(TaskRow, left.id).state == "cancelled"
+    assert annotating.take_next(bench.desk, bench.PRO) is None
+
+
+def test_an_administrator_takes_a_task_back(bench: StudyBench) -> None:
+    bench.songs("s1")
+    left = bench.take(bench.PRO)
+    with pytest.raises(ForbiddenError):
+        managing.release(bench.desk, bench.OTHER_PRO, left.id)
+    annotating.screen(bench.desk, bench.PRO, left.id, bench.version(TaskRow, left.id), reason="poor_audio")
+    with pytest.raises(ForbiddenStepError, match="skipped song"):
+        managing.release(bench.desk, bench.ADMIN, left.id)
+    managing.decide_screening(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), keep=True)
+    managing.release(bench.desk, bench.ADMIN, left.id)
+    task = bench.take(bench.OTHER_PRO)
+    annotating.submit(bench.desk, bench.OTHER_PRO, task.id, bench.version(TaskRow, task.id), one_verse("春眠不觉晓"))
+    with pytest.raises(ForbiddenStepError):
+        managing.release(bench.desk, bench.ADMIN, task.id)
+
+
+def test_training_is_not_the_next_task(bench: StudyBench) -> None:
+    bench.songs("s1", "s2")
+    practising.choose_songs(bench.desk, bench.ADMIN, 1)
+    training = practising.take_training(bench.desk, bench.PRO)
+    task = annotating.take_next(bench.desk, bench.PRO)
+    assert (task.training, task.song != training.song) == (False, True)
 
 
 def test_a_week_is_closed_on_its_monday_after_it_is_over(bench: StudyBench) -> None:

@@ -14,6 +14,7 @@ from music_evals.caimap.listening import Listening, check_event, check_listening
 from music_evals.caimap.storage.tables import EventRow, SongRow, TaskRow, WarningRow
 from music_evals.caimap.values import Description, Person, PlaybackEvent, Structure, Task
 from music_evals.caimap.work.desk import Desk, song_of, task_of
+from music_evals.caimap.work.undoing import OPEN, release_idle
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -55,16 +56,16 @@ def take_next(desk: Desk, who: int) -> Task | None:
     Raises
     ------
     ForbiddenError
-        The person does not annotate.
+        The person does not annotate, or is excluded.
     StaleError
         Somebody else was given the place at the same moment.
 
     """
     with desk.store.writing() as session:
         person = desk.person(session, who, "annotate")
-        open_states = ("assigned", "working")
-        mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(open_states)).order_by(TaskRow.id)
-        begun = session.scalars(mine).first()
+        release_idle(desk, session)
+        mine = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(OPEN), TaskRow.training.is_(False))
+        begun = session.scalars(mine.order_by(TaskRow.id)).first()
         if begun is not None:
             return task_of(begun)
         row = _new_task(desk, session, person)

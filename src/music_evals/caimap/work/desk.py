@@ -40,6 +40,8 @@ class Settings:
         Of descriptions that are scored, from 0 to 1.
     pass_gap_hours
         Between the two passes of a structure.
+    release_days
+        Without anything done on a task, after which its place is given to others.
     consent
         Version of the text that people consent to.
     rates
@@ -51,6 +53,7 @@ class Settings:
     share: float = assurance.SHARE
     pass_gap_hours: float = assignment.PASS_GAP.total_seconds() / 3600
     consent: str = "1"
+    release_days: float = assignment.IDLE.total_seconds() / 86400
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
 
     def to_dict(self) -> dict[str, Any]:

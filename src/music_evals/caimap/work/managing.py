@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import grades, ledger
-from music_evals.caimap.machine import SONG
+from music_evals.caimap.machine import SONG, ForbiddenStepError
 from music_evals.caimap.storage.tables import (
     LedgerRow,
     MessageRow,
@@ -25,6 +25,7 @@ from music_evals.caimap.storage.tables import (
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, song_row
+from music_evals.caimap.work.undoing import cancel_open
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "finished_songs",
     "ledger_of",
     "progress",
+    "release",
     "say",
     "withdraw",
 ]
@@ -246,6 +248,7 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
             )  # fmt: skip
             if found.excluded:
                 row.excluded = True
+                cancel_open(desk, session, row.id)
                 _discard(desk, session, row.id, start, end)
             elif entry is not None and entry.cents:
                 desk.pay(session, entry)
@@ -314,13 +317,32 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
             raise InvalidInputError(f"{row.name} is nobody of this study, and cannot withdraw")
         row.withdrawn, row.password_hash = True, ""
         desk.note(session, acting, "person", str(person), "withdraw")
-        for task in list(
-            session.scalars(
-                select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(("assigned", "working", "screened")))
-            )
-        ):
-            desk.move(session, task, "cancel")
+        cancel_open(desk, session, person)
         _discard(desk, session, person, None, None)
+
+
+def release(desk: Desk, who: int, number: int) -> None:
+    """Take a task back from somebody who has not handed it in, so that its place is given to another person.
+
+    Raises
+    ------
+    ForbiddenError
+        The person is no administrator.
+    ForbiddenStepError
+        The task was handed in, is cancelled, or waits as a skipped song for a decision.
+
+    """
+    with desk.store.writing() as session:
+        person = desk.person(session, who, "manage")
+        row = desk.own_task(session, person, number)
+        if row.state == "screened":
+            raise ForbiddenStepError(
+                "decide on the skipped song: keep it or leave it out",
+                state=row.state,
+                action="cancel",
+                role=person.role,
+            )
+        desk.move(session, row, "cancel", person)
 
 
 def enter(desk: Desk, who: int, entry: ledger.Entry) -> None:

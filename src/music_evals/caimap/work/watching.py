@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter, defaultdict
 from typing import Final, NamedTuple
 
@@ -13,9 +14,10 @@ from music_evals.caimap.storage.tables import EventRow, PersonRow, SheetRow, Tas
 from music_evals.caimap.training import MAX_SPREAD
 from music_evals.caimap.values import Description, ScoreSheet, Task
 from music_evals.caimap.work.desk import Desk, task_of
+from music_evals.caimap.work.undoing import OPEN, last_act
 from music_evals.errors import InvalidAnnotationError, InvalidInputError
 
-__all__ = ["Habits", "Verified", "habits", "submissions", "verifications", "verify"]
+__all__ = ["Habits", "OpenTask", "Verified", "habits", "open_tasks", "submissions", "verifications", "verify"]
 
 _COUNTED: Final = ("pause", "seek", "hidden", "blocked")
 
@@ -45,6 +47,25 @@ class Habits(NamedTuple):
     page_min: float
     clicks: tuple[float, float, float, float]
     warnings: dict[str, int]
+
+
+class OpenTask(NamedTuple):
+    """A task that somebody has and has not handed in.
+
+    Attributes
+    ----------
+    task
+        As a value.
+    last
+        When something was last done on it, in UTC.
+    released
+        When its place goes to others by itself, unless something is done before.
+
+    """
+
+    task: Task
+    last: dt.datetime
+    released: dt.datetime
 
 
 class Verified(NamedTuple):
@@ -107,6 +128,23 @@ def habits(desk: Desk, who: int) -> list[Habits]:
             )
             for row in rows
         ]  # fmt: skip
+
+
+def open_tasks(desk: Desk, who: int) -> list[OpenTask]:
+    """List what is given out and not handed in, idle longest first; `managing.release` takes one back.
+
+    Raises
+    ------
+    ForbiddenError
+        Who asks is no administrator.
+
+    """
+    with desk.store.reading() as session:
+        desk.person(session, who, "manage")
+        span = dt.timedelta(days=desk.settings(session).release_days)
+        chosen = select(TaskRow).where(TaskRow.state.in_(OPEN), TaskRow.training.is_(False)).order_by(TaskRow.id)
+        found = [(task_of(row), last_act(session, row)) for row in session.scalars(chosen)]
+        return [OpenTask(task, last, last + span) for task, last in sorted(found, key=lambda one: one[1])]
 
 
 def submissions(desk: Desk, who: int, person: int) -> list[Task]:
