@@ -254,6 +254,36 @@ def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) 
     assert state(bench) == "describing"
 
 
+def test_a_structure_is_graded_in_the_week_in_which_it_was_settled(bench: StudyBench) -> None:
+    bench.songs("s1")
+    bench.clock.wait(days=5)
+    two_passes(bench, one_verse("春眠不觉晓", label="chorus1"), one_verse("春眠不觉晓"))  # on Saturday and on Monday
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
+    inspecting.settle(bench.desk, bench.INSPECTOR, "s1", bench.version(SongRow, "s1"), one_verse("春眠不觉晓"))
+    bench.clock.wait(days=7)
+    found = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 9))
+    assert {who: week.grade_a for who, week in found.items()} == {bench.PRO: "IV", bench.OTHER_PRO: "I"}
+    assert found[bench.PRO].excluded
+    assert state(bench) == "structuring"  # the pass of the week before is discarded too: it is what was graded
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.PRO] == 0
+    assert managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2)) == {}
+
+
+def test_a_description_is_graded_in_the_week_in_which_it_was_scored(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(share=1.0))
+    bench.songs("s1")
+    two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓"))
+    numbers = describe(bench)
+    bench.clock.wait(days=7)
+    managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 2))
+    points = {key: most * 0.5 for key, most in assurance.FORMS["amateur"].items()}
+    sheet = ScoreSheet(numbers[1], bench.INSPECTOR, points)
+    inspecting.score(bench.desk, sheet, bench.version(TaskRow, numbers[1]))
+    bench.clock.wait(days=7)
+    found = managing.close_week(bench.desk, bench.ADMIN, dt.date(2026, 3, 9))
+    assert {who: week.grade_b for who, week in found.items()} == {bench.FAN: "IV"}
+
+
 def test_who_is_excluded_loses_open_tasks_and_works_no_more(bench: StudyBench) -> None:
     bench.songs("s1", "s2")
     bad, good = one_verse("春眠不觉晓", label="chorus1"), one_verse("春眠不觉晓")
@@ -336,12 +366,15 @@ def test_a_spot_check_returns_a_description_and_withdrawal_takes_data_back(bench
     with pytest.raises(InvalidInputError):
         managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["experts"])
     managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"), returned=["amateur"])
+    assert ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))[bench.FAN] == 0
     task = bench.take(bench.OTHER_FAN)
     bench.listen(bench.OTHER_FAN, task.id)
     version = bench.version(TaskRow, task.id)
     annotating.submit(bench.desk, bench.OTHER_FAN, task.id, version, description("amateur"))
     managing.decide(bench.desk, bench.ADMIN, "s1", bench.version(SongRow, "s1"))
     assert managing.finished_songs(bench.desk)[0].amateur_person == bench.OTHER_FAN
+    owed = ledger.balances(managing.ledger_of(bench.desk, bench.ADMIN))
+    assert (owed[bench.FAN], owed[bench.OTHER_FAN]) == (0, 1000)
     managing.withdraw(bench.desk, bench.OTHER_FAN, bench.OTHER_FAN)
     assert managing.finished_songs(bench.desk) == []
     assert state(bench) == "describing"

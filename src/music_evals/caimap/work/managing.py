@@ -11,25 +11,23 @@ from sqlalchemy import func, select
 
 from music_evals.annotations import DIMENSIONS
 from music_evals.caimap import grades, ledger
-from music_evals.caimap.machine import SONG, ForbiddenStepError
+from music_evals.caimap.machine import ForbiddenStepError
 from music_evals.caimap.storage.tables import (
     LedgerRow,
     MessageRow,
     PersonRow,
-    SheetRow,
     SongRow,
     TaskRow,
-    WarningRow,
     WeekRow,
 )
 from music_evals.caimap.values import Description, FinishedSong, Song, Structure
 from music_evals.caimap.work.annotating import HANDED_IN, pass_tasks
 from music_evals.caimap.work.desk import Desk, song_of, song_row
-from music_evals.caimap.work.undoing import cancel_open
+from music_evals.caimap.work.undoing import cancel_open, discard, take_back
+from music_evals.caimap.work.weeks import earned_in, records, week_span
 from music_evals.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Select
     from sqlalchemy.orm import Session
 
 __all__ = [
@@ -176,6 +174,8 @@ def decide_screening(desk: Desk, who: int, song: str, version: int, *, keep: boo
 def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[str] = ()) -> None:
     """Spot-check a song: let it into the data set, or return descriptions to be made again.
 
+    What a returned description was paid is taken back, as one that an inspector rejects is not paid.
+
     Parameters
     ----------
     desk, who, song, version
@@ -200,10 +200,13 @@ def decide(desk: Desk, who: int, song: str, version: int, *, returned: Sequence[
         for kind in returned:
             for task in pass_tasks(session, song, ("accepted",), kind):
                 desk.move(session, task, "reopen", person)
+                take_back(desk, session, task, "returned")
 
 
 def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
     """Grade everybody for a week: rewards, penalties, exclusions, and the data of an excluded week discarded.
+
+    What was decided in the week is graded, whenever it was handed in (`weeks.records`).
 
     Parameters
     ----------
@@ -225,74 +228,34 @@ def close_week(desk: Desk, who: int, monday: dt.date) -> dict[int, grades.Week]:
         No Monday, or the week is not over.
 
     """
-    start = dt.datetime.combine(monday, dt.time(), dt.UTC)
-    end = start + dt.timedelta(days=7)
+    _, end = week_span(monday)
     if monday.weekday() or end > desk.clock():
         raise InvalidInputError(f"a week begins on a Monday and is closed when it is over, got {monday}")
     with desk.store.writing() as session:
         person = desk.person(session, who, "manage")
         closed = set(session.scalars(select(WeekRow.person).where(WeekRow.monday == monday.isoformat())))
         judged: dict[int, grades.Week] = {}
-        for row in session.scalars(select(PersonRow).where(PersonRow.role.in_(("professional", "amateur")))):
-            if row.id in closed:
+        of_week = records(session, monday)
+        annotators = select(PersonRow).where(PersonRow.role.in_(("professional", "amateur"))).order_by(PersonRow.id)
+        for row in list(session.scalars(annotators.with_for_update(key_share=True))):
+            record = of_week.get(row.id)
+            if row.id in closed or record is None or not (record.accuracies or record.scores or record.warnings):
                 continue
-            found = _week(session, row.id, start, end)
-            if found is None:
-                continue
-            judged[row.id] = found
+            judged[row.id] = found = grades.weekly(record.accuracies, record.scores, record.warnings)
             session.add(WeekRow(person=row.id, monday=monday.isoformat(), **found._asdict()))
             desk.note(session, person, "person", str(row.id), "grade", detail=dict(found._asdict(), week=str(monday)))
             entry = ledger.week_entry(
-                row.id, [found.grade_a, found.grade_b], _earned(session, row.id, start, end),
+                row.id, [found.grade_a, found.grade_b], earned_in(session, row.id, monday),
                 desk.settings(session).rates, monday.isoformat(),
             )  # fmt: skip
             if found.excluded:
                 row.excluded = True
                 cancel_open(desk, session, row.id)
-                _discard(desk, session, row.id, start, end)
+                handed_in = select(TaskRow).where(TaskRow.id.in_(record.tasks), TaskRow.state.in_(HANDED_IN))
+                discard(desk, session, list(session.scalars(handed_in)), paid_back=True)
             elif entry is not None and entry.cents:
                 desk.pay(session, entry)
         return judged
-
-
-def _week(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> grades.Week | None:
-    tasks = list(session.scalars(_submitted(who, start, end)))
-    accuracies = [task.agreement for task in tasks if task.agreement is not None]
-    numbers = [task.id for task in tasks]
-    scores = list(
-        session.scalars(select(SheetRow.total).where(SheetRow.task.in_(numbers), SheetRow.purpose == "assurance"))
-    )
-    inside = WarningRow.moment >= start, WarningRow.moment < end
-    warnings = list(session.scalars(select(WarningRow.kind).where(WarningRow.person == who, *inside)))
-    return grades.weekly(accuracies, scores, warnings) if accuracies or scores or warnings else None
-
-
-def _submitted(who: int, start: dt.datetime, end: dt.datetime) -> Select[TaskRow]:
-    return select(TaskRow).where(TaskRow.person == who, TaskRow.submitted >= start, TaskRow.submitted < end)
-
-
-def _earned(session: Session, who: int, start: dt.datetime, end: dt.datetime) -> int:
-    inside = LedgerRow.person == who, LedgerRow.kind == "work", LedgerRow.moment >= start, LedgerRow.moment < end
-    return session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*inside)) or 0
-
-
-def _discard(desk: Desk, session: Session, who: int, start: dt.datetime | None, end: dt.datetime | None) -> None:
-    """Discard what somebody handed in, take back what they were paid for it, and open its places again."""
-    chosen = select(TaskRow).where(TaskRow.person == who, TaskRow.state.in_(HANDED_IN))
-    if start is not None and end is not None:
-        chosen = _submitted(who, start, end).where(TaskRow.state.in_(HANDED_IN))
-    for task in list(session.scalars(chosen.order_by(TaskRow.id))):
-        was_paid = task.state == "accepted"
-        desk.move(session, task, "discard")
-        if was_paid and start is not None:
-            cents = -ledger.earned(task.kind, desk.settings(session).rates)
-            desk.pay(session, ledger.Entry(who, "correction", cents, f"discarded: {task.kind} of {task.song}", task.id))
-        song = desk.song(session, task.song)
-        action = "redo_structure" if task.kind == "structure" else "redo_description"
-        if (song.state, action) in SONG:
-            desk.move(session, song, action)
-            if action == "redo_structure":
-                song.accepted = None
 
 
 def withdraw(desk: Desk, who: int, person: int) -> None:
@@ -318,7 +281,8 @@ def withdraw(desk: Desk, who: int, person: int) -> None:
         row.withdrawn, row.password_hash = True, ""
         desk.note(session, acting, "person", str(person), "withdraw")
         cancel_open(desk, session, person)
-        _discard(desk, session, person, None, None)
+        handed_in = select(TaskRow).where(TaskRow.person == person, TaskRow.state.in_(HANDED_IN))
+        discard(desk, session, list(session.scalars(handed_in)), paid_back=False)
 
 
 def release(desk: Desk, who: int, number: int) -> None:

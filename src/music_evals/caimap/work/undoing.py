@@ -1,19 +1,22 @@
-"""How work is undone: tasks that nobody goes on with, and places that open again."""
+"""How work is undone: tasks that nobody goes on with, work that leaves the data, pay that is taken back."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import func, select
 
-from music_evals.caimap.storage.tables import AuditRow, EventRow, TaskRow
+from music_evals.caimap.ledger import Entry
+from music_evals.caimap.machine import SONG
+from music_evals.caimap.storage.tables import AuditRow, EventRow, LedgerRow, TaskRow
 from music_evals.caimap.work.desk import Desk
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-__all__ = ["OPEN", "cancel_open", "last_act", "release_idle"]
+__all__ = ["OPEN", "cancel_open", "discard", "last_act", "release_idle", "take_back"]
 
 OPEN: Final = ("assigned", "working")
 """States of a task that somebody has and has not handed in."""
@@ -47,3 +50,25 @@ def release_idle(desk: Desk, session: Session) -> None:
         session.refresh(row)
         if row.state in OPEN and last_act(session, row) < since:
             desk.move(session, row, "cancel")
+
+
+def discard(desk: Desk, session: Session, tasks: Iterable[TaskRow], *, paid_back: bool) -> None:
+    """Take what was handed in out of the data, with what was paid for it if so asked, and open its places again."""
+    for task in sorted(tasks, key=lambda row: (row.song, row.id)):
+        desk.move(session, task, "discard")
+        if paid_back:
+            take_back(desk, session, task, "discarded")
+        song = desk.song(session, task.song)
+        action = "redo_structure" if task.kind == "structure" else "redo_description"
+        if not task.training and (song.state, action) in SONG:
+            desk.move(session, song, action)
+            if action == "redo_structure":
+                song.accepted = None
+
+
+def take_back(desk: Desk, session: Session, task: TaskRow, why: str) -> None:
+    """Take back what somebody was paid for a task, by a correction; nothing where nothing is left of it."""
+    of_task = LedgerRow.task == task.id, LedgerRow.person == task.person, LedgerRow.kind.in_(("work", "correction"))
+    paid = session.scalar(select(func.coalesce(func.sum(LedgerRow.cents), 0)).where(*of_task)) or 0
+    if paid > 0:
+        desk.pay(session, Entry(task.person, "correction", -paid, f"{why}: {task.kind} of {task.song}", task.id))
