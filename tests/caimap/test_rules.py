@@ -330,11 +330,39 @@ def test_rows_of_tables_6_and_7_as_printed() -> None:
     assert list(points["amateur"].values()) == [8, 5, 13, 13, 8, 12, 6, 6, 6, 12, 5, 6]
 
 
-def test_the_sample_is_a_fifth_and_repeats() -> None:
-    drawn = [assurance.is_sampled(task, seed=3) for task in range(20_000)]
-    assert abs(np.mean(drawn) - 0.2) < 0.012  # four standard errors
-    assert drawn == [assurance.is_sampled(task, seed=3) for task in range(20_000)]
-    assert drawn != [assurance.is_sampled(task, seed=4) for task in range(20_000)]
+def sampled(person: int, n: int, *, seed: int = 3, share: float = 0.2, kind: str = "amateur") -> list[bool]:
+    return [assurance.is_sampled(person, kind, place, seed=seed, share=share) for place in range(n)]
+
+
+def test_the_sample_is_a_fifth_of_each_annotators_results_and_repeats() -> None:
+    for person in range(200):  # also of those who do five, or six
+        assert [sum(sampled(person, n)) for n in (5, 10, 25)] == [1, 2, 5]
+    assert sampled(1, 500) == sampled(1, 500)
+    others = (sampled(1, 500, seed=4), sampled(2, 500), sampled(1, 500, kind="professional"))
+    assert all(sampled(1, 500) != other for other in others)
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(1, 1000), st.integers(1, 100), st.integers(0, 20))
+def test_every_block_holds_its_share(seed: int, person: int, length: int, blocks: int) -> None:
+    for drawn in {0, 1, length // 2, length}:
+        found = sampled(person, length * blocks, seed=seed, share=drawn / length)
+        assert sum(found) * length == drawn * len(found)
+
+
+def test_each_place_of_a_block_is_drawn_as_often() -> None:
+    counts = np.sum([np.reshape(sampled(person, 20), (-1, 5)).sum(axis=0) for person in range(1000)], axis=0)
+    assert counts.sum() == 4000
+    assert np.all(np.abs(counts - 800) < 4 * np.sqrt(4000 * 0.2 * 0.8))  # four standard errors
+    # and what was drawn of one block says nothing of the next
+    pairs = Counter(tuple(np.argmax(np.reshape(sampled(person, 10), (2, 5)), axis=1)) for person in range(5000))
+    assert len(pairs) == 25
+    assert max(abs(n - 200) for n in pairs.values()) < 4 * np.sqrt(5000 * 0.04 * 0.96)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), 0.001])
+def test_shares_that_no_block_has(share: float) -> None:
+    with pytest.raises(InvalidInputError):
+        sampled(1, 1, share=share)
 
 
 # --- requirements 11 to 14: warnings, grades, payments, training

@@ -235,6 +235,22 @@ def test_the_sample_is_scored_by_the_form_and_a_failing_one_is_made_again(bench:
     assert annotating.take_next(bench.desk, bench.OTHER_FAN) is not None
 
 
+def test_one_of_five_descriptions_of_everybody_is_scored(bench: StudyBench) -> None:
+    bench.desk.configure(Settings(seed=1, share=0.2))
+    bench.songs(*(f"s{number}" for number in range(10)))
+    with bench.store.writing() as session:
+        for song in session.scalars(select(SongRow)):
+            song.state = "describing"
+    for who, group in ((bench.FAN, "amateur"), (bench.OTHER_FAN, "amateur"), (bench.PRO, "professional")):
+        states = []
+        for _ in range(5):
+            task = bench.take(who)
+            bench.listen(who, task.id)
+            version = bench.version(TaskRow, task.id)
+            states.append(annotating.submit(bench.desk, who, task.id, version, description(group)).state)
+        assert sorted(states) == ["accepted"] * 4 + ["sampled"]
+
+
 def test_a_bad_week_is_discarded_and_the_song_still_finishes(bench: StudyBench) -> None:
     bench.songs("s1")
     two_passes(bench, one_verse("春眠不觉晓"), one_verse("春眠不觉晓", label="chorus1"))

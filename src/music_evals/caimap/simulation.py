@@ -252,7 +252,7 @@ def _week(person: _Annotator, accuracies: list[float], plan: Plan, number: int, 
         warnings += [warned] if warned else []
         deserves = float(np.clip(rng.normal(habit.points, habit.points_sd), 0, 100))
         given = float(np.clip(deserves + rng.normal(0, INSPECTOR_SD), 0, 100))
-        sampled = is_sampled((week * 1000 + number) * 1000 + task, seed=plan.seed, share=plan.share)
+        sampled = is_sampled(number, "description", week * plan.tasks + task, seed=plan.seed, share=plan.share)
         if sampled:
             scores.append(given)
         (person.dropped if sampled and given < PASS_MARK else entered).append(deserves)

@@ -376,9 +376,14 @@ def pay_task(desk: Desk, session: Session, row: TaskRow) -> None:
 
 
 def _sample(desk: Desk, session: Session, row: TaskRow) -> None:
-    """Send a description to an inspector if it is in the sample, else accept it."""
+    """Send a description to an inspector if it is in the sample of its author, else accept it."""
     settings = desk.settings(session)
-    if assurance.is_sampled(row.id, seed=settings.seed, share=settings.share):
+    before = select(func.count()).where(
+        TaskRow.person == row.person, TaskRow.kind == row.kind, TaskRow.training.is_(False),
+        TaskRow.submitted.is_not(None), TaskRow.id != row.id,
+    )  # fmt: skip
+    place = session.scalar(before) or 0
+    if assurance.is_sampled(row.person, row.kind, place, seed=settings.seed, share=settings.share):
         desk.move(session, row, "sample")
     else:
         desk.move(session, row, "accept")

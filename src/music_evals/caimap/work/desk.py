@@ -35,7 +35,8 @@ class Settings:
     Parameters
     ----------
     seed
-        Of the sample of descriptions and of the order in which songs are given out.
+        Of the sample of descriptions and of the order in which songs are given out. It is kept from annotators: who
+        knows it knows the sample.
     share
         Of descriptions that are scored, from 0 to 1.
     pass_gap_hours
@@ -47,6 +48,11 @@ class Settings:
     rates
         What is paid.
 
+    Raises
+    ------
+    InvalidInputError
+        The share is none of `assurance.block_of`.
+
     """
 
     seed: int = 0
@@ -55,6 +61,9 @@ class Settings:
     consent: str = "1"
     release_days: float = assignment.IDLE.total_seconds() / 86400
     rates: ledger.Rates = ledger.Rates()  # noqa: RUF009  (a tuple)
+
+    def __post_init__(self) -> None:
+        assurance.block_of(self.share)  # refused here, and not when somebody hands the first description in
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -167,7 +167,7 @@ def submissions(desk: Desk, who: int, person: int) -> list[Task]:
 
 
 def verifications(desk: Desk, who: int) -> list[Verified]:
-    """List the sample of inspectors' scores, as large a share as that of descriptions, with what was verified.
+    """List the sample of each inspector's scores, as large a share as that of descriptions, with what was verified.
 
     Raises
     ------
@@ -180,13 +180,15 @@ def verifications(desk: Desk, who: int) -> list[Verified]:
         settings = desk.settings(session)
         seconds = {row.task: row.total for row in session.scalars(select(SheetRow).where(SheetRow.purpose == "second"))}
         firsts = session.scalars(select(SheetRow).where(SheetRow.purpose == "assurance").order_by(SheetRow.id))
-        return [
-            Verified(row.task, row.inspector, row.total, second, second is not None and _apart(row.total, second))
-            for row in firsts
-            # another seed than that of the descriptions: all of these were drawn by that one
-            if assurance.is_sampled(row.task, seed=settings.seed + 1, share=settings.share)
-            for second in [seconds.get(row.task)]
-        ]
+        places: Counter[int] = Counter()
+        found = []
+        for row in firsts:
+            place, second = places[row.inspector], seconds.get(row.task)
+            places[row.inspector] += 1
+            if assurance.is_sampled(row.inspector, "sheet", place, seed=settings.seed, share=settings.share):
+                apart = second is not None and _apart(row.total, second)
+                found.append(Verified(row.task, row.inspector, row.total, second, apart))
+        return found
 
 
 def _apart(first: float, second: float) -> bool:
