@@ -211,6 +211,50 @@ def test_differences_mark_what_differs_and_keep_every_line() -> None:
     assert structure.agreement(first, second) == 0.0
 
 
+def verses(*parts: tuple[str, tuple[str, ...]]) -> Structure:
+    return Structure(tuple(Section(label, lines, tuple("c" * len(line) for line in lines)) for label, lines in parts))
+
+
+def test_sections_without_lines_and_where_sections_begin_are_marked() -> None:
+    plain = verses(("verse1", ("甲乙", "丙丁", "戊己")))
+    intro = verses(("intro1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
+    (gap, *rows) = structure.differences(intro, plain)
+    assert (gap.first, gap.second, gap.fields) == (("intro1", "", ""), None, ("label", "line", "rhyme"))
+    assert not any(row.fields for row in rows)
+    assert structure.agreement(plain, intro) == structure.agreement(intro, plain) == 3 / 4
+    cut = verses(("verse1", ("甲乙",)), ("verse1", ("丙丁", "戊己")))
+    rows = structure.differences(cut, plain)
+    assert [(row.fields, row.begins) for row in rows] == [
+        ((), (True, True)), (("label",), (True, False)), ((), (False, False))
+    ]  # fmt: skip
+    assert structure.agreement(cut, plain) == 2 / 3
+    other = verses(("ending1", ()), ("verse1", ("甲乙", "丙丁", "戊己")))
+    assert structure.agreement(intro, other) == 3 / 4
+
+
+some_lines = st.lists(st.sampled_from(["甲", "乙 ", "丙"]), max_size=3)
+any_structure = st.lists(
+    st.tuples(st.sampled_from(["intro1", "verse1", "chorus1"]), some_lines), min_size=1, max_size=4
+).filter(lambda parts: any(lines for _, lines in parts))
+
+
+@given(any_structure, any_structure)
+def test_what_is_not_congruent_is_marked_and_costs_accuracy(first_parts, second_parts) -> None:
+    first, second = (
+        verses(*((label, tuple(lines)) for label, lines in parts)) for parts in (first_parts, second_parts)
+    )
+    rows = structure.differences(first, second)
+    assert structure.congruent(first, second) == (not any(row.fields for row in rows))
+    assert structure.congruent(first, second) == (structure.agreement(first, second) == 1.0)
+    for at, whole in ((0, first), (1, second)):  # every line and every empty section once, in order
+        shown = [row[at] for row in rows if row[at] is not None]
+        expected = []
+        for section in whole.sections:
+            lines = [(section.label, line.rstrip()) for line in section.lines]
+            expected += lines or [(section.label, "")]
+        assert [place[:2] for place in shown] == expected
+
+
 # --- requirements 8 and 9: descriptions and listening
 
 

@@ -150,7 +150,6 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _new_password() -> str:
-
     return secrets.token_urlsafe(12)
 
 
